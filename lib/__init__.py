@@ -1,0 +1,9 @@
+"""Compact and hyperbolic embeddings for (medical) image retrieval: the small library behind the notebooks.
+
+A room imports only rooms on lower floors:
+
+1. ``errors`` ``paths`` ``geometry``: messages for people, where files are, points and distances
+2. ``losses`` ``heads`` ``metrics`` and ``datasets`` ``encoders``
+3. ``training`` ``search``
+4. ``results`` ``figures``
+"""
