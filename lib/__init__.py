@@ -2,8 +2,9 @@
 
 A room imports only rooms on lower floors:
 
-1. ``errors`` ``paths`` ``geometry``: messages for people, where files are, points and distances
-2. ``losses`` ``heads`` ``metrics`` and ``datasets`` ``encoders``
+1. ``errors`` ``paths`` ``progress`` ``geometry``: messages for people, where files are, points and distances
+2. ``losses`` ``heads`` ``metrics``, ``datasets`` ``encoders``
 3. ``training`` ``search``
-4. ``results`` ``figures``
+4. ``results`` ``figures``: tidy rows beside the published numbers, plots as pure functions
+5. ``notebooks`` ``reproduce``: running the whole house
 """

@@ -16,6 +16,11 @@ PUBLISHED = REPORTS / "published"
 WEIGHTS = ROOT / "weights"
 
 
+def images(loader: str) -> Path:
+    """The folder of a dataset's images: drawn ones in ``build``, real ones in (or linked into) ``data``."""
+    return BUILD / "data" / loader if loader == "tissue" else DATA / loader
+
+
 def features(dataset: str, encoder: str) -> Path:
     """The feature cache of one dataset and one encoder."""
     return BUILD / "features" / dataset / f"{encoder}.safetensors"

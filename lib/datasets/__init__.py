@@ -1,0 +1,37 @@
+"""Images with labels and groups: one table per dataset, and folds over it."""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+from lib.datasets import breakhis, catalogue, folder, folds, ham10000, kather, table
+from lib.datasets.catalogue import DATASETS
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
+from lib.errors import InputError
+
+__all__ = ["DATASETS", "ImageTable", "folds", "load", "read_image"]
+
+LOADERS = {
+    "tissue": table.from_csv,
+    "kather": kather.load,
+    "breakhis": breakhis.load,
+    "ham10000": ham10000.load,
+    "folder": folder.load,
+}
+
+
+def load(name: str, root: Path, **options: Any) -> ImageTable:
+    """Return the table of dataset `name` in the folder `root`; no image is decoded.
+
+    options: what the loader of that dataset takes, such as magnification="200X" for breakhis.
+    Raises InputError for an unknown name, MissingDataset if the dataset is not in `root`.
+    """
+    if name not in LOADERS:
+        close = difflib.get_close_matches(name, LOADERS, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise InputError(f"unknown dataset {name!r}.{hint} Known: {', '.join(LOADERS)}.")
+    root = Path(root)
+    if not root.is_dir():
+        raise catalogue.missing(name, root, "is not a folder" if root.exists() else "does not exist")
+    return LOADERS[name](root, **options)

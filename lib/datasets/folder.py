@@ -1,0 +1,91 @@
+"""Anybody's own images: one folder per class."""
+
+import warnings
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+import pandas as pd
+
+from lib.datasets import catalogue
+from lib.datasets.images import EXTENSIONS, is_image, visible_files
+from lib.datasets.table import ImageTable, read_csv
+from lib.errors import InputError
+
+SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
+
+
+def load(
+    root: Path,
+    groups: Path | None = None,
+    group_kind: str | None = None,
+    on_empty: Literal["skip", "error"] = "skip",
+) -> ImageTable:
+    """Return the table of the images in ``root/<label>/**``; image_id is the path below `root`.
+
+    groups: CSV file with the columns path (below `root`, or the file name alone) and group, one row per image.
+        Without it, images in a sub-folder of their class folder belong to that sub-folder (equal names in two
+        classes are one group, as for a patient with two diagnoses); any other image is a group of its own.
+    group_kind: what a group is, such as "patient"; else "group", "sub-folder" or "image", as found.
+    on_empty: a class folder without images is skipped with a warning, or an InputError.
+
+    Hidden files are ignored; other files are listed in ``skipped``.
+    Raises MissingDataset without any image; InputError for images outside class folders, a single class,
+    class folders that are called train and test, and an image that `groups` does not list.
+    """
+    if on_empty not in ("skip", "error"):
+        raise InputError(f"on_empty={on_empty!r} is unknown. Use 'skip' or 'error'.")
+    files = visible_files(root)
+    images = [path for path in files if is_image(path)]
+    if not images:
+        raise catalogue.missing("folder", root, f"holds no images ({', '.join(EXTENSIONS)})")
+    skipped = [(str(path), f"not one of {', '.join(EXTENSIONS)}") for path in files if not is_image(path)]
+    loose = [path for path in images if len(path.parts) == 1]
+    if loose:
+        raise InputError(
+            f"{root}: {len(loose)} images lie outside the class folders, such as {loose[0]}. "
+            "Move each into the folder of its class."
+        )
+    labels = {path.parts[0] for path in images}
+    folders = {path.name for path in root.iterdir() if path.is_dir() and not path.name.startswith(".")}
+    for name in sorted(folders - labels):
+        message = f"{root / name}: no images in this class folder"
+        if on_empty == "error":
+            raise InputError(f"{message}. Add some, remove the folder, or load with on_empty='skip'.")
+        warnings.warn(f"{message}; the class is left out.", stacklevel=3)
+        skipped.append((name, "class folder without images"))
+    if len(labels) == 1:
+        raise InputError(f"{root}: only one class ({labels.pop()}). Retrieval needs two class folders or more.")
+    if {label.lower() for label in labels} <= SPLITS:
+        raise InputError(
+            f"{root}: the folders {', '.join(sorted(labels))} look like a split, not like classes. "
+            "Load one of them, or merge their class folders."
+        )
+    if groups is None:
+        own = [path.parts[1] if len(path.parts) > 2 else str(path) for path in images]
+        found_kind = "sub-folder" if any(len(path.parts) > 2 for path in images) else "image"
+    else:
+        own, found_kind = _listed_groups(Path(groups), images), "group"
+    rows = pd.DataFrame({"image_id": map(str, images), "label": [p.parts[0] for p in images], "group": own})
+    return ImageTable("folder", root, rows.assign(path=rows["image_id"]), group_kind or found_kind, tuple(skipped))
+
+
+def _listed_groups(csv: Path, images: list[PurePosixPath]) -> list[str]:
+    listed = read_csv(csv, ["path", "group"])
+    keys = listed["path"].str.replace("\\", "/").str.strip().str.removeprefix("./")
+    twice = keys[keys.duplicated()]
+    if len(twice):
+        raise InputError(f"{csv}: {twice.iloc[0]} is listed more than once. Keep one row per image.")
+    group_of = dict(zip(keys, listed["group"], strict=True))
+    names = pd.Series([path.name for path in images])
+    ambiguous = set(names[names.duplicated()])
+    found = []
+    for path in images:
+        if str(path) not in group_of and path.name in group_of and path.name in ambiguous:
+            raise InputError(f"{csv}: several images are called {path.name}. List each by its path, such as {path}.")
+        found.append(group_of.get(str(path), group_of.get(path.name)))
+    unlisted = [path for path, group in zip(images, found, strict=True) if group is None]
+    if unlisted:
+        raise InputError(
+            f"{csv}: {len(unlisted)} of {len(images)} images have no row, such as {unlisted[0]}. Add them."
+        )
+    return found

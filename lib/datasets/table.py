@@ -1,0 +1,123 @@
+"""The table of a dataset: one row per image with its label and its group."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from lib.datasets import catalogue
+from lib.errors import InputError
+
+COLUMNS = ("image_id", "path", "label", "group")
+
+
+@dataclass(frozen=True, eq=False)
+class ImageTable:
+    """Images with labels and groups, all below one folder.
+
+    name: dataset; root: folder; rows: columns image_id (unique), path (relative to root), label, group, extras.
+    group_kind: what a group is (patient, lesion, slide, image, ...): its images belong on one side of a split.
+    skipped: (what, why) of everything that was found and left out.
+    Raises InputError for a missing column, an empty value in one of the four, or an image_id that occurs twice.
+    """
+
+    name: str
+    root: Path
+    rows: pd.DataFrame
+    group_kind: str
+    skipped: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        rows = self.rows.reset_index(drop=True)
+        lacking = [column for column in COLUMNS if column not in rows]
+        if lacking:
+            raise InputError(f"{self.name}: the table has no column {', '.join(lacking)}. Add it.")
+        for column in COLUMNS:
+            blank = rows[column].isna() | (rows[column].astype(str).str.strip() == "")
+            if blank.any():
+                where = rows.loc[blank, "path" if column == "image_id" else "image_id"].tolist()
+                raise InputError(
+                    f"{self.name}: {len(where)} rows have no {column}, such as {_some(where)}. "
+                    "Fill it in or remove the rows."
+                )
+            rows[column] = rows[column].astype(str)
+        twice = rows[rows["image_id"].duplicated(keep=False)].sort_values("image_id")
+        if len(twice):
+            raise InputError(
+                f"{self.name}: {twice['image_id'].nunique()} image_ids occur more than once, such as "
+                f"{twice['image_id'].iloc[0]} in {_some(twice['path'].tolist()[:2])}. "
+                "Keep one file of each, or name the sub-folder that holds each image once."
+            )
+        object.__setattr__(self, "root", Path(self.root))
+        object.__setattr__(self, "rows", rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def labels(self) -> np.ndarray:
+        """(n,) labels as str."""
+        return self.rows["label"].to_numpy(dtype=str)
+
+    @property
+    def groups(self) -> np.ndarray:
+        """(n,) groups as str."""
+        return self.rows["group"].to_numpy(dtype=str)
+
+    @property
+    def classes(self) -> list[str]:
+        """The labels that occur, sorted."""
+        return sorted(set(self.rows["label"]))
+
+    def path(self, i: int) -> Path:
+        """Return the file of row `i`."""
+        return self.root / self.rows["path"].iloc[i]
+
+    def take(self, image_ids: Sequence[str]) -> "ImageTable":
+        """Return the table of these images, in this order; an unknown image_id is an InputError."""
+        where = pd.Index(self.rows["image_id"]).get_indexer(list(image_ids))
+        unknown = [image_id for image_id, i in zip(image_ids, where, strict=True) if i < 0]
+        if unknown:
+            raise InputError(
+                f"{self.name}: {len(unknown)} of {len(where)} image_ids are not in the table, such as "
+                f"{_some(unknown)}. They belong to another dataset or to another version of this one."
+            )
+        return replace(self, rows=self.rows.iloc[where])
+
+
+def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
+    """Return a CSV file with every value as text, so that 007 keeps its zeros and a class may be called NA.
+
+    Raises InputError naming the file, and the column if one of `columns` is missing.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            rows = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False)
+    except (OSError, ValueError, pd.errors.ParserWarning) as error:
+        raise InputError(f"{path}: cannot be read as CSV ({error}). Save it as UTF-8 CSV.") from error
+    lacking = [column for column in columns if column not in rows]
+    if lacking:
+        raise InputError(
+            f"{path}: no column {', '.join(lacking)}; it has {', '.join(map(str, rows.columns))}. "
+            "Take the original file or rename the column."
+        )
+    return rows
+
+
+def from_csv(root: Path, name: str = "tissue", group: str = "patient") -> ImageTable:
+    """Return the table in ``root/table.csv``, grouped by its column `group`."""
+    file = root / "table.csv"
+    if not file.is_file():
+        raise catalogue.missing(name, root, "has no table.csv")
+    rows = read_csv(file, ["image_id", "path", "label", group])
+    if rows.empty:
+        raise catalogue.missing(name, file, "lists no images")
+    return ImageTable(name, root, rows.assign(group=rows[group]), group_kind=group)
+
+
+def _some(values: Sequence[str], n: int = 3) -> str:
+    return ", ".join(map(str, values[:n])) + (", ..." if len(values) > n else "")

@@ -1,0 +1,168 @@
+"""Procedural H&E-like tiles: a tree of organs, tissues and subtypes, patients with their own stain, no licence.
+
+``sample`` plans a set, ``draw`` draws one tile, ``write`` puts a whole set on disk. A tile depends on the seed
+and on its own number only, never on how many others are drawn.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+from tqdm.auto import tqdm
+
+from lib.datasets.tissue import stain
+from lib.datasets.tissue.canvas import BANK_SIDE, Canvas, ramp
+from lib.datasets.tissue.painters import SUBTYPES, paint
+from lib.errors import InputError
+from lib.paths import whole
+
+ORGANS = {
+    "colon": ("tumour", "glands", "muscle"),
+    "breast": ("stroma", "adipose", "necrosis"),
+    "lymph_node": ("lymphoid", "vessel"),
+}
+TREE = {organ: {tissue: tuple(SUBTYPES[tissue]) for tissue in tissues} for organ, tissues in ORGANS.items()}
+PITCH = {"40X": 5.0, "100X": 2.0, "200X": 1.0, "400X": 0.5}  # µm per pixel
+MIXED = 0.55  # share of tiles with a second tissue at the border
+_TISSUES = tuple(SUBTYPES)
+_ORGAN = {tissue: organ for organ, tissues in ORGANS.items() for tissue in tissues}
+_DUPLICATES, _STAIN, _PATIENTS, _TILE = range(4)  # what a random stream is for
+
+
+def sample(
+    n_tiles: int = 2000,
+    n_patients: int = 24,
+    seed: int = 0,
+    magnification: str = "200X",
+    n_duplicates: int = 4,
+) -> pd.DataFrame:
+    """Plan ``n_tiles`` tiles, balanced over the 40 subtypes, every class spread over all patients.
+
+    Columns: ``image_id``, ``label`` (the tissue), ``organ``, ``tissue``, ``subtype``, ``patient``, ``magnification``,
+    ``duplicate_of`` (an ``image_id`` or ""), and what :func:`draw` needs: ``seed``, ``number``, ``shown_subtype``,
+    ``shown_patient``. The last ``n_duplicates`` rows show the picture of an earlier row of another class, while
+    their labels claim otherwise. All other rows are the same for any larger ``n_tiles``.
+
+    Raises :class:`InputError` if a number is out of range or the magnification is not one of 40X, 100X, 200X, 400X.
+    """
+    _check(n_tiles, n_patients, seed, magnification, n_duplicates)
+    rows = []
+    for number in range(n_tiles):
+        turn, place = divmod(number, len(_TISSUES))
+        tissue = _TISSUES[place]
+        subtype = tuple(SUBTYPES[tissue])[turn % 5]
+        patient = f"P{_patient(seed, place, turn, n_patients):02d}"
+        rows.append(
+            {
+                "image_id": f"{magnification}_{number:05d}",
+                "label": tissue,
+                "organ": _ORGAN[tissue],
+                "tissue": tissue,
+                "subtype": subtype,
+                "patient": patient,
+                "magnification": magnification,
+                "duplicate_of": "",
+                "seed": seed,
+                "number": number,
+                "shown_subtype": subtype,
+                "shown_patient": patient,
+            }
+        )
+    rng = np.random.default_rng([seed, _DUPLICATES])
+    sources = list(range(n_tiles - n_duplicates))
+    for copy in rows[n_tiles - n_duplicates :]:
+        source = rows[rng.choice([i for i in sources if rows[i]["label"] != copy["label"]])]
+        sources.remove(source["number"])
+        copy["duplicate_of"] = source["image_id"]
+        copy.update({key: source[key] for key in ("number", "shown_subtype", "shown_patient")})
+    return pd.DataFrame(rows)
+
+
+def _patient(seed: int, tissue: int, turn: int, n_patients: int) -> int:
+    """Patient of the ``turn``-th tile of a tissue: all patients in a shuffled order, then all of them again."""
+    lap, place = divmod(turn, n_patients)
+    return int(np.random.default_rng([seed, _PATIENTS, tissue, lap]).permutation(n_patients)[place])
+
+
+def _check(n_tiles: int, n_patients: int, seed: int, magnification: str, n_duplicates: int) -> None:
+    if magnification not in PITCH:
+        raise InputError(f"magnification {magnification!r} is unknown; use one of {', '.join(PITCH)}")
+    if n_tiles < 1 or n_patients < 1 or seed < 0:
+        raise InputError(
+            f"n_tiles={n_tiles}, n_patients={n_patients}, seed={seed}: the first two must be at least 1, the seed 0"
+        )
+    if not 0 <= n_duplicates <= n_tiles // 4:
+        raise InputError(f"n_duplicates={n_duplicates} must lie between 0 and a quarter of n_tiles={n_tiles}")
+
+
+def draw(row: Mapping[str, Any] | pd.Series, size: int = 96) -> np.ndarray:
+    """Draw the tile that one ``row`` of :func:`sample` describes: (size, size, 3) uint8, always the same.
+
+    ``size``: side in pixels, 16 to 512; the scale in µm per pixel depends on the magnification only.
+    Raises :class:`InputError` for any other ``size``.
+    """
+    if not 16 <= size <= BANK_SIDE:
+        raise InputError(f"size={size} px is out of range; tiles can be 16 to {BANK_SIDE} px wide")
+    seed, subtype = int(row["seed"]), row["shown_subtype"]
+    slide = stain.of_patient(seed, _STAIN, int(row["shown_patient"].removeprefix("P")))
+    pitch = PITCH[row["magnification"]]
+    rng = np.random.default_rng([seed, _TILE, int(row["number"]), int(10 * pitch)])
+    canvas = Canvas(size, pitch * slide.shrinkage, rng)
+    tissue = next(name for name, subtypes in SUBTYPES.items() if subtype in subtypes)
+    density = paint(canvas, tissue, subtype)
+    if rng.random() < MIXED:
+        density += _border(canvas) * (paint(canvas, *_neighbour(tissue, rng)) - density)
+    density *= np.exp(rng.normal(0, 0.1, (2, 1, 1))).astype(np.float32)
+    return stain.develop(density, slide, rng)
+
+
+def _neighbour(tissue: str, rng: np.random.Generator) -> tuple[str, str]:
+    """Another tissue, from the same organ in two of three cases, and one of its subtypes."""
+    others = [other for other in _TISSUES if other != tissue]
+    kin = [other for other in others if _ORGAN[other] == _ORGAN[tissue]]
+    other = str(rng.choice(kin if rng.random() < 2 / 3 else others))
+    return other, str(rng.choice(list(SUBTYPES[other])))
+
+
+def _border(canvas: Canvas) -> np.ndarray:
+    """1 beyond an uneven border that cuts off 10 to 45 % of the tile, 0 on this side of it."""
+    angle, depth = canvas.rng.uniform(0, 2 * np.pi), canvas.rng.uniform(0.1, 0.45)
+    across = (canvas.x - canvas.extent / 2) * np.cos(angle) + (canvas.y - canvas.extent / 2) * np.sin(angle)
+    across = across + 0.07 * canvas.extent * canvas.noise(canvas.extent / 4)
+    edge = np.quantile(across, 1 - depth)
+    return ramp(across, edge - 1.5, edge + 1.5).astype(np.float32)
+
+
+def write(
+    root: Path,
+    n_tiles: int = 2000,
+    n_patients: int = 24,
+    size: int = 96,
+    seed: int = 0,
+    magnification: str = "200X",
+    n_duplicates: int = 4,
+) -> Path:
+    """Write ``root/<magnification>/<label>/<image_id>.png`` and ``root/table.csv``, all of it or nothing.
+
+    The table is that of :func:`sample` with a column ``path``, relative to ``root``. An existing ``root`` is
+    replaced; the same arguments give the same bytes. Returns ``root``.
+
+    Raises :class:`InputError` as :func:`sample` and :func:`draw` do.
+    """
+    root = Path(root)
+    rows = sample(n_tiles, n_patients, seed, magnification, n_duplicates)
+    rows.insert(1, "path", rows["magnification"] + "/" + rows["label"] + "/" + rows["image_id"] + ".png")
+    with whole(root) as draft:
+        for folder in {Path(path).parent for path in rows["path"]}:
+            (draft / folder).mkdir(parents=True)
+        quiet = not sys.stderr.isatty()
+        for row in tqdm(rows.to_dict("records"), desc=f"drawing {root.name}", unit="tile", disable=quiet):
+            Image.fromarray(draw(row, size)).save(draft / row["path"], compress_level=1)
+        rows.to_csv(draft / "table.csv", index=False, lineterminator="\n")
+    if quiet:
+        print(f"drew {n_tiles} tiles of {size} px in {root}", file=sys.stderr)
+    return root

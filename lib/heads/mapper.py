@@ -1,0 +1,47 @@
+"""The Hyperbolic Mapper of Hyper-DINO (section 2.2): a small network into the tangent space, then onto the ball."""
+
+import torch
+from torch import Tensor, nn
+
+from lib.geometry import Geometry, PoincareBall
+
+
+class HyperbolicMapper(nn.Module):
+    """``e = W2 relu(W1 x + b1) + b2``, then ``h = project(exp0(e))`` (section 2.2).
+
+    Args:
+        dim_in: length of the input feature.
+        dim_out: length of the embedding (the paper: 32, or ``dim_in``).
+        hidden: width of the hidden layer (published: 256).
+        geometry: where the embedding lives; the paper's is ``PoincareBall(1.0)``. With ``Euclidean()`` the last
+            step is the identity: the flat control.
+        delta: the embedding is kept within ``(1 - delta)`` of the ball's radius. The paper gives no value (HD-7);
+            1e-3 leaves distances up to 7.6 from the centre, far beyond what the loss asks for (HD-8).
+        generator: source of the initial weights (uniform, as ``torch.nn.Linear``), so that no global state is touched.
+    """
+
+    def __init__(
+        self,
+        dim_in: int,
+        dim_out: int = 32,
+        *,
+        hidden: int = 256,
+        geometry: Geometry | None = None,
+        delta: float = 1e-3,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.geometry = PoincareBall(1.0) if geometry is None else geometry
+        self.delta = delta
+        self.layers = nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim_out))
+        for layer in (self.layers[0], self.layers[2]):
+            bound = layer.in_features**-0.5
+            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
+            nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map features ``x: (..., dim_in)`` to embeddings ``(..., dim_out)`` inside the ball."""
+        h = self.geometry.exp0(self.layers(x))
+        if isinstance(self.geometry, PoincareBall):
+            return self.geometry.project(h, margin=self.delta)
+        return self.geometry.project(h)

@@ -1,0 +1,74 @@
+"""Hyperbolic contrastive loss with a dynamic margin (Hyper-DINO, section 2.3).
+
+    L = L_pos + L_neg + R_norm
+
+The loss never looks inside the geometry: the same code trains the Euclidean and the spherical control.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from lib.geometry import Geometry
+
+
+class Parts(NamedTuple):
+    """The loss and what it is made of; each a tensor of the batch shape ``(...)``."""
+
+    total: Tensor
+    positive: Tensor
+    negative: Tensor
+    norm: Tensor
+    margin: Tensor
+
+
+def contrastive(
+    h: Tensor,
+    labels: Tensor,
+    geometry: Geometry,
+    *,
+    m0: float = 0.5,
+    alpha: float = 0.1,
+    norm_weight: float = 1e-3,
+    self_pairs: bool = False,
+    detach_mean: bool = True,
+    epsilon: float = 1e-8,
+) -> Parts:
+    """Pull pairs of one class together, push pairs of two classes beyond a margin that follows the mean distance.
+
+    Args:
+        h: (..., B, d) embeddings, points of ``geometry``; leading dimensions are independent batches.
+        labels: (..., B) integer classes.
+        geometry: where the distances ``D_ij`` are measured.
+        m0: base margin, in units of distance (published: 0.5).
+        alpha: how much of the mean distance is added to the margin, ``m = m0 + alpha · mean(D)`` (published: 0.1).
+        norm_weight: weight of the mean Euclidean norm (lambda; published: 1e-3).
+        self_pairs: count the pairs ``i = j``. The printed masks do (erratum HD-9); they add nothing but zeros,
+            which dilute ``L_pos`` by ``1/positives per image`` and lower the mean distance, so the default drops them.
+        detach_mean: no gradient through the mean distance. Otherwise the margin can shrink only by pulling *all*
+            points together, against the purpose of the term; the paper does not say (HD-9).
+        epsilon: added to the pair counts, as printed. It acts only where a batch holds no positive (or no
+            negative) pair at all: the term is then 0 and not 0/0. The paper gives no value (HD-7).
+
+    Returns:
+        :class:`Parts`, each of shape ``(...)``.
+
+    Raises:
+        ValueError: if ``labels`` does not fit ``h``.
+    """
+    if labels.shape != h.shape[:-1]:
+        raise ValueError(f"labels have shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
+    distance = geometry.pairwise(h, h)
+    same = (labels[..., :, None] == labels[..., None, :]).to(distance.dtype)
+    counted = torch.ones_like(same) if self_pairs else 1 - torch.eye(h.shape[-2]).to(same)
+
+    def mean_over(weight: Tensor, values: Tensor) -> Tensor:
+        return (weight * values).sum((-2, -1)) / (weight.sum((-2, -1)) + epsilon)
+
+    mean_distance = (counted * distance).sum((-2, -1)) / counted.sum((-2, -1)).clamp_min(1)  # a batch of one image
+    margin = m0 + alpha * (mean_distance.detach() if detach_mean else mean_distance)
+    positive = mean_over(same * counted, distance)
+    negative = mean_over(1 - same, (margin[..., None, None] - distance).relu())
+    norm = norm_weight * torch.linalg.vector_norm(h, dim=-1).mean(-1).to(distance.dtype)
+    return Parts(positive + negative + norm, positive, negative, norm, margin)

@@ -1,0 +1,325 @@
+"""Retrieval metrics under explicit names; equal distances count with their expected value.
+
+With ``rel(i)`` = 1 where the item at rank i is relevant, ``H(i)`` hits among the first i and R relevant items::
+
+    AP@k        = sum over i <= k of rel(i) H(i) / i, divided by
+                  "min"   min(k, R): 1 for the best possible ranking (our default)
+                  "hits"  H(k): torchmetrics, OML, deep hashing; one hit at rank 1 and no other gives 1
+                  "k"     k: below 1 where R < k
+    precision@k = H(k) / k
+    hit rate@k  = 1 if H(k) > 0: the "Recall@K" of metric learning
+
+Items at equal distance are a set in random order, and every value is the exact mean over these orders (McSherry and
+Najork, "Computing information retrieval performance measures efficiently in the presence of tied scores", ECIR
+2008). The denominator H(k) is itself random where a set of ties goes beyond rank k: "hits" is then the mean over the
+hypergeometric number of hits. Sorting instead would let the order of the files decide (a few integer Hamming
+distances spread the same AP from 0.08 to 0.28), and torchmetrics drops every score <= 0, so -distance gives it AP 0.
+
+A list shorter than k (a small gallery) is allowed: it counts as if filled with irrelevant items.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from lib.errors import InputError
+from lib.geometry import Geometry
+
+Denominator = Literal["min", "hits", "k"]
+
+
+@dataclass(frozen=True)
+class PerQuery:
+    """Metrics of each query, as fractions of 1.
+
+    ``values``: one row per query, columns (metric, k) with metric in ap_min, ap_hits, ap_k, precision, hit_rate; a
+    query without any relevant gallery item is NaN throughout. ``n_relevant``: (q,) relevant items of its gallery.
+    """
+
+    values: pd.DataFrame
+    n_relevant: np.ndarray
+
+    def mean(self) -> pd.DataFrame:
+        """Means over the queries that have a relevant item: columns metric, k, value, n_queries, n_without_relevant.
+
+        ``n_queries`` counts all queries, ``n_without_relevant`` those of them that the mean leaves out.
+        """
+        return (
+            self.values.mean()
+            .rename("value")
+            .reset_index()
+            .assign(n_queries=len(self.values), n_without_relevant=int((self.n_relevant == 0).sum()))
+        )
+
+
+@torch.no_grad()
+def evaluate(
+    query: Tensor,
+    gallery: Tensor,
+    query_labels: ArrayLike,
+    gallery_labels: ArrayLike,
+    geometry: Geometry,
+    ks: Sequence[int] = (1, 5, 10, 20),
+    query_ids: ArrayLike | None = None,
+    gallery_ids: ArrayLike | None = None,
+    block: int = 1024,
+) -> PerQuery:
+    """Every metric of this module for each query; an item is relevant if it has the query's label.
+
+    ``query``: (q, d), ``gallery``: (m, d); labels and ids one per row. A gallery item with the query's id is left out
+    of that query's gallery: image ids leave out the image itself, patient ids all images of the patient. Without ids
+    nothing is left out. At most ``block`` x m distances exist at a time. Raises InputError for an empty or
+    mismatched input, a missing label or id, k < 1 and a distance that is not finite.
+    """
+    ks = list(dict.fromkeys(ks))
+    key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
+    query_class, gallery_class = common_codes(query_labels, gallery_labels, query, gallery, "label")
+    values, n_relevant = [], []
+    for start in range(0, len(query), block):
+        rows = slice(start, start + block)
+        cut = _cut(key(rows, slice(None)), query_class[rows, None] == gallery_class, ks)
+        values.append(torch.cat([metric(cut) for metric in _METRICS.values()], dim=1))
+        n_relevant.append(cut.n_relevant[:, 0].long())
+    columns = pd.MultiIndex.from_product([list(_METRICS), ks], names=["metric", "k"])
+    return PerQuery(pd.DataFrame(torch.cat(values).numpy(), columns=columns), torch.cat(n_relevant).numpy())
+
+
+def average_precision_at_k(
+    distance: Tensor, relevant: Tensor, ks: Sequence[int], denominator: Denominator = "min"
+) -> Tensor:
+    """AP@k = sum over i <= k of rel(i) H(i) / i, over min(k, R), the hits H(k) (0 if there is none) or k.
+
+    ``distance``: (q, m), inf for an item that is not in this query's gallery; ``relevant``: (q, m) bool.
+    Returns (q, len(ks)) float64, NaN for a query without any relevant item. Raises InputError for NaN and k < 1.
+
+    Ranks 1 and 3 of the first 5 are relevant, R = 4, so the sum is 1/1 + 2/3; the denominators are 4, 2 and 5:
+
+    >>> distance = torch.tensor([[0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]])
+    >>> relevant = torch.tensor([[True, False, True, False, False, True, True]])
+    >>> [round(average_precision_at_k(distance, relevant, [5], z).item(), 4) for z in ("min", "hits", "k")]
+    [0.4167, 0.8333, 0.3333]
+
+    A relevant and an irrelevant item at the same distance: AP is 1 in one order and 1/2 in the other:
+
+    >>> average_precision_at_k(torch.tensor([[2, 2]]), torch.tensor([[True, False]]), [2]).item()
+    0.75
+    """
+    if denominator not in ("min", "hits", "k"):
+        raise InputError(f"denominator {denominator!r} is not known; use 'min', 'hits' or 'k'")
+    return _average_precision(_cut(distance, relevant, ks), denominator)
+
+
+def precision_at_k(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> Tensor:
+    """Precision@k = H(k) / k; arguments and result as in :func:`average_precision_at_k`.
+
+    >>> distance = torch.tensor([[0.1, 0.2, 0.3, 0.4]])
+    >>> relevant = torch.tensor([[True, False, True, False]])
+    >>> precision_at_k(distance, relevant, [1, 2, 4, 8])
+    tensor([[1.0000, 0.5000, 0.5000, 0.2500]], dtype=torch.float64)
+    """
+    return _precision(_cut(distance, relevant, ks))
+
+
+def hit_rate_at_k(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> Tensor:
+    """Hit rate@k = 1 if any of the first k is relevant, the "Recall@K" of metric learning; arguments as above.
+
+    Two of three equally near items are drawn; the one relevant item is among them with probability 2/3:
+
+    >>> hit_rate_at_k(torch.tensor([[1, 1, 1]]), torch.tensor([[True, False, False]]), [1, 2, 3])
+    tensor([[0.3333, 0.6667, 1.0000]], dtype=torch.float64)
+    """
+    return _hit_rate(_cut(distance, relevant, ks))
+
+
+def rank_keys(
+    query: Tensor,
+    gallery: Tensor,
+    geometry: Geometry,
+    query_ids: ArrayLike | None = None,
+    gallery_ids: ArrayLike | None = None,
+) -> Callable[[slice, slice], Tensor]:
+    """Check the input once and return ``key(rows, columns)``, the rank keys of that block, inf where ids are equal.
+
+    ``query``: (q, d), ``gallery``: (m, d), ids one per row, both or neither. Raises InputError as :func:`evaluate`.
+    """
+    if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
+        shapes = f"{tuple(query.shape)} and {tuple(gallery.shape)}"
+        raise InputError(f"query and gallery have shapes {shapes}; expected (q, d) and (m, d) with the same d")
+    if query.dtype != gallery.dtype:
+        raise InputError(f"query is {query.dtype} but gallery is {gallery.dtype}; convert one of them")
+    for name, points in (("query", query), ("gallery", gallery)):
+        if points.numel() == 0:
+            raise InputError(f"the {name} is empty (shape {tuple(points.shape)})")
+        if (bad := ~points.isfinite().all(dim=1)).any():
+            raise InputError(f"{name} row {bad.nonzero()[0].item()} holds NaN or infinity; drop or repair it")
+    if (query_ids is None) != (gallery_ids is None):
+        raise InputError("give both query_ids and gallery_ids, or neither")
+    ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
+
+    def key(rows: slice, columns: slice) -> Tensor:
+        keys = geometry.rank_key(query[rows], gallery[columns])
+        if not (finite := keys.isfinite()).all():
+            row, column = (~finite).nonzero()[0].tolist()
+            pair = f"query row {row + (rows.start or 0)} to gallery row {column + (columns.start or 0)}"
+            raise InputError(f"the {geometry.name} distance of {pair} is not finite; project the points first")
+        return keys if ids is None else keys.masked_fill(ids[0][rows, None] == ids[1][columns], torch.inf)
+
+    return key
+
+
+def common_codes(
+    query_values: ArrayLike, gallery_values: ArrayLike, query: Tensor, gallery: Tensor, what: str
+) -> tuple[Tensor, Tensor]:
+    """Integer codes, equal where the values of query and gallery rows are equal: (q,) and (m,) on their device.
+
+    Raises InputError where the number or the type of values does not fit or one is missing; ``what`` names them.
+    """
+    sides = (("query", query_values, query), ("gallery", gallery_values, gallery))
+    arrays = [np.asarray(values) for _, values, _ in sides]
+    for (name, _, points), array in zip(sides, arrays, strict=True):
+        if array.shape != (len(points),):
+            raise InputError(f"{name} {what}s have shape {array.shape}, but there are {len(points)} {name} rows")
+        if (missing := pd.isna(array)).any():
+            raise InputError(f"{name} row {missing.argmax()} has no {what}")
+    kinds = [pd.api.types.infer_dtype(array) for array in arrays]
+    if kinds[0] != kinds[1]:
+        raise InputError(f"query {what}s are {kinds[0]} but gallery {what}s are {kinds[1]}; they would never match")
+    codes, _ = pd.factorize(np.concatenate(arrays))
+    query_codes, gallery_codes = torch.from_numpy(codes).to(query.device).split([len(query), len(gallery)])
+    return query_codes, gallery_codes
+
+
+class _Cut(NamedTuple):
+    """What a metric at k needs, each (q, len(ks)) float64: the set of ties at rank k and what comes before it."""
+
+    k: Tensor
+    n_relevant: Tensor
+    rank: Tensor  # k, or the gallery's size where that is smaller
+    start: Tensor  # items before the set
+    size: Tensor  # items in the set, beyond rank k too
+    hits: Tensor  # relevant items in the set
+    hits_before: Tensor
+    gain: Tensor  # mean of the sum of rel(i) H(i) / i up to rank k
+    gain_before: Tensor  # and up to the start of the set
+
+    @property
+    def room(self) -> Tensor:
+        """How many items of the set fit in the first k."""
+        return self.rank - self.start
+
+    @property
+    def open(self) -> Tensor:
+        """Whether chance decides how many relevant items the first k hold."""
+        return (self.room < self.size) & (self.hits > 0) & (self.hits < self.size)
+
+    @property
+    def mean_hits(self) -> Tensor:
+        return self.hits_before + self.room * self.hits / self.size
+
+
+def _cut(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> _Cut:
+    """Rank each row once, as deep as the largest k, and describe the cut at every k."""
+    if distance.ndim != 2 or distance.shape != relevant.shape or relevant.dtype != torch.bool:
+        raise InputError(
+            f"distance {tuple(distance.shape)} and relevant {tuple(relevant.shape)} {relevant.dtype}: "
+            "expected the same shape (q, m) and a bool relevant"
+        )
+    if distance.numel() == 0:
+        raise InputError(f"there are no distances (shape {tuple(distance.shape)})")
+    if len(ks) == 0 or any(int(k) != k or k < 1 for k in ks):
+        raise InputError(f"ks = {list(ks)}: expected one or more whole numbers from 1 on")
+    if (bad := distance.isnan().any(dim=1)).any():
+        raise InputError(f"the distances of query row {bad.nonzero()[0].item()} hold NaN")
+
+    relevant = relevant & (distance != torch.inf)
+    width = distance.shape[1]
+    depth = min(max(ks), width)
+    nearest, index = distance.topk(min(depth + 1, width), dim=1, largest=False)
+    hit = relevant.gather(1, index[:, :depth]).cpu().double()
+    differs = nearest[:, 1:depth] != nearest[:, : depth - 1]
+    ties = torch.nn.functional.pad(differs, (1, 0)).cumsum(dim=1).cpu()
+    sizes = torch.zeros_like(hit).scatter_add_(1, ties, torch.ones_like(hit))
+    hits = torch.zeros_like(hit).scatter_add_(1, ties, hit)
+    if depth < width:
+        # Where the last set goes on beyond the depth, its other members are counted in the whole row.
+        cut = (nearest[:, depth] == nearest[:, depth - 1]).nonzero().squeeze(1)
+        members = distance[cut] == nearest[cut, depth - 1, None]
+        last = (cut.cpu(), ties[cut.cpu(), -1])
+        sizes[last] = members.sum(dim=1).cpu().double()
+        hits[last] = (members & relevant[cut]).sum(dim=1).cpu().double()
+
+    rank = torch.arange(1, depth + 1).double().expand_as(hit)
+    start, size = (sizes.cumsum(dim=1) - sizes).gather(1, ties), sizes.gather(1, ties)
+    hits_before, hits = (hits.cumsum(dim=1) - hits).gather(1, ties), hits.gather(1, ties)
+    # Given that this item is relevant, each of the rank - start - 1 items of its set that come before it is relevant
+    # with probability (hits - 1) / (size - 1); the clamp is for sets of one, where no item comes before.
+    others = (rank - start - 1) * (hits - 1) / (size - 1).clamp(min=1)
+    gain = torch.nn.functional.pad((hits / size * (hits_before + 1 + others) / rank).cumsum(dim=1), (1, 0))
+    gain_before = gain.gather(1, start.long())
+
+    at = torch.tensor([min(k, depth) - 1 for k in ks])
+    k = torch.tensor(ks).double().expand(len(hit), -1)
+    n_relevant = relevant.sum(dim=1, keepdim=True).cpu().double().expand_as(k)
+    per_rank = (rank, start, size, hits, hits_before, gain[:, 1:], gain_before)
+    return _Cut(k, n_relevant, *(values[:, at] for values in per_rank))
+
+
+def _average_precision(cut: _Cut, denominator: Denominator) -> Tensor:
+    if denominator == "min":
+        return cut.gain / torch.minimum(cut.k, cut.n_relevant)
+    if denominator == "k":
+        return _defined(cut.gain / cut.k, cut)
+    # Without a hit the gain is 0 too; the clamp makes 0 of 0/0.
+    value = torch.where(cut.mean_hits > 0, cut.gain / cut.mean_hits, 0.0)
+    return _defined(value.masked_scatter(cut.open, _mean_over_hits(cut)), cut)
+
+
+def _mean_over_hits(cut: _Cut) -> Tensor:
+    """Mean AP over H(k) at the open cuts, (n open,): over h, the hits that the set has in the first k."""
+    h, chance = _hypergeometric(cut)
+    rank, start, room, hits_before, gain_before = (
+        part[cut.open].unsqueeze(1) for part in (cut.rank, cut.start, cut.room, cut.hits_before, cut.gain_before)
+    )
+    # Given h, its places among the room ranks of the set are random: sums over these ranks of 1/i and (i-start-1)/i.
+    inverse = torch.digamma(rank + 1) - torch.digamma(start + 1)
+    ascent = room - (start + 1) * inverse
+    gain = h / room * ((hits_before + 1) * inverse + (h - 1) / (room - 1).clamp(min=1) * ascent)
+    return (chance * (gain_before + gain) / (hits_before + h).clamp(min=1)).sum(dim=1)
+
+
+def _hypergeometric(cut: _Cut) -> tuple[Tensor, Tensor]:
+    """For the open cuts: h = 0 ... as (H,) and P(h of the set's relevant items are in the first k) as (n open, H)."""
+    room, size, hits = (part[cut.open].unsqueeze(1) for part in (cut.room, cut.size, cut.hits))
+    h = torch.arange(int(cut.room.max().item()) + 1).double()
+    # log of C(hits, h) C(size - hits, room - h) up to a constant; lgamma is inf, the chance 0, at impossible h.
+    counts = (h, hits - h, room - h, size - hits - room + h)
+    return h, torch.softmax(-sum(torch.lgamma(count + 1) for count in counts), dim=1)
+
+
+def _precision(cut: _Cut) -> Tensor:
+    return _defined(cut.mean_hits / cut.k, cut)
+
+
+def _hit_rate(cut: _Cut) -> Tensor:
+    value = (cut.mean_hits > 0).double()
+    miss = _hypergeometric(cut)[1][:, 0] * (cut.hits_before[cut.open] == 0)
+    return _defined(value.masked_scatter(cut.open, 1 - miss), cut)
+
+
+def _defined(value: Tensor, cut: _Cut) -> Tensor:
+    return value.masked_fill(cut.n_relevant == 0, torch.nan)
+
+
+_METRICS: dict[str, Callable[[_Cut], Tensor]] = {
+    "ap_min": lambda cut: _average_precision(cut, "min"),
+    "ap_hits": lambda cut: _average_precision(cut, "hits"),
+    "ap_k": lambda cut: _average_precision(cut, "k"),
+    "precision": _precision,
+    "hit_rate": _hit_rate,
+}

@@ -1,0 +1,236 @@
+"""The life of a notebook: stripped to a source, run headlessly with parameters, brought back to be read.
+
+``python -m lib.notebooks strip``    notebooks/*.ipynb without outputs → build/source/ (what the pipelines run)
+``python -m lib.notebooks run``      build/source/NN.ipynb with parameters → build/executed/<profile>/<dataset>/
+``python -m lib.notebooks collect``  the executed demo notebooks → notebooks/, as readers see them
+"""
+
+import argparse
+import ast
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+from nbformat import NotebookNode
+from papermill.exceptions import PapermillExecutionError
+
+from lib import errors
+from lib.errors import InputError
+from lib.paths import BUILD, NOTEBOOKS, ROOT, whole
+
+SOURCE = BUILD / "source"
+EXECUTED = BUILD / "executed"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def read(path: Path) -> NotebookNode:
+    """The notebook in ``path`` in the current format."""
+    return nbformat.read(path, as_version=4)
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    """Write ``notebook`` to ``path``, whole or not at all, and only if something changed."""
+    text = nbformat.writes(notebook) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        with whole(path) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+
+def stripped(notebook: NotebookNode) -> NotebookNode:
+    """``notebook`` without outputs, counts, ids and editor metadata: what decides its results, and nothing else."""
+    cells = []
+    for number, cell in enumerate(notebook.cells):
+        tags = cell.metadata.get("tags", [])
+        bare = {
+            "cell_type": cell.cell_type,
+            "id": f"cell-{number}",
+            "metadata": {"tags": tags} if tags else {},
+            "source": cell.source,
+        }
+        if cell.cell_type == "code":
+            bare |= {"execution_count": None, "outputs": []}
+        cells.append(nbformat.from_dict(bare))
+    return nbformat.from_dict({"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5})
+
+
+def parameters(notebook: NotebookNode) -> dict[str, Any]:
+    """Names and defaults in the cell tagged ``parameters``; a notebook without one has none.
+
+    Raises:
+        InputError: if the cell holds anything but plain assignments of literals.
+    """
+    for cell in notebook.cells:
+        if "parameters" in cell.metadata.get("tags", []):
+            try:
+                return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell.source).body}
+            except (AttributeError, ValueError) as error:
+                raise InputError(
+                    f"the parameters cell must hold lines like `name = 1.0` and nothing else ({error}):\n{cell.source}"
+                ) from error
+    return {}
+
+
+def read_arguments(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Turn ``--name value ...`` into notebook parameters, each with the type of its default; the last one wins.
+
+    Args:
+        words: as DVC unpacks a mapping of params.yaml; ``--flag`` and ``--no-flag`` are booleans.
+        defaults: the notebook's own parameters.
+
+    Raises:
+        InputError: for a name that the notebook does not have, or a value of another type.
+
+    >>> read_arguments(["--lr", "1e-05", "--lengths", "5", "full", "--no-whiten"],
+    ...                {"lr": 0.1, "lengths": [5], "whiten": True})
+    {'lr': 1e-05, 'lengths': [5, 'full'], 'whiten': False}
+    """
+    given: dict[str, list[str]] = {}
+    for word in words:
+        if word.startswith("--"):
+            given[word[2:]] = current = []
+        elif not given:
+            raise InputError(f"expected --name value, found {word!r}")
+        else:
+            current.append(word)
+    values = {}
+    for name, texts in given.items():
+        if name.startswith("no-") and name not in defaults:
+            name, texts = name[3:], ["False"]
+        if name not in defaults:
+            raise InputError(f"the notebook has no parameter {name!r}; it has: {', '.join(defaults) or 'none'}")
+        values[name] = _typed(name, texts, defaults[name])
+    return values
+
+
+def _typed(name: str, texts: list[str], default: Any) -> Any:
+    if isinstance(default, list):
+        return [_literal(text) for text in texts]
+    if isinstance(default, bool):
+        texts = texts or ["True"]
+    value = " ".join(texts) if isinstance(default, str) else _literal(" ".join(texts))
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    if type(value) is not type(default):
+        raise InputError(f"parameter {name!r} is {value!r}, but the notebook expects a value like {default!r}")
+    return value
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
+    """Run the stripped notebook ``name`` with parameters, headlessly, from the project's root.
+
+    Args:
+        name: file name without suffix, for example ``13_hyper_dino_retrieval``.
+        profile, dataset: where the executed copy goes; passed on as parameters if the notebook has them.
+        words: further parameters, see :func:`read_arguments`.
+
+    Returns:
+        The executed notebook in ``build/executed/<profile>/<dataset>/``.
+
+    Raises:
+        InputError: unknown notebook or parameter, or when a cell raised one; the message is that cell's.
+    """
+    source = SOURCE / f"{name}.ipynb"
+    if not source.exists():
+        known = ", ".join(sorted(path.stem for path in SOURCE.glob("*.ipynb"))) or "none; run `strip` first"
+        raise InputError(f"there is no notebook {name!r} in {SOURCE.relative_to(ROOT)}; there is: {known}")
+    defaults = parameters(read(source))
+    values = {key: value for key, value in (("profile", profile), ("dataset", dataset)) if key in defaults}
+    values |= read_arguments(words, defaults)
+    target = EXECUTED / profile / dataset / f"{name}.ipynb"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    os.environ["HEADLESS"] = "1"
+    try:
+        papermill.execute_notebook(
+            source, target, parameters=values, cwd=ROOT, progress_bar=False, log_output=True, kernel_name="python3"
+        )
+    except PapermillExecutionError as error:
+        if issubclass(getattr(errors, error.ename, Exception), InputError):
+            raise InputError(f"notebook {name}, cell {error.exec_count}: {error.evalue}") from error
+        raise
+    return target
+
+
+def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
+    """The executed notebook as it is committed: no injected cell, timings, progress lines or widget state."""
+    cells = [cell for cell in executed.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+    result = stripped(source)
+    count = 0
+    for bare, cell in zip(result.cells, cells, strict=True):
+        if cell.cell_type != "code":
+            continue
+        count += 1
+        bare.execution_count = count
+        bare.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
+        for out in bare.outputs:
+            out.get("metadata", {}).clear()
+            if out.output_type == "execute_result":
+                out.execution_count = count
+    return result
+
+
+def strip_all() -> None:
+    """Write the stripped copy of every notebook to ``build/source``, and nothing but these."""
+    with whole(SOURCE) as draft:
+        draft.mkdir()
+        for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+            write(stripped(read(path)), draft / path.name)
+
+
+def collect() -> list[str]:
+    """Bring every executed demo notebook back to ``notebooks/``; returns the names.
+
+    Raises:
+        InputError: if a notebook was not run since its text changed.
+    """
+    names = []
+    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+        source = stripped(read(path))
+        dataset = parameters(source).get("dataset", "all")
+        executed = EXECUTED / "demo" / dataset / path.name
+        if not executed.exists():
+            raise InputError(f"{path.name} was not run with the demo profile yet; run `make reproduce` first")
+        done = read(executed)
+        sources = [c.source for c in done.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+        if sources != [cell.source for cell in source.cells]:
+            raise InputError(f"{path.name} has changed since it was last run; run `make reproduce` first")
+        write(readable(done, source), path)
+        names.append(path.stem)
+    return names
+
+
+def main() -> None:
+    """Command line, see the top of this module."""
+    parser = argparse.ArgumentParser(prog="python -m lib.notebooks", description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("strip")
+    verbs.add_parser("collect")
+    runner = verbs.add_parser("run")
+    runner.add_argument("name")
+    runner.add_argument("profile")
+    runner.add_argument("dataset")
+    arguments, words = parser.parse_known_args()
+    if arguments.verb == "run":
+        print("wrote", run(arguments.name, arguments.profile, arguments.dataset, words).relative_to(ROOT))
+    elif words:
+        parser.error(f"unknown arguments: {' '.join(words)}")
+    elif arguments.verb == "strip":
+        strip_all()
+    else:
+        print("\n".join(f"notebooks/{name}.ipynb" for name in collect()))
+
+
+if __name__ == "__main__":
+    errors.one_message(main)

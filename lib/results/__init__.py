@@ -1,0 +1,1 @@
+"""Results as people read them: tidy rows, published numbers beside ours, tables, the index and the comparison."""

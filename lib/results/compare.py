@@ -1,0 +1,84 @@
+"""Is what was built the same as what is committed? Every table, every cell, at stated tolerances."""
+
+import io
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from lib.paths import REPORTS, ROOT
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The largest deviation in one column of one table; ``allowed`` is None where the cells must be equal."""
+
+    table: str
+    column: str
+    deviation: float
+    allowed: float
+    problem: str = ""
+
+    @property
+    def within(self) -> bool:
+        """Whether the deviation is allowed."""
+        return not self.problem and self.deviation <= self.allowed
+
+
+def tables(committed: pd.DataFrame, built: pd.DataFrame, tolerances: dict[str, float], name: str) -> list[Deviation]:
+    """Compare two versions of one table, column by column.
+
+    Args:
+        committed, built: the two versions.
+        tolerances: largest allowed absolute deviation by column; columns without one must be equal.
+        name: of the table, for the message.
+
+    >>> one = pd.DataFrame({"k": [1, 20], "ours": [90.0, 88.0]})
+    >>> two = one.assign(ours=[90.5, 88.0])
+    >>> [(d.column, d.deviation, d.within) for d in tables(one, two, {"ours": 1.0}, "table_2")]
+    [('k', 0.0, True), ('ours', 0.5, True)]
+    """
+    if list(committed.columns) != list(built.columns) or len(committed) != len(built):
+        shapes = f"{committed.shape[0]} × {committed.shape[1]} committed, {built.shape[0]} × {built.shape[1]} built"
+        return [Deviation(name, "", float("inf"), 0.0, f"other rows or columns ({shapes})")]
+    return [_column(committed[c], built[c], tolerances.get(c, 0.0), name) for c in committed.columns]
+
+
+def _column(committed: pd.Series, built: pd.Series, allowed: float, name: str) -> Deviation:
+    column = str(committed.name)
+    if not (pd.api.types.is_numeric_dtype(committed) and pd.api.types.is_numeric_dtype(built)):
+        unequal = committed.astype(str) != built.astype(str)
+        problem = (
+            f"row {unequal.idxmax()}: {committed[unequal.idxmax()]!r} committed, {built[unequal.idxmax()]!r} built"
+        )
+        return Deviation(name, column, float(unequal.any()), 0.0, problem if unequal.any() else "")
+    if (committed.isna() != built.isna()).any():
+        return Deviation(name, column, float("inf"), allowed, "a cell is empty in one of the two")
+    return Deviation(name, column, float((committed - built).abs().max()) if committed.notna().any() else 0.0, allowed)
+
+
+def with_commit(profile: str, tolerances: dict[str, float]) -> list[Deviation]:
+    """Compare the tables of ``profile`` in ``reports/`` with those of the last commit.
+
+    A table of the commit that is not there any more, or a new one that is not committed, is a deviation too.
+    """
+    listed = _git("ls-tree", "-r", "--name-only", "HEAD", "reports/").splitlines()
+    committed = {name for name in listed if name.endswith(".csv") and _profile(Path(name)) == profile}
+    built = {path.relative_to(ROOT).as_posix() for path in REPORTS.rglob("*.csv")}
+    built = {name for name in built if _profile(Path(name)) == profile}
+    deviations = [Deviation(name, "", float("inf"), 0.0, "committed, but not built") for name in committed - built]
+    deviations += [Deviation(name, "", float("inf"), 0.0, "built, but not committed") for name in built - committed]
+    for name in sorted(committed & built):
+        old = pd.read_csv(io.StringIO(_git("show", f"HEAD:{name}")))
+        deviations += tables(old, pd.read_csv(ROOT / name), tolerances, name)
+    return deviations
+
+
+def _profile(path: Path) -> str:
+    """``reports/<paper>/<profile>/<dataset>/<file>`` → profile; empty for anything else."""
+    return path.parts[2] if len(path.parts) == 5 else ""
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout

@@ -1,0 +1,1 @@
+"""Fit heads on cached features: ``fit`` knows one head, one module per paper knows that paper's experiment."""
