@@ -1,0 +1,67 @@
+# make help lists the targets.
+
+PROFILE ?= demo
+DATA ?=
+FORCE ?=
+PYTHON ?= >=3.11,<3.14
+
+UV := $(shell command -v uv || echo .uv/bin/uv)
+READY := .venv/.ready
+
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+export HYPERBOLIC_DATA := $(DATA)
+export DVC_NO_ANALYTICS := 1
+export HF_HUB_DISABLE_TELEMETRY := 1
+export JUPYTER_PLATFORM_DIRS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help env reproduce plan test lint unit check-notebooks lab notebooks lock clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
+
+env: $(READY)  ## create or update the environment in .venv
+
+$(READY): requirements.lock pyproject.toml | $(UV)
+	@test -x .venv/bin/python || $(UV) venv --quiet --python "$(PYTHON)" .venv
+	$(UV) pip sync --quiet --python .venv/bin/python requirements.lock
+	$(UV) pip install --quiet --python .venv/bin/python --no-deps --editable .
+	@touch $@
+
+.uv/bin/uv:
+	python3 -m venv .uv
+	.uv/bin/pip install --quiet uv
+
+reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) from DATA and compare with the committed ones
+	python -m lib.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(FORCE),--force)
+
+plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weights, estimated hours
+	@python -m lib.reproduce plan $(PROFILE)
+
+test: lint unit check-notebooks  ## lint, unit tests, notebook checks (DATA=<folder> adds the tests on real images)
+
+lint: $(READY)
+	ruff check
+	ruff format --check
+
+unit: $(READY)
+	pytest -n 2 --dist worksteal
+
+check-notebooks: $(READY)
+	dvc repro --quiet features
+	REPORTS_DIR=$(CURDIR)/build/checked HEADLESS=1 pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks
+
+lab: $(READY)  ## open JupyterLab
+	jupyter lab --notebook-dir=. notebooks/00_start_here.ipynb
+
+notebooks: $(READY)  ## bring the executed demo notebooks and the README's generated parts up to date
+	dvc repro
+	python -m lib.notebooks collect
+	python -m lib.results.readme
+
+lock: pyproject.toml | $(UV)  ## compile requirements.lock anew from pyproject.toml
+	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	  --group dev pyproject.toml -o requirements.lock
+
+clean:  ## remove the environment and everything built; reports, data and weights stay
+	rm -rf .venv .uv build *.egg-info .pytest_cache .ruff_cache .hypothesis

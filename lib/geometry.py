@@ -134,7 +134,7 @@ class Sphere(Geometry):
 
     def project(self, x: Tensor) -> Tensor:
         """``x: (..., d)`` scaled to unit length; zero stays zero."""
-        # Contiguous, as the order of summation depends on the memory layout and d(x, x) = 0 on the last bit.
+        # The memory layout decides the order of summation, and d(x, x) = 0 needs norms equal to the last bit.
         x = _floating(x)[0].contiguous()
         norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         return x / norm.masked_fill(norm == 0, 1.0)

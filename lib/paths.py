@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
-REPORTS = ROOT / "reports"
-PUBLISHED = REPORTS / "published"
+REPORTS = Path(os.environ.get("REPORTS_DIR", ROOT / "reports"))  # a check of the notebooks writes elsewhere
+PUBLISHED = ROOT / "reports" / "published"
 WEIGHTS = ROOT / "weights"
 
 
@@ -46,6 +46,6 @@ def whole(target: Path) -> Iterator[Path]:
         yield draft
         if draft.is_dir() and target.exists():
             shutil.rmtree(target)
-        os.replace(draft, target)
+        draft.replace(target)
     finally:
         shutil.rmtree(workshop, ignore_errors=True)

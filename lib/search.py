@@ -26,6 +26,8 @@ def nearest(
     gallery items), distances are computed for the k found only. Raises InputError for k outside 1 to m, an empty or
     mismatched input, a missing id, NaN, and a distance that is not finite.
 
+    The order is that of the rank keys: the distances of nearly equal items can be out of order by a rounding error.
+
     >>> from lib.geometry import Euclidean
     >>> points = torch.tensor([[0.0], [1.0], [3.0]])
     >>> distances, indices = nearest(points, points, 2, Euclidean(), query_ids=[0, 1, 2], gallery_ids=[0, 1, 2])
@@ -57,9 +59,12 @@ def _smallest(keys: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k smallest of each row and their columns, in column order; of equal ones the first columns."""
     if k >= keys.shape[1]:
         return keys, torch.arange(keys.shape[1], device=keys.device).expand_as(keys)
-    kth = keys.topk(k, dim=1, largest=False).values[:, -1:]
-    below, equal = keys < kth, keys == kth
-    room = k - below.sum(dim=1, keepdim=True)
-    chosen = below | (equal & (equal.cumsum(dim=1, dtype=torch.int32) <= room))
-    columns = chosen.nonzero()[:, 1].view(-1, k)
+    values, columns = keys.topk(k + 1, dim=1, largest=False)
+    columns = columns[:, :k].sort(dim=1).values
+    tied = values[:, k - 1] == values[:, k]
+    # Where ties go beyond the k-th place, topk took any of them.
+    rows, kth = keys[tied], values[tied, k, None]
+    below, equal = rows < kth, rows == kth
+    first = equal.cumsum(dim=1, dtype=torch.int32) <= k - below.sum(dim=1, keepdim=True)
+    columns[tied] = (below | (equal & first)).nonzero()[:, 1].view(-1, k)
     return keys.gather(1, columns), columns

@@ -1,6 +1,7 @@
 """Images with labels and groups: one table per dataset, and folds over it."""
 
 import difflib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ LOADERS = {
     "tissue": table.from_csv,
     "kather": kather.load,
     "breakhis": breakhis.load,
+    **{f"bh{m.lower()}": partial(breakhis.load, magnification=m) for m in breakhis.MAGNIFICATIONS},
     "ham10000": ham10000.load,
     "folder": folder.load,
 }
@@ -24,7 +26,8 @@ LOADERS = {
 def load(name: str, root: Path, **options: Any) -> ImageTable:
     """Return the table of dataset `name` in the folder `root`; no image is decoded.
 
-    options: what the loader of that dataset takes, such as magnification="200X" for breakhis.
+    name: a dataset of `LOADERS`; breakhis is all of BreakHis, bh200x its images at 200X.
+    options: what the loader of that dataset takes, such as on_missing="error" for ham10000.
     Raises InputError for an unknown name, MissingDataset if the dataset is not in `root`.
     """
     if name not in LOADERS:

@@ -76,4 +76,5 @@ def load(root: Path, magnification: str | None = None) -> ImageTable:
         found = ", ".join(f"{n:,} at {m}" for m, n in there.items()) or "none at any magnification"
         wanted = f"at {magnification} " if magnification else ""
         raise catalogue.missing("breakhis", root, f"holds no BreakHis images {wanted}(found: {found})")
-    return ImageTable("breakhis", root, pd.DataFrame(chosen), "patient", tuple(skipped))
+    name = f"bh{magnification.lower()}" if magnification else "breakhis"
+    return ImageTable(name, root, pd.DataFrame(chosen), "patient", tuple(skipped))

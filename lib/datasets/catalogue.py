@@ -1,6 +1,6 @@
 """What each dataset is, how large, under which licence, and the message that says so when it is not there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lib.errors import MissingDataset
@@ -28,6 +28,20 @@ class Facts:
         return ", ".join(filter(None, (self.title, images, self.size, self.licence, self.citation, doi)))
 
 
+BREAKHIS = Facts(
+    title="BreakHis breast tumours",
+    layout="images named like SOB_B_A-14-22549AB-100-027.png, in any folders",
+    images=7909,
+    classes=8,
+    size="about 4 GB for all magnifications",
+    licence="commonly given as CC BY 4.0, check before redistribution",
+    doi="10.1109/TBME.2015.2496264",
+    citation="Spanhol et al. 2016",
+    group_kind="patient",
+    magnifications=("40X", "100X", "200X", "400X"),
+)
+
+# The paper treats each magnification of BreakHis as a dataset of its own: bh40x, bh100x, bh200x, bh400x.
 DATASETS: dict[str, Facts] = {
     "tissue": Facts(
         title="procedural H&E-like tiles, drawn by this project",
@@ -47,18 +61,11 @@ DATASETS: dict[str, Facts] = {
         citation="Kather et al. 2016",
         group_kind="slide",
     ),
-    "breakhis": Facts(
-        title="BreakHis breast tumours",
-        layout="images named like SOB_B_A-14-22549AB-100-027.png, in any folders",
-        images=7909,
-        classes=8,
-        size="about 4 GB",
-        licence="commonly given as CC BY 4.0, check before redistribution",
-        doi="10.1109/TBME.2015.2496264",
-        citation="Spanhol et al. 2016",
-        group_kind="patient",
-        magnifications=("40X", "100X", "200X", "400X"),
-    ),
+    "breakhis": BREAKHIS,
+    **{
+        f"bh{magnification.lower()}": replace(BREAKHIS, title=f"BreakHis at {magnification}", images=images)
+        for magnification, images in {"40X": 1995, "100X": 2081, "200X": 2013, "400X": 1820}.items()
+    },
     "ham10000": Facts(
         title="HAM10000 dermatoscopic images",
         layout="HAM10000_metadata.csv and images named like ISIC_0027419.jpg, in any folders",

@@ -76,16 +76,15 @@ def _listed_groups(csv: Path, images: list[PurePosixPath]) -> list[str]:
     if len(twice):
         raise InputError(f"{csv}: {twice.iloc[0]} is listed more than once. Keep one row per image.")
     group_of = dict(zip(keys, listed["group"], strict=True))
-    names = pd.Series([path.name for path in images])
-    ambiguous = set(names[names.duplicated()])
-    found = []
-    for path in images:
-        if str(path) not in group_of and path.name in group_of and path.name in ambiguous:
-            raise InputError(f"{csv}: several images are called {path.name}. List each by its path, such as {path}.")
-        found.append(group_of.get(str(path), group_of.get(path.name)))
-    unlisted = [path for path, group in zip(images, found, strict=True) if group is None]
+    wanted = pd.Series([str(path) if str(path) in group_of else path.name for path in images])
+    shared = wanted[wanted.duplicated() & wanted.isin(group_of)]
+    if len(shared):
+        raise InputError(
+            f"{csv}: several images are called {shared.iloc[0]}. List each by its path below the data folder."
+        )
+    unlisted = [path for path, key in zip(images, wanted, strict=True) if key not in group_of]
     if unlisted:
         raise InputError(
             f"{csv}: {len(unlisted)} of {len(images)} images have no row, such as {unlisted[0]}. Add them."
         )
-    return found
+    return [group_of[key] for key in wanted]

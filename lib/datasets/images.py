@@ -44,7 +44,6 @@ def read_image(path: Path) -> Image.Image:
         if path.stat().st_size == 0:
             raise BrokenImage(f"{path}: the file is empty (0 bytes). Copy it again or remove it.")
         with Image.open(path) as image:
-            image.load()
             return _rgb(image)
     except BrokenImage:
         raise

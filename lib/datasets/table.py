@@ -68,6 +68,18 @@ class ImageTable:
         return self.rows["group"].to_numpy(dtype=str)
 
     @property
+    def codes(self) -> np.ndarray:
+        """(n,) labels as numbers, in the order of ``classes``."""
+        return np.unique(self.labels, return_inverse=True)[1]
+
+    def describe(self) -> str:
+        """Return what these images are and how many, for captions."""
+        facts = catalogue.DATASETS[self.name]
+        whole = f" of {facts.images:,}" if facts.images and facts.images != len(self) else ""
+        groups = "" if self.group_kind == "image" else f", {len(set(self.groups)):,} {self.group_kind}s"
+        return f"{facts.title}, {len(self):,}{whole} images, {len(self.classes)} classes{groups}"
+
+    @property
     def classes(self) -> list[str]:
         """The labels that occur, sorted."""
         return sorted(set(self.rows["label"]))

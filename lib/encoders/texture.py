@@ -13,7 +13,7 @@ import hashlib
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -57,8 +57,8 @@ NAMES: tuple[str, ...] = (
 class Texture:
     """The texture descriptor behind the interface of an encoder."""
 
-    name: str = "texture"
-    dim: int = len(NAMES)
+    name: str = field(default="texture", init=False)
+    dim: int = field(default=len(NAMES), init=False)
 
     @property
     def provenance(self) -> dict[str, str]:

@@ -20,6 +20,7 @@ A list shorter than k (a small gallery) is allowed: it counts as if filled with 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -76,6 +77,18 @@ def evaluate(
     of that query's gallery: image ids leave out the image itself, patient ids all images of the patient. Without ids
     nothing is left out. At most ``block`` x m distances exist at a time. Raises InputError for an empty or
     mismatched input, a missing label or id, k < 1 and a distance that is not finite.
+
+    Leave one out: each "a" finds the "b" before the other "a", and the "b" has no other "b":
+
+    >>> from lib.geometry import Euclidean
+    >>> points, labels, ids = torch.tensor([[0.0], [1.0], [3.0]]), ["a", "b", "a"], [0, 1, 2]
+    >>> result = evaluate(points, points, labels, labels, Euclidean(), (2,), ids, ids)
+    >>> result.values["ap_min", 2].tolist()
+    [0.5, nan, 0.5]
+    >>> print(result.mean().tail(2).to_string(index=False))
+       metric  k  value  n_queries  n_without_relevant
+    precision  2    0.5          3                   1
+     hit_rate  2    1.0          3                   1
     """
     ks = list(dict.fromkeys(ks))
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
@@ -161,11 +174,13 @@ def rank_keys(
     if (query_ids is None) != (gallery_ids is None):
         raise InputError("give both query_ids and gallery_ids, or neither")
     ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
+    # Summation depends on the memory layout in the last bit, and with it whether duplicates tie.
+    query, gallery = query.contiguous(), gallery.contiguous()
 
     def key(rows: slice, columns: slice) -> Tensor:
         keys = geometry.rank_key(query[rows], gallery[columns])
-        if not (finite := keys.isfinite()).all():
-            row, column = (~finite).nonzero()[0].tolist()
+        if not torch.stack(keys.aminmax()).isfinite().all():
+            row, column = (~keys.isfinite()).nonzero()[0].tolist()
             pair = f"query row {row + (rows.start or 0)} to gallery row {column + (columns.start or 0)}"
             raise InputError(f"the {geometry.name} distance of {pair} is not finite; project the points first")
         return keys if ids is None else keys.masked_fill(ids[0][rows, None] == ids[1][columns], torch.inf)
@@ -189,7 +204,7 @@ def common_codes(
             raise InputError(f"{name} row {missing.argmax()} has no {what}")
     kinds = [pd.api.types.infer_dtype(array) for array in arrays]
     if kinds[0] != kinds[1]:
-        raise InputError(f"query {what}s are {kinds[0]} but gallery {what}s are {kinds[1]}; they would never match")
+        raise InputError(f"query {what}s are {kinds[0]} but gallery {what}s are {kinds[1]}; convert one of them")
     codes, _ = pd.factorize(np.concatenate(arrays))
     query_codes, gallery_codes = torch.from_numpy(codes).to(query.device).split([len(query), len(gallery)])
     return query_codes, gallery_codes
@@ -215,8 +230,8 @@ class _Cut(NamedTuple):
 
     @property
     def open(self) -> Tensor:
-        """Whether chance decides how many relevant items the first k hold."""
-        return (self.room < self.size) & (self.hits > 0) & (self.hits < self.size)
+        """Whether the set goes on beyond rank k, so that chance decides how many of its hits the first k hold."""
+        return self.room < self.size
 
     @property
     def mean_hits(self) -> Tensor:
@@ -225,18 +240,7 @@ class _Cut(NamedTuple):
 
 def _cut(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> _Cut:
     """Rank each row once, as deep as the largest k, and describe the cut at every k."""
-    if distance.ndim != 2 or distance.shape != relevant.shape or relevant.dtype != torch.bool:
-        raise InputError(
-            f"distance {tuple(distance.shape)} and relevant {tuple(relevant.shape)} {relevant.dtype}: "
-            "expected the same shape (q, m) and a bool relevant"
-        )
-    if distance.numel() == 0:
-        raise InputError(f"there are no distances (shape {tuple(distance.shape)})")
-    if len(ks) == 0 or any(int(k) != k or k < 1 for k in ks):
-        raise InputError(f"ks = {list(ks)}: expected one or more whole numbers from 1 on")
-    if (bad := distance.isnan().any(dim=1)).any():
-        raise InputError(f"the distances of query row {bad.nonzero()[0].item()} hold NaN")
-
+    _check(distance, relevant, ks)
     relevant = relevant & (distance != torch.inf)
     width = distance.shape[1]
     depth = min(max(ks), width)
@@ -270,14 +274,27 @@ def _cut(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> _Cut:
     return _Cut(k, n_relevant, *(values[:, at] for values in per_rank))
 
 
+def _check(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> None:
+    if distance.ndim != 2 or distance.shape != relevant.shape or relevant.dtype != torch.bool:
+        raise InputError(
+            f"distance {tuple(distance.shape)} and relevant {tuple(relevant.shape)} {relevant.dtype}: "
+            "expected the same shape (q, m) and a bool relevant"
+        )
+    if distance.numel() == 0:
+        raise InputError(f"there are no distances (shape {tuple(distance.shape)})")
+    if len(ks) == 0 or any(not isinstance(k, int | np.integer) or k < 1 for k in ks):
+        raise InputError(f"ks = {list(ks)}: expected one or more whole numbers from 1 on")
+    if (bad := distance.isnan().any(dim=1)).any():
+        raise InputError(f"the distances of query row {bad.nonzero()[0].item()} hold NaN")
+
+
 def _average_precision(cut: _Cut, denominator: Denominator) -> Tensor:
-    if denominator == "min":
-        return cut.gain / torch.minimum(cut.k, cut.n_relevant)
-    if denominator == "k":
-        return _defined(cut.gain / cut.k, cut)
-    # Without a hit the gain is 0 too; the clamp makes 0 of 0/0.
-    value = torch.where(cut.mean_hits > 0, cut.gain / cut.mean_hits, 0.0)
-    return _defined(value.masked_scatter(cut.open, _mean_over_hits(cut)), cut)
+    divisor = {"min": torch.minimum(cut.k, cut.n_relevant), "hits": cut.mean_hits, "k": cut.k}[denominator]
+    # Without a hit the gain is 0, and AP is 0 rather than 0/0.
+    value = cut.gain / divisor.clamp(min=1)
+    if denominator == "hits":
+        value = value.masked_scatter(cut.open, _mean_over_hits(cut))
+    return _defined(value, cut)
 
 
 def _mean_over_hits(cut: _Cut) -> Tensor:
@@ -289,6 +306,7 @@ def _mean_over_hits(cut: _Cut) -> Tensor:
     # Given h, its places among the room ranks of the set are random: sums over these ranks of 1/i and (i-start-1)/i.
     inverse = torch.digamma(rank + 1) - torch.digamma(start + 1)
     ascent = room - (start + 1) * inverse
+    # Both clamps stand before a factor 0: a single rank has ascent 0, and no hit at all has gain 0.
     gain = h / room * ((hits_before + 1) * inverse + (h - 1) / (room - 1).clamp(min=1) * ascent)
     return (chance * (gain_before + gain) / (hits_before + h).clamp(min=1)).sum(dim=1)
 
@@ -317,9 +335,9 @@ def _defined(value: Tensor, cut: _Cut) -> Tensor:
 
 
 _METRICS: dict[str, Callable[[_Cut], Tensor]] = {
-    "ap_min": lambda cut: _average_precision(cut, "min"),
-    "ap_hits": lambda cut: _average_precision(cut, "hits"),
-    "ap_k": lambda cut: _average_precision(cut, "k"),
+    "ap_min": partial(_average_precision, denominator="min"),
+    "ap_hits": partial(_average_precision, denominator="hits"),
+    "ap_k": partial(_average_precision, denominator="k"),
     "precision": _precision,
     "hit_rate": _hit_rate,
 }

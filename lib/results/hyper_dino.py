@@ -5,10 +5,12 @@ from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from lib import paths
+from lib.datasets import DATASETS
 from lib.metrics.significance import paired_permutation
-from lib.results.store import markdown_table, percent
+from lib.results.store import Run, markdown_table, percent
 from lib.training.hyper_dino import Outcome, Recipe
 
 TABLES = {
@@ -55,18 +57,19 @@ def tidy(outcomes: Sequence[Outcome]) -> pd.DataFrame:
     return rows.assign(value=100 * rows["value"])
 
 
-def retrieval_table(rows: pd.DataFrame, dim: int, reference: str | None) -> pd.DataFrame:
+def retrieval_table(outcomes: Mapping[str, Sequence[Outcome]], dim: int, reference: str) -> pd.DataFrame:
     """Mean and spread over the folds, with the published value of the same row beside each MAP@k.
 
     Args:
-        rows: as :func:`tidy` gives them, with a column ``rule`` (how the folds were drawn).
+        outcomes: per fold rule, the outcomes of all recipes on all folds.
         dim: length of our encoder's features; the paper's is 384, so our full length stands beside its 384.
-        reference: the paper's dataset to compare with, or None where the paper has none.
+        reference: the paper's dataset to compare with, or ``"none"``.
 
     Returns:
         Columns rule, source, dim_in, family, metric, k, ours, spread (standard deviation over folds), n_queries,
         n_without_relevant, published; all values in percent.
     """
+    rows = pd.concat([tidy(found).assign(rule=rule) for rule, found in outcomes.items()], ignore_index=True)
     grouped = rows.groupby(KEYS, sort=False)
     table = grouped.agg(
         ours=("value", "mean"),
@@ -74,7 +77,7 @@ def retrieval_table(rows: pd.DataFrame, dim: int, reference: str | None) -> pd.D
         n_queries=("n_queries", "sum"),
         n_without_relevant=("n_without_relevant", "sum"),
     ).reset_index()
-    if reference is None:
+    if reference == "none":
         return table.assign(published=np.nan)
     ours = table.assign(their_dim=table["dim_in"].where(table["dim_in"] != dim, DINO_DIM))
     theirs = published(reference).rename(columns={"dim_in": "their_dim"})
@@ -158,6 +161,21 @@ def paired_tests(
     return pd.DataFrame(lines)
 
 
+def panels(table: pd.DataFrame, reference: str) -> dict[str, pd.DataFrame]:
+    """What the figure by length shows: PCA inputs under each fold rule, then the published values if there are any."""
+    part = table[(table["metric"] == "ap_min") & (table["source"] == "PCA")]
+    columns = ["family", "dim_in", "k", "value", "spread"]
+    shown = {
+        f"folds {rule}": part[part["rule"] == rule].rename(columns={"ours": "value"})[columns]
+        for rule in part["rule"].unique()
+    }
+    if reference != "none":
+        theirs = published(reference).query("source == 'PCA'")
+        title = f"published ({DATASETS[reference].title})"
+        shown[title] = theirs.rename(columns={"published": "value"}).assign(spread=np.nan)[columns]
+    return shown
+
+
 def tests_layout(tests: pd.DataFrame) -> str:
     """The paired tests as Markdown."""
     rows = []
@@ -176,3 +194,63 @@ def tests_layout(tests: pd.DataFrame) -> str:
             }
         )
     return markdown_table(pd.DataFrame(rows))
+
+
+def verdicts(tests: pd.DataFrame, level: float = 0.05) -> list[str]:
+    """One sentence per paired test, with three possible outcomes."""
+    sentences = []
+    for test in tests.itertuples():
+        clear = test.p_value <= level
+        word = ("is better than" if test.difference > 0 else "is worse than") if clear else "is not clearly different from"
+        sentences.append(f"k = {test.k}, folds {test.rule}: {test.first} {word} {test.second}")
+    return sentences
+
+
+def save_retrieval(run: Run, name: str, table: pd.DataFrame, reference: str) -> None:
+    """Write the retrieval table: the paper's layout under each fold rule, then the definitions of MAP@k."""
+    largest = int(table["k"].max())
+    parts = []
+    for rule in table["rule"].unique():
+        left_out = table[table["rule"] == rule]["n_without_relevant"].max()
+        parts += [f"## Folds {rule}", layout(table, rule), f"Queries without any relevant image: {left_out}."]
+        parts += [f"The same rankings at k = {largest} under other definitions:", definitions(table, rule, largest)]
+    run.save_table(
+        name, f"Hyper-DINO, MAP@k on {run.dataset}", table, "\n\n".join(parts), caption(run, reference)
+    )
+
+
+def caption(run: Run, reference: str) -> str:
+    """What the numbers of the retrieval table are, and why they differ from the published ones."""
+    ours = (
+        "MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over "
+        f"{run.parameters['folds']} folds, test images against training images."
+    )
+    if reference == "none":
+        return f"{ours} The paper has no such table."
+    theirs = f"In brackets the published value for {DATASETS[reference].title} (DINO ViT-S/16, the better of PCA and NCA)."
+    why = {
+        "demo": "Ours are procedural tiles and another encoder: the two cannot be compared, only their layout is the same.",
+        "sample": "Ours saw fewer images, another encoder and PCA alone, so a difference has at least these reasons.",
+        "paper": "Ours has PCA alone and folds of its own (the paper's folds are not published, HD-13).",
+    }
+    return f"{ours} {theirs} {why[run.profile]}"
+
+
+def save_figure_3(run: Run, figure: Figure, table: pd.DataFrame) -> None:
+    """Write the figure by length with what it draws."""
+    drawn = table[(table["metric"] == "ap_min") & (table["source"] == "PCA")].drop(columns=["source", "metric"])
+    text = (
+        "MAP@k over the number of PCA components that go in; bars are one standard deviation over folds. "
+        "Published values stand in a panel of their own: other images, another encoder, the better of PCA and NCA."
+    )
+    run.save_figure("figure_3", f"Hyper-DINO, MAP@k over input length on {run.dataset}", figure, drawn, text)
+
+
+def save_tests(run: Run, tests: pd.DataFrame) -> None:
+    """Write the paired tests."""
+    text = (
+        "Difference of MAP@k (min(k, relevant)) in percentage points, averaged per group first; two-sided sign-flip "
+        "test with 10,000 resamples, percentile bootstrap over groups. p is not corrected for the number of rows."
+    )
+    title = f"Hyper-DINO, paired tests on {run.dataset}"
+    run.save_table("table_tests", title, tests, tests_layout(tests), text)

@@ -62,16 +62,16 @@ def overview(settings: dict[str, Any] | None = None) -> pd.DataFrame:
             found |= {"parameters": ", ".join(f"{k} {v}" for k, v in known["parameters"].items())}
         else:
             found = {"title": "", "images": "", "encoder": item["run"]["encoder"], "parameters": "", "link": ""}
-            found |= {"state": f"needs {wanted(item['run'])}"}
+            found |= {"state": f"needs {wanted(item['dataset'], item['run'])}"}
         rows.append(keys | found)
     columns = ["paper", "profile", "dataset", "name", "title", "state", "images", "encoder", "notebook", "parameters"]
     return pd.DataFrame(rows)[[*columns, "link"]]
 
 
-def wanted(run: dict[str, Any]) -> str:
-    """What a run needs that the repository does not hold: the dataset, and weights that have to be downloaded."""
-    dataset = " ".join([DATASETS[run["loader"]].title, run.get("magnification", "")]).strip()
-    return dataset if run["encoder"] == "texture" else f"{dataset}, weights of {run['encoder']}"
+def wanted(dataset: str, run: dict[str, Any]) -> str:
+    """What a run needs that the repository does not hold: images, and weights that have to be downloaded."""
+    title = DATASETS[dataset].title
+    return title if run["encoder"] == "texture" else f"{title}, weights of {run['encoder']}"
 
 
 def markdown(rows: pd.DataFrame) -> str:

@@ -65,6 +65,18 @@ def recipes(dim: int, lengths: Sequence[int | str], dim_out: int = 32) -> list[R
     return [Recipe(source, n, out) for source, n in dict.fromkeys(inputs) for out in dict.fromkeys((0, dim_out, n))]
 
 
+def contrasts(todo: Sequence[Recipe]) -> list[tuple[Recipe, Recipe]]:
+    """The questions worth a test: at full PCA length, the compact embedding against no mapper and against ``dim_in``.
+
+    >>> [(a.name, b.name) for a, b in contrasts(recipes(8, [4, 8], dim_out=2))]
+    [('Hyper-DINO(PCA(8), 2)', 'PCA(8)'), ('Hyper-DINO(PCA(8), 2)', 'Hyper-DINO(PCA(8), 8)')]
+    """
+    longest = max(recipe.dim_in for recipe in todo if recipe.source == "PCA")
+    full = [recipe for recipe in todo if recipe.source == "PCA" and recipe.dim_in == longest]
+    compact = next(recipe for recipe in full if recipe.family not in ("baseline", "dim_in"))
+    return [(compact, other) for other in full if other != compact]
+
+
 @dataclass(frozen=True)
 class Settings:
     """Mapper and loss; the defaults are the published values where the paper prints one."""

@@ -5,29 +5,26 @@ and on its own number only, never on how many others are drawn.
 """
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from PIL import Image
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from lib.datasets.tissue import stain
-from lib.datasets.tissue.canvas import BANK_SIDE, Canvas, ramp
-from lib.datasets.tissue.painters import SUBTYPES, paint
+from lib.datasets.tissue.canvas import LARGEST, Canvas, ramp
+from lib.datasets.tissue.painters import paint
+from lib.datasets.tissue.tree import ORGANS, SUBTYPES, TREE
 from lib.errors import InputError
 from lib.paths import whole
 
-ORGANS = {
-    "colon": ("tumour", "glands", "muscle"),
-    "breast": ("stroma", "adipose", "necrosis"),
-    "lymph_node": ("lymphoid", "vessel"),
-}
-TREE = {organ: {tissue: tuple(SUBTYPES[tissue]) for tissue in tissues} for organ, tissues in ORGANS.items()}
+__all__ = ["PITCH", "TREE", "draw", "sample", "write"]
+
 PITCH = {"40X": 5.0, "100X": 2.0, "200X": 1.0, "400X": 0.5}  # µm per pixel
-MIXED = 0.55  # share of tiles with a second tissue at the border
+MIXED = 0.4  # share of tiles with a second tissue at the border
 _TISSUES = tuple(SUBTYPES)
 _ORGAN = {tissue: organ for organ, tissues in ORGANS.items() for tissue in tissues}
 _DUPLICATES, _STAIN, _PATIENTS, _TILE = range(4)  # what a random stream is for
@@ -54,7 +51,8 @@ def sample(
     for number in range(n_tiles):
         turn, place = divmod(number, len(_TISSUES))
         tissue = _TISSUES[place]
-        subtype = tuple(SUBTYPES[tissue])[turn % 5]
+        subtypes = tuple(SUBTYPES[tissue])
+        subtype = subtypes[turn % len(subtypes)]
         patient = f"P{_patient(seed, place, turn, n_patients):02d}"
         rows.append(
             {
@@ -102,11 +100,11 @@ def _check(n_tiles: int, n_patients: int, seed: int, magnification: str, n_dupli
 def draw(row: Mapping[str, Any] | pd.Series, size: int = 96) -> np.ndarray:
     """Draw the tile that one ``row`` of :func:`sample` describes: (size, size, 3) uint8, always the same.
 
-    ``size``: side in pixels, 16 to 512; the scale in µm per pixel depends on the magnification only.
+    ``size``: side in pixels, 16 to 256; the scale in µm per pixel depends on the magnification only.
     Raises :class:`InputError` for any other ``size``.
     """
-    if not 16 <= size <= BANK_SIDE:
-        raise InputError(f"size={size} px is out of range; tiles can be 16 to {BANK_SIDE} px wide")
+    if not 16 <= size <= LARGEST:
+        raise InputError(f"size={size} px is out of range; tiles can be 16 to {LARGEST} px wide")
     seed, subtype = int(row["seed"]), row["shown_subtype"]
     slide = stain.of_patient(seed, _STAIN, int(row["shown_patient"].removeprefix("P")))
     pitch = PITCH[row["magnification"]]
@@ -129,12 +127,10 @@ def _neighbour(tissue: str, rng: np.random.Generator) -> tuple[str, str]:
 
 
 def _border(canvas: Canvas) -> np.ndarray:
-    """1 beyond an uneven border that cuts off 10 to 45 % of the tile, 0 on this side of it."""
-    angle, depth = canvas.rng.uniform(0, 2 * np.pi), canvas.rng.uniform(0.1, 0.45)
-    across = (canvas.x - canvas.extent / 2) * np.cos(angle) + (canvas.y - canvas.extent / 2) * np.sin(angle)
-    across = across + 0.07 * canvas.extent * canvas.noise(canvas.extent / 4)
-    edge = np.quantile(across, 1 - depth)
-    return ramp(across, edge - 1.5, edge + 1.5).astype(np.float32)
+    """1 beyond an uneven border that cuts off 10 to 35 % of the tile, 0 on this side of it."""
+    across = canvas.across() + 0.07 * canvas.extent * canvas.noise(canvas.extent / 4)
+    edge = np.quantile(across, 1 - canvas.rng.uniform(0.1, 0.35))
+    return ramp(across, edge - 2.5, edge + 2.5).astype(np.float32)
 
 
 def write(
@@ -148,12 +144,14 @@ def write(
 ) -> Path:
     """Write ``root/<magnification>/<label>/<image_id>.png`` and ``root/table.csv``, all of it or nothing.
 
-    The table is that of :func:`sample` with a column ``path``, relative to ``root``. An existing ``root`` is
-    replaced; the same arguments give the same bytes. Returns ``root``.
+    The table is that of :func:`sample` with a column ``path``, relative to ``root``. A set that was written to
+    ``root`` before is replaced; the same arguments give the same bytes. Returns ``root``.
 
-    Raises :class:`InputError` as :func:`sample` and :func:`draw` do.
+    Raises :class:`InputError` as :func:`sample` and :func:`draw` do, and if ``root`` holds anything else.
     """
     root = Path(root)
+    if root.exists() and not (root / "table.csv").is_file() and (root.is_file() or any(root.iterdir())):
+        raise InputError(f"{root} exists and is not a tissue set; name a new or an empty folder")
     rows = sample(n_tiles, n_patients, seed, magnification, n_duplicates)
     rows.insert(1, "path", rows["magnification"] + "/" + rows["label"] + "/" + rows["image_id"] + ".png")
     with whole(root) as draft:

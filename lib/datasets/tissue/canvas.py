@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.special import ndtri
 
-BANK_SIDE = 512  # px; the fields wrap around, so a crop may start anywhere
+BANK_SIDE = 512  # px
+LARGEST = 256  # px; a tile of this size can still start at 256 x 256 places of the bank
 _LENGTHS = 2.0 ** np.arange(-0.5, 6.1, 0.5)  # correlation lengths of the bank in px, 0.7 to 64
 _STREAK = 4.0  # correlation length in px of the field that fibres are read from
 
@@ -72,14 +74,18 @@ class Canvas:
         """``value`` with the variation of one tile to the next, a factor with log-deviation ``spread``."""
         return value * float(np.exp(spread * self.rng.standard_normal()))
 
+    def across(self, offset: float = 0.0) -> np.ndarray:
+        """Distance in µm, with sign, to a line in a random direction, ``offset`` tile widths from the middle."""
+        angle = self.rng.uniform(0, 2 * np.pi)
+        x, y = self.x - self.extent / 2, self.y - self.extent / 2
+        return x * np.float32(np.cos(angle)) + y * np.float32(np.sin(angle)) - np.float32(offset * self.extent)
+
     def noise(self, length: float) -> np.ndarray:
         """A random field of unit variance, correlated over ``length`` µm; what is finer than a pixel fades."""
         wanted = length / self.pitch
         field = _bank()[float(_LENGTHS[np.abs(np.log(_LENGTHS / wanted)).argmin()])]
-        top, left, turn = self.rng.integers(0, (BANK_SIDE, BANK_SIDE, 8))
-        rows = np.arange(top, top + self.size) % BANK_SIDE
-        columns = np.arange(left, left + self.size) % BANK_SIDE
-        crop = np.rot90(field[rows[:, None], columns], turn % 4)
+        top, left, turn = self.rng.integers(0, (BANK_SIDE - self.size + 1, BANK_SIDE - self.size + 1, 8))
+        crop = np.rot90(field[top : top + self.size, left : left + self.size], turn % 4)
         return (crop.T if turn > 3 else crop) * np.float32(min(1.0, wanted / 0.7))
 
     def fibres(self, width: float, length: float, wave: float, over: float) -> tuple[np.ndarray, np.ndarray]:
@@ -134,42 +140,42 @@ class Canvas:
         depth = np.exp(shade * rng.standard_normal(n)).astype(np.float32)
         turn = rng.uniform(0, np.pi, n) if angle is None else angle
         cos, sin = np.cos(turn).astype(np.float32), np.sin(turn).astype(np.float32)
-        skew = rng.uniform(-0.25, 0.25, (2, n)).astype(np.float32)
-        # A body thinner than a pixel is drawn one pixel wide and paler, so that its total stain is kept.
+        # A body thinner than a pixel is drawn a pixel wide and paler. The edge, a ramp one pixel wide, enlarges the
+        # area by 1 / (12 thin²). Both are made up for, so that the total stain is the same at each magnification.
         full_a, full_b = np.maximum(a, 0.6), np.maximum(b, 0.6)
-        depth = depth * (a * b) / (full_a * full_b)
+        thin = np.minimum(full_a, full_b)
+        depth = depth * (a * b) / (full_a * full_b) / (1 + 1 / (12 * thin**2))
+        skew = rng.uniform(-0.25, 0.25, (2, n)).astype(np.float32) / np.maximum(full_a, full_b)
         x, y = (place / self.pitch - 0.5).astype(np.float32).T
         reach = np.ceil(1.25 * np.maximum(full_a, full_b) + 1).astype(int)
         inside = (x > -reach) & (x < self.size + reach) & (y > -reach) & (y < self.size + reach)
         border = 2 * int(reach.max(initial=0)) + 1
         side = self.size + 2 * border
         total = np.zeros(side * side)
-        for r in np.unique(reach[inside]):
+        for r in np.unique(reach[inside]):  # one batch for each patch size: patches (bodies, 2r + 1, 2r + 1)
             s = np.flatnonzero(inside & (reach == r))[:, None, None]
-            column, row = np.floor(x[s]).astype(int), np.floor(y[s]).astype(int)
-            step = np.arange(-r, r + 1)
-            dx, dy = column + step[None, None, :] - x[s], row + step[None, :, None] - y[s]
-            p, q = (dx * cos[s] + dy * sin[s]) / full_a[s], (dy * cos[s] - dx * sin[s]) / full_b[s]
-            rho = np.sqrt((p * p + q * q) * (1 + skew[0][s] * p + skew[1][s] * q).clip(0.4))
-            cover = np.clip((1 - rho) * np.minimum(full_a, full_b)[s] + 0.5, 0, 1)
+            column, row = np.rint(x[s]).astype(int), np.rint(y[s]).astype(int)
+            columns, rows = column + np.arange(-r, r + 1)[None, None, :], row + np.arange(-r, r + 1)[None, :, None]
+            dx, dy = columns - x[s], rows - y[s]
+            p = dx * (cos / full_a)[s] + dy * (sin / full_a)[s]
+            q = dy * (cos / full_b)[s] - dx * (sin / full_b)[s]
+            egg = (1 + dx * skew[0][s]) + dy * skew[1][s]
+            rho = np.sqrt((p * p + q * q) * np.maximum(egg, 0.4, out=egg))
+            cover = np.clip((1 - rho) * thin[s] + 0.5, 0, 1)
             if rim:
-                cover = cover * (1 - rim + 2 * rim * np.minimum(rho, 1) ** 2)
-            where = (row + step[None, :, None] + border) * side + column + step[None, None, :] + border
+                cover *= 1 - rim + 2 * rim * np.minimum(rho, 1) ** 2
+            where = (rows + border) * side + (columns + border)
             total += np.bincount(where.ravel(), (cover * depth[s]).ravel(), side * side)
         return total.reshape(side, side)[border:-border, border:-border].astype(np.float32)
 
     def cells(self, spacing: float, jitter: float, bend: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Voronoi cells with walls bent by ``bend`` µm: distance to the wall in µm, owner, centres in µm."""
         centre = self.grid(spacing, jitter, margin=spacing)
-        x, y = self.x + np.float32(bend) * self.noise(spacing / 2), self.y + np.float32(bend) * self.noise(spacing / 2)
-        square = (x[..., None] - centre[:, 0]) ** 2 + (y[..., None] - centre[:, 1]) ** 2
-        owner = square.argmin(-1)
-        first = np.take_along_axis(square, owner[..., None], -1)
-        np.put_along_axis(square, owner[..., None], np.inf, -1)
-        other = square.argmin(-1)
-        second = np.take_along_axis(square, other[..., None], -1)
-        apart = np.linalg.norm(centre[owner] - centre[other], axis=-1)
-        return (second - first)[..., 0] / (2 * apart), owner, centre
+        bent = [axis + np.float32(bend) * self.noise(spacing / 2) for axis in (self.x, self.y)]
+        distance, near = cKDTree(centre).query(np.stack(bent, -1), k=2)
+        apart = np.linalg.norm(centre[near[..., 0]] - centre[near[..., 1]], axis=-1)
+        wall = (distance[..., 1] ** 2 - distance[..., 0] ** 2) / (2 * apart)
+        return wall.astype(np.float32), near[..., 0], centre
 
     def rings(self, spacing: float, radius: float, spread: float, wavy: float) -> Rings:
         """Rings of mean ``radius`` µm, ``spacing`` µm apart, one of them near the middle of the tile."""
@@ -187,8 +193,7 @@ class Canvas:
 
     def polar(self, rings: Rings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each pixel as its nearest ring sees it: rho (1 on the outline), angle, ring index."""
-        dx, dy = self.x[..., None] - rings.centre[:, 0], self.y[..., None] - rings.centre[:, 1]
-        owner = (dx * dx + dy * dy).argmin(-1)
+        _, owner = cKDTree(rings.centre).query(np.stack([self.x, self.y], -1))
         dx, dy = self.x - rings.centre[owner, 0], self.y - rings.centre[owner, 1]
         theta = np.arctan2(dy, dx)
         return np.hypot(dx, dy) / rings.outline(owner, theta), theta, owner

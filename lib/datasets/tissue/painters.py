@@ -7,6 +7,7 @@ parameters; each tile shakes them a little, so neighbouring subtypes overlap.
 import numpy as np
 
 from lib.datasets.tissue.canvas import Canvas, patches, ramp
+from lib.datasets.tissue.tree import SUBTYPES
 
 Density = np.ndarray
 
@@ -79,7 +80,7 @@ def muscle(
         h = _nuclei(canvas, canvas.keep(centre, 0.3), 2.4, 2.0, spread=0.25)
     else:
         e, angle = _fibrous(canvas, eosin, 2.4, 70, wave, over, cleft)
-        h = _spindles(canvas, angle, spacing, 6.5, 1.9)
+        h = _spindles(canvas, angle, spacing, 6.8, 1.65)
     return np.stack([h + 0.08 * e, e])
 
 
@@ -129,9 +130,8 @@ def adipose(
     fat = np.stack([h + 0.1 * e, e])
     if not septum:
         return fat
-    across = (canvas.x - canvas.extent * canvas.rng.uniform(0.3, 0.7)) + 9 * canvas.noise(35)
-    band = ramp(septum / 2 - np.abs(across), -1, 1)
-    return _mix(fat, stroma(canvas, wave=6.0), band if canvas.rng.random() < 0.5 else band.T)
+    across = canvas.across(canvas.rng.uniform(-0.2, 0.2)) + 8 * canvas.noise(35)
+    return _mix(fat, stroma(canvas, wave=6.0), ramp(septum / 2 - np.abs(across), -1, 1))
 
 
 def _propria(canvas: Canvas, cells: float) -> Density:
@@ -147,22 +147,23 @@ def glands(
     radius: float = 35.0,
     lumen: float = 0.22,
     goblet: float = 0.5,
-    serrated: float = 0.1,
+    serrated: float = 0.0,
     cells: float = 0.5,
 ) -> Density:
     """Crypts cut across: one row of basal nuclei, a share ``goblet`` of mucous cells, a lumen in the middle."""
     rings = canvas.rings(canvas.about(spacing, 0.08), canvas.about(radius, 0.08), 0.1, 0.06)
     rho, theta, owner = canvas.polar(rings)
     pixel = canvas.pitch / radius
-    tooth = np.cos(7 * theta + rings.phase[owner, 0]) + 0.8 * canvas.noise(9)
-    edge = lumen * (1 + serrated * tooth)
+    tooth = np.cos(6 * theta + rings.phase[owner, 0] + 1.1 * canvas.noise(14))
+    edge = lumen * (1 + serrated * tooth + 0.15 * canvas.noise(9))
     cell = ramp(rho, edge - pixel, edge + pixel)
-    e = cell * (0.44 + 0.08 * canvas.noise(4)) + (1 - cell) * 0.05 * (1 + canvas.noise(6)).clip(0)
+    seam = np.cos(round(0.43 * radius) * theta) ** 8
+    e = cell * (0.4 + 0.08 * canvas.noise(4) + 0.16 * seam) + (1 - cell) * 0.05 * (1 + canvas.noise(6)).clip(0)
     h = 0.16 * cell
     _, turn, place = rings.along(0.56 + 0.2 * lumen, 8.6)
     place = place + canvas.rng.normal(0, 1.2, place.shape).astype(np.float32)
-    chosen = canvas.rng.random(len(place)) < canvas.about(goblet, 0.2)
-    vacuole = canvas.bodies(place[chosen], 9.0 * (1 - lumen), 4.0, turn[chosen], shade=0.05)
+    chosen = canvas.rng.random(len(place)) < canvas.about(goblet, 0.1)
+    vacuole = canvas.bodies(place[chosen], 9.5 * (1 - lumen), 4.3, turn[chosen], shade=0.05)
     wall = ramp(vacuole, 0.05, 0.5) * ramp(-vacuole, -0.95, -0.5)
     mucin = np.minimum(vacuole, 1)
     e = e * (1 - 0.9 * mucin) + 0.25 * wall
@@ -274,67 +275,10 @@ def vessel(
     return tissue
 
 
-SUBTYPES = {
-    "tumour": {
-        "well_differentiated": {"lumen": 0.36, "nucleus": 3.6, "wavy": 0.09},
-        "moderately_differentiated": {"lumen": 0.22, "nucleus": 4.1, "wavy": 0.18},
-        "cribriform": {"spacing": 115, "radius": 58, "lumen": 0.0, "holes": 0.25, "nucleus": 3.8},
-        "solid": {"spacing": 120, "radius": 66, "lumen": 0.0, "nucleus": 4.7},
-        "mucinous": {"spacing": 88, "radius": 32, "lumen": 0.16, "nucleus": 3.9, "mucin": True},
-    },
-    "glands": {
-        "regular_crypts": {},
-        "goblet_rich": {"goblet": 0.95, "lumen": 0.16},
-        "goblet_poor": {"goblet": 0.12, "lumen": 0.24},
-        "serrated_crypts": {"serrated": 0.28, "lumen": 0.4, "radius": 38},
-        "atrophic_crypts": {"spacing": 92, "radius": 25, "cells": 0.75},
-    },
-    "muscle": {
-        "compact_muscle": {},
-        "loose_muscle": {"eosin": 0.75, "cleft": 0.2},
-        "wavy_muscle": {"wave": 10.0, "over": 28.0, "cleft": 0.08},
-        "cellular_muscle": {"spacing": 12.0},
-        "cross_cut_muscle": {"cross": True},
-    },
-    "stroma": {
-        "dense_collagen": {"eosin": 0.85, "cleft": 0.08},
-        "wavy_collagen": {"wave": 15.0, "over": 22.0},
-        "loose_stroma": {"eosin": 0.45, "cleft": 0.4, "width": 2.2},
-        "desmoplastic_stroma": {"spacing": 13.0, "plump": 2.6, "eosin": 0.6},
-        "hyalinised_stroma": {"eosin": 0.95, "spacing": 34.0, "width": 6.0, "cleft": 0.04},
-    },
-    "adipose": {
-        "small_fat_cells": {"cell": 30.0},
-        "regular_fat_cells": {},
-        "large_fat_cells": {"cell": 66.0},
-        "septate_fat": {"septum": 26.0},
-        "inflamed_fat": {"inflamed": 0.7, "cell": 42.0},
-    },
-    "necrosis": {
-        "coagulative_necrosis": {"ghosts": 0.9, "dust": 0.08, "cracks": 0.06},
-        "comedo_necrosis": {"eosin": 0.8, "dust": 0.35},
-        "purulent_debris": {"eosin": 0.4, "dust": 0.7, "cracks": 0.25},
-        "mucous_debris": {"mucus": 0.9, "ghosts": 0.15, "cracks": 0.3},
-        "calcified_debris": {"chalk": 0.15},
-    },
-    "lymphoid": {
-        "small_lymphocytes": {},
-        "germinal_centre": {"spacing": 9.4, "radius": 3.9, "rim": 0.35, "pale": 0.1},
-        "diffuse_infiltrate": {"spacing": 9.6, "keep": 0.75, "eosin": 0.4},
-        "plasma_cells": {"spacing": 10.2, "plasma": 1.0, "radius": 2.8},
-        "open_sinus": {"pale": 0.4, "spacing": 8.2},
-    },
-    "vessel": {
-        "capillaries": {"spacing": 34.0, "radius": 8.0},
-        "venule": {"wall": 0.14, "filled": 0.5, "radius": 25.0, "wavy": 0.14},
-        "arteriole": {"wall": 0.5, "filled": 0.3, "radius": 30.0, "wavy": 0.05},
-        "congested_vein": {"spacing": 130.0, "radius": 52.0, "wall": 0.12, "filled": 0.9},
-        "haemorrhage": {"bleeding": 0.55, "radius": 12.0, "spacing": 60.0},
-    },
-}
 _PAINTERS = {p.__name__: p for p in (tumour, glands, muscle, stroma, adipose, necrosis, lymphoid, vessel)}
 
 
 def paint(canvas: Canvas, tissue: str, subtype: str) -> Density:
     """Stain density (2, h, w) float32 of one ``subtype`` of a ``tissue`` on ``canvas``."""
-    return _PAINTERS[tissue](canvas, **SUBTYPES[tissue][subtype]).astype(np.float32)
+    density = _PAINTERS[tissue](canvas, **SUBTYPES[tissue][subtype])
+    return np.maximum(density, 0).astype(np.float32)  # noise may fall below zero, stain cannot

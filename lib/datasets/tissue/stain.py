@@ -28,9 +28,9 @@ def of_patient(seed: int, stream: int, patient: int) -> Slide:
     """The slide of patient number ``patient`` in the set drawn from ``seed``, from its random ``stream``."""
     rng = np.random.default_rng([seed, stream, patient])
     reddish = rng.uniform(0, 0.3)
-    pure = np.stack([HAEMATOXYLIN + reddish * EOSIN, EOSIN]) + rng.normal(0, 0.05, (2, 3))
+    pure = np.stack([HAEMATOXYLIN + reddish * EOSIN, EOSIN]) + rng.normal(0, 0.035, (2, 3))
     unit = pure / np.linalg.norm(pure, axis=1, keepdims=True)
-    strength = np.exp(rng.normal(0, 0.2, (2, 1)))
+    strength = np.exp(rng.normal(0, 0.18, (2, 1)))
     return Slide(
         dyes=(unit * strength).astype(np.float32),
         light=(rng.uniform(228, 246) + rng.normal(0, 3, 3)).astype(np.float32),
@@ -52,7 +52,7 @@ def _soften(image: np.ndarray, amount: float) -> np.ndarray:
 
 def develop(density: np.ndarray, slide: Slide, rng: np.random.Generator) -> np.ndarray:
     """The photograph (h, w, 3) uint8 of stain ``density`` (2, h, w: haematoxylin, eosin), by Beer-Lambert."""
-    light = slide.light * np.exp(-np.einsum("shw,sc->hwc", density, slide.dyes))
+    light = slide.light * np.exp(-np.moveaxis(density, 0, -1) @ slide.dyes)
     light = _soften(light, np.float32(slide.blur))
     light += np.float32(slide.noise) * rng.standard_normal(light.shape, dtype=np.float32)
     return np.clip(light + 0.5, 0, 255).astype(np.uint8)

@@ -1,0 +1,265 @@
+"""Features extracted once: a file of numbers that knows where they come from.
+
+Everything is keyed by the SHA-256 of the image files, so a rerun computes only what is new or has changed, identical
+files get identical numbers, and an interrupted extraction goes on where it stopped.
+"""
+
+import hashlib
+import json
+import logging
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from PIL import Image
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+from tqdm import tqdm
+
+from lib.datasets import ImageTable, read_image
+from lib.errors import BrokenImage, InputError
+from lib.paths import whole
+
+log = logging.getLogger(__name__)
+
+
+class Encoder(Protocol):
+    """Turns images into vectors; ``provenance`` names everything that the numbers depend on."""
+
+    name: str
+    dim: int
+    provenance: dict[str, str]
+
+    def encode(self, images: Sequence[Image.Image]) -> np.ndarray:
+        """(n, dim) float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """Features of the images of one table.
+
+    values: (n, dim) float32, row i belongs to ``image_ids[i]``.
+    provenance: the encoder's, the dataset's name, and one SHA-256 over all image ids and image files.
+    skipped: images without features and why.
+    """
+
+    values: np.ndarray
+    image_ids: tuple[str, ...]
+    provenance: dict[str, str]
+    skipped: dict[str, str]
+
+    def align(self, table: ImageTable) -> tuple[ImageTable, np.ndarray]:
+        """The table without its skipped images, and values in which row i belongs to row i of that table.
+
+        Raises InputError if the table has an image that was neither extracted nor skipped.
+        """
+        row = {image_id: index for index, image_id in enumerate(self.image_ids)}
+        wanted = table.rows["image_id"].tolist()
+        unknown = [image_id for image_id in wanted if image_id not in row and image_id not in self.skipped]
+        if unknown:
+            raise InputError(
+                f"No features for {_some(unknown)} of {table.name}: these features were extracted from "
+                f"{self.provenance['dataset']} with other images. Extract them again for this table."
+            )
+        kept = [image_id for image_id in wanted if image_id in row]
+        return table.take(kept), self.values[[row[image_id] for image_id in kept]]
+
+
+def extract(
+    table: ImageTable, encoder: Encoder, target: Path, on_broken: str = "error", batch_size: int = 64
+) -> Features:
+    """Features of every image of the table, from the cache file ``target`` as far as it has them.
+
+    on_broken: "error" raises BrokenImage at the first unreadable image; "skip" leaves such images out and lists them.
+    batch_size: images per call of the encoder and per part; an interruption loses at most this many.
+
+    The file is left as it is when it holds all of the table's images, otherwise it is replaced by the table's. A
+    damaged file is reported and computed again. Raises InputError when no image can be used or a feature is not finite.
+    """
+    target = Path(target)
+    if on_broken not in ("error", "skip"):
+        raise InputError(f"on_broken must be 'error' or 'skip', not {on_broken!r}.")
+    if len(table) == 0:
+        raise InputError(f"{table.name} has no images under {table.root}: nothing to extract.")
+    ids = table.rows["image_id"].tolist()
+    files = {image_id: table.path(index) for index, image_id in enumerate(ids)}
+    sha256 = {image_id: _file_sha256(files[image_id]) for image_id in ids}
+
+    parts = target.with_name(f"{target.name}.parts")
+    cached = _current(target, ids, sha256, encoder)
+    sources = [cached, *map(_undamaged, sorted(parts.glob("*.safetensors")))]
+    known = {
+        digest: vector
+        for stored in sources
+        if stored is not None and stored.encoder == encoder.provenance
+        for digest, vector in zip(stored.sha256.values(), stored.values, strict=True)
+    }
+
+    skipped: dict[str, str] = {}
+    pending = [image_id for image_id in ids if sha256[image_id] not in known]
+    for batch in _batches(pending, batch_size, f"{encoder.name} features of {table.name}"):
+        images = _read_images(batch, files, on_broken, skipped)
+        if images:
+            values = _encode(encoder, list(images.values()), list(images))
+            part = _Stored(values, {i: sha256[i] for i in images}, {}, table.name, encoder.provenance)
+            part.write(parts / f"{sha256[next(iter(images))]}.safetensors")
+            known.update(zip(part.sha256.values(), values, strict=True))
+
+    used = {image_id: sha256[image_id] for image_id in ids if image_id not in skipped}
+    if not used:
+        raise InputError(f"None of the {len(ids)} images of {table.name} can be read: {skipped[ids[0]]}")
+    values = np.stack([known[digest] for digest in used.values()])
+    stored = _Stored(values, used, skipped, table.name, encoder.provenance)
+    if cached is None or not stored.within(cached):
+        stored.write(target)
+    shutil.rmtree(parts, ignore_errors=True)
+    return stored.features()
+
+
+def load(path: Path) -> Features:
+    """The features in a cache file; InputError if it is missing or damaged."""
+    return _Stored.read(Path(path)).features()
+
+
+@dataclass(frozen=True, eq=False)
+class _Stored:
+    """What a cache file holds: a vector and the image file's SHA-256 for each image, in the same order."""
+
+    values: np.ndarray
+    sha256: dict[str, str]
+    skipped: dict[str, str]
+    dataset: str
+    encoder: dict[str, str]
+
+    def features(self) -> Features:
+        pairs = json.dumps(list(self.sha256.items())).encode()
+        about = {"dataset": self.dataset, "images_sha256": hashlib.sha256(pairs).hexdigest()}
+        return Features(self.values, tuple(self.sha256), {**self.encoder, **about}, self.skipped)
+
+    def within(self, other: "_Stored") -> bool:
+        """Whether the other one, of the same encoder, holds all of these images."""
+        return (
+            self.dataset == other.dataset
+            and self.sha256.items() <= other.sha256.items()
+            and self.skipped.keys() <= other.skipped.keys()
+        )
+
+    def write(self, path: Path) -> None:
+        # One metadata key: safetensors writes several in random order, and equal features should be equal files.
+        record = json.dumps(
+            {
+                "encoder": self.encoder,
+                "dataset": self.dataset,
+                "sha256": list(self.sha256.items()),
+                "skipped": self.skipped,
+                "values_sha256": hashlib.sha256(self.values.tobytes()).hexdigest(),
+            }
+        )
+        with whole(path) as draft:
+            draft.write_bytes(save({"values": self.values}, metadata={"provenance": record}))
+
+    @classmethod
+    def read(cls, path: Path) -> "_Stored":
+        """Raises InputError if the file is missing or damaged."""
+        try:
+            with safe_open(path, framework="numpy") as file:
+                record = json.loads(file.metadata()["provenance"])
+                values = file.get_tensor("values")
+            sha256 = dict(record["sha256"])
+            if len(values) != len(sha256) or hashlib.sha256(values.tobytes()).hexdigest() != record["values_sha256"]:
+                raise ValueError("the numbers are not the ones that were written")
+            return cls(values, sha256, record["skipped"], record["dataset"], record["encoder"])
+        except FileNotFoundError:
+            raise InputError(f"There is no feature file {path}: extract the features first.") from None
+        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path} is damaged or not a feature file ({error}).") from error
+
+
+def _undamaged(path: Path) -> _Stored | None:
+    """What a file holds; a damaged file is reported and counts as none."""
+    if not path.exists():
+        return None
+    try:
+        return _Stored.read(path)
+    except InputError as error:
+        log.warning("%s Computing its features again.", error)
+        return None
+
+
+def _current(target: Path, ids: list[str], sha256: dict[str, str], encoder: Encoder) -> _Stored | None:
+    """What the target holds of this encoder; another encoder and changed images are reported."""
+    stored = _undamaged(target)
+    if stored is None:
+        return None
+    old, new = stored.encoder, encoder.provenance
+    if old != new:
+        differing = sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+        log.warning("%s: made by another encoder (%s), computing again.", target, ", ".join(differing))
+        return None
+    changed = [i for i in ids if i in stored.sha256 and stored.sha256[i] != sha256[i]]
+    if changed:
+        log.warning("%s: images changed since, computing these again: %s.", target, _some(changed))
+    return stored
+
+
+def _read_images(
+    image_ids: list[str], files: dict[str, Path], on_broken: str, skipped: dict[str, str]
+) -> dict[str, Image.Image]:
+    """The readable images; the others are entered into ``skipped`` or, with on_broken="error", raised."""
+    images = {}
+    for image_id in image_ids:
+        try:
+            images[image_id] = read_image(files[image_id])
+        except BrokenImage as error:
+            if on_broken == "error":
+                raise BrokenImage(
+                    f"{error} Then run again, finished images are kept; or leave broken images out "
+                    "with on_broken='skip' (--on-broken skip)."
+                ) from error
+            skipped[image_id] = str(error)
+    return images
+
+
+def _encode(encoder: Encoder, images: list[Image.Image], image_ids: list[str]) -> np.ndarray:
+    values = np.ascontiguousarray(encoder.encode(images), dtype=np.float32)
+    if values.shape != (len(images), encoder.dim):
+        raise InputError(f"{encoder.name} gave {values.shape} numbers for {len(images)} images of {encoder.dim}.")
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"{encoder.name} gives infinite or undefined features for {_some([image_ids[i] for i in bad])}: "
+            "check the encoder's weights, and bfloat16 if it is on."
+        )
+    return values
+
+
+def _batches(image_ids: list[str], size: int, label: str) -> Iterator[list[str]]:
+    """Batches with progress on stderr: a bar on a terminal, elsewhere a plain line about every tenth."""
+    total = len(image_ids)
+    terminal = sys.stderr.isatty()
+    with tqdm(total=total, desc=label, unit="image", disable=not terminal) as bar:
+        for start in range(0, total, size):
+            batch = image_ids[start : start + size]
+            yield batch
+            bar.update(len(batch))
+            done = start + len(batch)
+            if not terminal and 10 * done // total > 10 * start // total:
+                print(f"{label}: {done} of {total} images", file=sys.stderr, flush=True)
+
+
+def _file_sha256(path: Path) -> str:
+    """SHA-256 of a file, or of its path where it cannot be opened, which reading the image will report."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return hashlib.sha256(str(path).encode()).hexdigest()
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + rest

@@ -1,0 +1,130 @@
+"""Rebuild all results of a profile, compare them with the committed ones, or say what a profile would run.
+
+``python -m lib.reproduce run demo|sample|paper [--data FOLDER] [--force]``
+``python -m lib.reproduce plan demo|sample|paper``
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from lib import errors, paths
+from lib.datasets import finding
+from lib.errors import InputError
+from lib.results import compare, index, plan
+
+STAMP = paths.BUILD / "built"
+
+
+def dvc(*words: str) -> None:
+    """Run DVC in the project's root; its own messages are the report.
+
+    Raises:
+        InputError: if a stage failed; what failed stands above.
+    """
+    done = subprocess.run([sys.executable, "-m", "dvc", *words], cwd=paths.ROOT, check=False)
+    if done.returncode:
+        raise InputError("a stage failed; its message stands above. What was finished is kept: mend it and run again")
+
+
+def link(data: Path) -> dict[str, Path]:
+    """Link every dataset found below ``data`` into ``data/`` of the project; returns name → folder.
+
+    A folder in ``data/`` that is not a link (put there by hand or downloaded) is left alone.
+    """
+    found = finding.find(data)
+    if not found:
+        raise InputError(
+            f"{data} holds no dataset that I know and no class folders with images. Known: the original layouts of "
+            "Kather 2016, BreakHis and HAM10000; your own images need one sub-folder per class"
+        )
+    paths.DATA.mkdir(exist_ok=True)
+    for name, folder in found.items():
+        place = paths.DATA / name
+        if place.is_symlink():
+            place.unlink()
+        if not place.exists():
+            place.symlink_to(folder.resolve(), target_is_directory=True)
+    return found
+
+
+def targets(profile: str, settings: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The stages of ``profile`` whose images are here, and the datasets that are missing."""
+    runs = {stage: settings[profile][stage] for stage in settings["artefacts"]}
+    wanted = {dataset for datasets in runs.values() for dataset in datasets}
+    here = {dataset for dataset in wanted if paths.images(dataset).exists()}
+    stages = [
+        f"pipelines/{profile}/dvc.yaml:{stage}@{dataset}"
+        for stage, datasets in runs.items()
+        for dataset in datasets
+        if dataset in here
+    ]
+    return stages, sorted(wanted - here)
+
+
+def run(profile: str, data: Path | None, force: bool) -> None:
+    """Build ``profile`` and compare it with the commit; the first build on a machine is forced.
+
+    Raises:
+        InputError: if nothing can be built, a stage fails, or a table deviates more than it may.
+    """
+    settings = index.params()
+    stamp = STAMP / profile
+    forced = ["--force"] if force or not stamp.exists() else []
+    if profile == "demo":
+        dvc("repro", *forced)
+    else:
+        if data is not None:
+            found = link(data)
+            print("found:", ", ".join(f"{name} in {folder}" for name, folder in found.items()))
+        stages, missing = targets(profile, settings)
+        if missing:
+            print("not here, left out:", ", ".join(missing), "(see `make plan`)")
+        if not stages:
+            raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
+        dvc("repro", "--keep-going", *forced, *stages)
+        dvc("repro", "start_here")
+    stamp.parent.mkdir(parents=True, exist_ok=True)
+    stamp.touch()
+    report(compare.with_commit(profile, settings["compare"]), profile)
+
+
+def report(deviations: list[compare.Deviation], profile: str) -> None:
+    """Print the largest deviation from the committed tables.
+
+    Raises:
+        InputError: naming every column beyond its tolerance.
+    """
+    if not deviations:
+        print(f"no tables of profile {profile} are committed yet: nothing to compare with")
+        return
+    beyond = [d for d in deviations if not d.within]
+    tables = len({d.table for d in deviations})
+    if beyond:
+        lines = "\n".join(f"  {d.table} {d.column}: {d.problem or f'{d.deviation:g} > {d.allowed:g}'}" for d in beyond)
+        raise InputError(f"{len(beyond)} columns deviate from the committed reports more than allowed:\n{lines}")
+    worst = max(deviations, key=lambda d: d.deviation)
+    print(
+        f"{tables} tables of profile {profile} agree with the committed ones; largest deviation "
+        f"{worst.deviation:g} (allowed {worst.allowed:g}) in {worst.table}, column {worst.column}"
+    )
+
+
+def main() -> None:
+    """Command line, see the top of this module."""
+    parser = argparse.ArgumentParser(prog="python -m lib.reproduce", description=__doc__.splitlines()[0])
+    parser.add_argument("verb", choices=["run", "plan"])
+    parser.add_argument("profile", choices=list(index.DONE))
+    parser.add_argument("--data", type=Path, help="a folder that holds datasets, or your own class folders")
+    parser.add_argument("--force", action="store_true", help="rebuild everything, also what did not change")
+    arguments = parser.parse_args()
+    if arguments.verb == "plan":
+        print(plan.text(arguments.profile))
+    else:
+        run(arguments.profile, arguments.data, arguments.force)
+
+
+if __name__ == "__main__":
+    errors.one_message(main)

@@ -1,0 +1,67 @@
+"""The generated part of the README: one picture, one table, every number read from ``reports/``.
+
+``python -m lib.results.readme`` writes it.
+"""
+
+import json
+
+import pandas as pd
+
+from lib import paths
+from lib.results import index
+from lib.results.hyper_dino import FAMILIES
+from lib.results.store import markdown_table, percent
+
+START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"
+STAGE = "hyper_dino_retrieval"
+
+
+def rows() -> pd.DataFrame:
+    """Every built retrieval table at full PCA length: a row per dataset, fold rule and k, our three families."""
+    settings = index.params()
+    lines = []
+    for profile in ("sample", "demo"):
+        for dataset, run in settings[profile][STAGE].items():
+            folder = paths.report("hyper_dino", profile, dataset)
+            if not (folder / f"{run['table']}.csv").exists():
+                continue
+            record = json.loads((folder / f"{run['table']}.json").read_text(encoding="utf-8"))
+            table = pd.read_csv(folder / f"{run['table']}.csv").query("metric == 'ap_min' and source == 'PCA'")
+            table = table[table["dim_in"] == table["dim_in"].max()]
+            for (rule, k), block in table[table["k"].isin([1, table["k"].max()])].groupby(["rule", "k"], sort=False):
+                ours = block.set_index("family")["ours"]
+                lines.append(
+                    {"profile": index.DONE[profile], "images": record["images"], "folds": rule, "k": k}
+                    | {label: percent(ours[family]) for family, label in FAMILIES.items()}
+                )
+    return pd.DataFrame(lines)
+
+
+def part() -> str:
+    """The generated part, markers included."""
+    demo = next(iter(index.params()["demo"][STAGE]))
+    picture = (paths.report("hyper_dino", "demo", demo) / "figure_3.png").relative_to(paths.ROOT).as_posix()
+    record = json.loads((paths.ROOT / picture).with_suffix(".json").read_text(encoding="utf-8"))
+    caption = f"*{record['title']}. {record['caption']} Profile {record['profile']}, {record['images']}.*"
+    note = (
+        "MAP@k in percent, AP divided by min(k, relevant), encoder `texture`, all its principal components going in; "
+        "mean over five folds, test images against training images."
+    )
+    return "\n\n".join([START, f"![{record['title']}]({picture})", caption, markdown_table(rows()), note, END])
+
+
+def filled(text: str) -> str:
+    """``text`` of the README with its generated part made anew.
+
+    >>> filled(f"before {START} old {END} after") == f"before {part()} after"
+    True
+    """
+    before, _, rest = text.partition(START)
+    return before + part() + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    readme = paths.ROOT / "README.md"
+    text = filled(readme.read_text(encoding="utf-8"))
+    with paths.whole(readme) as draft:
+        draft.write_text(text, encoding="utf-8")

@@ -1,0 +1,110 @@
+import warnings
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lib import datasets
+from lib.errors import InputError, MissingDataset
+
+FILES = ["fat/1.png", "fat/2.JPG", "fat/3.jpeg", "muscle/1.tif", "muscle/2.TIFF", "muscle/3.bmp"]
+
+
+def make(root, files):
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (12, 10, 3), dtype=np.uint8))
+    for name in files:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        image.save(root / name)
+    return root
+
+
+def test_class_folders_give_labels_and_every_image_its_own_group(tmp_path):
+    table = datasets.load("folder", make(tmp_path, FILES))
+    assert table.rows["image_id"].tolist() == FILES
+    assert table.labels.tolist() == ["fat"] * 3 + ["muscle"] * 3
+    assert table.groups.tolist() == FILES
+    assert table.group_kind == "image"
+    assert all(datasets.read_image(table.path(i)).size == (10, 12) for i in range(6))
+
+
+def test_sub_folders_are_groups_across_classes(tmp_path):
+    files = ["fat/ann/day1/1.png", "fat/ann/day2/1.png", "fat/bob/1.png", "fat/loose.png", "muscle/ann/1.png"]
+    table = datasets.load("folder", make(tmp_path, files))
+    assert table.groups.tolist() == ["ann", "ann", "bob", "fat/loose.png", "ann"]
+    assert table.group_kind == "sub-folder"
+    assert datasets.load("folder", tmp_path, group_kind="patient").group_kind == "patient"
+
+
+def test_groups_come_from_a_csv_by_path_or_file_name(tmp_path):
+    make(tmp_path / "images", ["fat/1.png", "fat/2.png", "muscle/1.png"])
+    csv = tmp_path / "groups.csv"
+    csv.write_text("path,group\nfat\\1.png,007\n2.png,ann\n./muscle/1.png,007\nnot_here.png,zoe\n")
+    table = datasets.load("folder", tmp_path / "images", groups=csv, group_kind="patient")
+    assert table.groups.tolist() == ["007", "ann", "007"]
+    assert table.group_kind == "patient"
+    assert datasets.load("folder", tmp_path / "images", groups=csv).group_kind == "group"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("path,patient\nfat/1.png,a", "groups.csv: no column group; it has path, patient"),
+        ("path,group\nfat/1.png,a\nfat/2.png,b", "1 of 3 images have no row, such as muscle/1.png"),
+        ("path,group\nfat/2.png,b", "2 of 3 images have no row, such as fat/1.png"),
+        ("path,group\n1.png,a\n2.png,b", "several images are called 1.png"),
+        ("path,group\nfat/1.png,a\nfat/1.png,b", "fat/1.png is listed more than once"),
+        ("path,group\nfat/1.png,a\nfat/2.png,\nmuscle/1.png,b", "1 rows have no group, such as fat/2.png"),
+    ],
+)
+def test_a_csv_that_does_not_settle_the_groups_is_an_error(tmp_path, lines, message):
+    make(tmp_path / "images", ["fat/1.png", "fat/2.png", "muscle/1.png"])
+    (tmp_path / "groups.csv").write_text(lines)
+    with pytest.raises(InputError, match=message):
+        datasets.load("folder", tmp_path / "images", groups=tmp_path / "groups.csv")
+
+
+def test_hidden_files_are_ignored_and_others_listed(tmp_path):
+    make(tmp_path, FILES)
+    for name in (".hidden.png", "fat/._1.png", "fat/slide.svs", "README.md"):
+        (tmp_path / name).touch()
+    (tmp_path / ".git").mkdir()
+    table = datasets.load("folder", tmp_path)
+    assert len(table) == 6
+    assert [what for what, _ in table.skipped] == ["README.md", "fat/slide.svs"]
+
+
+def test_an_empty_class_folder_is_skipped_with_a_warning_or_an_error(tmp_path):
+    make(tmp_path, FILES)
+    (tmp_path / "bone").mkdir()
+    with pytest.warns(UserWarning, match="bone: no images in this class folder"):
+        table = datasets.load("folder", tmp_path)
+    assert table.classes == ["fat", "muscle"]
+    assert table.skipped == (("bone", "class folder without images"),)
+    with warnings.catch_warnings(), pytest.raises(InputError, match="bone: no images in this class folder"):
+        warnings.simplefilter("error")
+        datasets.load("folder", tmp_path, on_empty="error")
+    with pytest.raises(InputError, match="on_empty='ignore' is unknown"):
+        datasets.load("folder", tmp_path, on_empty="ignore")
+
+
+def test_images_outside_class_folders_are_an_error(tmp_path):
+    make(tmp_path, [*FILES, "stray.png"])
+    with pytest.raises(InputError, match=r"1 images lie outside the class folders, such as stray.png"):
+        datasets.load("folder", tmp_path)
+
+
+def test_one_class_is_not_enough(tmp_path):
+    with pytest.raises(InputError, match=r"only one class \(fat\)"):
+        datasets.load("folder", make(tmp_path, FILES[:3]))
+
+
+def test_folders_called_train_and_test_are_not_classes(tmp_path):
+    with pytest.raises(InputError, match="the folders Train, test look like a split"):
+        datasets.load("folder", make(tmp_path, ["Train/fat/1.png", "test/fat/2.png"]))
+
+
+def test_a_folder_without_images_is_a_missing_dataset(tmp_path):
+    (tmp_path / "fat").mkdir()
+    (tmp_path / "fat/notes.txt").touch()
+    with pytest.raises(MissingDataset, match="holds no images"):
+        datasets.load("folder", tmp_path)

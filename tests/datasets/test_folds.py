@@ -1,0 +1,149 @@
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lib import datasets
+from lib.datasets import folds
+from lib.errors import InputError
+
+REAL = Path(os.environ.get("HYPERBOLIC_DATA", "/nonexistent")) / "breakhis_sample"
+
+
+def archive(seed=0):
+    """Eighty images of 20 patients with 4 images each; a patient has one of four classes."""
+    labels = np.repeat(np.array(list("abcd")), 20)
+    groups = np.repeat(np.array([f"p{i:02d}" for i in range(20)]), 4)
+    order = np.random.default_rng(seed).permutation(80)
+    return labels[order], groups[order]
+
+
+@pytest.mark.parametrize("rule", ["image", "group"])
+def test_every_class_is_spread_evenly(rule):
+    labels, groups = archive()
+    fold_of = folds.assign(labels, groups, 5, rule, seed=3)
+    assert fold_of.dtype == np.int64 and fold_of.shape == (80,)
+    for label in "abcd":
+        assert Counter(fold_of[labels == label].tolist()) == dict.fromkeys(range(5), 4)
+
+
+def test_by_group_no_group_is_on_both_sides_and_by_image_some_are():
+    labels, groups = archive()
+    together = folds.assign(labels, groups, 5, "group", seed=3)
+    apart = folds.assign(labels, groups, 5, "image", seed=3)
+    assert max(len(set(together[groups == group])) for group in set(groups)) == 1
+    assert max(len(set(apart[groups == group])) for group in set(groups)) > 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_by_group_the_classes_stay_even_for_unequal_groups(seed):
+    """Four groups with 5 images of a, two with 10 of b: two of the first and one of the second make a fold."""
+    sizes = [("a", 5)] * 4 + [("b", 10)] * 2
+    labels = np.concatenate([[label] * n for label, n in sizes])
+    groups = np.concatenate([[f"g{i}"] * n for i, (_, n) in enumerate(sizes)])
+    fold_of = folds.assign(labels, groups, 2, "group", seed)
+    assert Counter(zip(labels, fold_of.tolist(), strict=True)) == dict.fromkeys(
+        [("a", 0), ("a", 1), ("b", 0), ("b", 1)], 10
+    )
+
+
+@pytest.mark.parametrize("rule", ["image", "group"])
+def test_the_seed_decides(rule):
+    labels, groups = archive()
+    first = folds.assign(labels, groups, 5, rule, seed=3)
+    np.testing.assert_array_equal(first, folds.assign(labels, groups, 5, rule, seed=3))
+    assert (first != folds.assign(labels, groups, 5, rule, seed=4)).any()
+
+
+def test_by_group_the_order_of_the_images_does_not_matter():
+    labels, groups = archive()
+    order = np.random.default_rng(9).permutation(len(labels))
+    fold_of = folds.assign(labels, groups, 5, "group", seed=3)
+    np.testing.assert_array_equal(fold_of[order], folds.assign(labels[order], groups[order], 5, "group", seed=3))
+
+
+def test_the_folds_of_split_are_a_partition():
+    fold_of = np.array([2, 0, 1, 0, 2])
+    tests = []
+    for fold in range(3):
+        train, test = folds.split(fold_of, fold)
+        assert sorted([*train, *test]) == [0, 1, 2, 3, 4]
+        tests += test.tolist()
+    assert tests == [1, 3, 2, 0, 4]
+    with pytest.raises(InputError, match=r"there is no fold 3. Use one of \[0, 1, 2\]"):
+        folds.split(fold_of, 3)
+
+
+def test_too_few_images_of_a_class_names_classes_and_counts():
+    with pytest.raises(InputError, match=r"3 images of every class; too few in b \(2\), c \(1\)"):
+        folds.assign(list("aaaabbc"), list("1234567"), 3, "image", seed=0)
+
+
+def test_too_few_groups_is_an_error():
+    with pytest.raises(InputError, match="there are 2 groups"):
+        folds.assign(list("aaabbb"), list("111222"), 3, "group", seed=0)
+    with pytest.raises(InputError, match="at most 2 images in a class"):
+        folds.assign(list("aabb"), list("1234"), 3, "group", seed=0)
+
+
+def test_by_group_a_rare_class_is_no_error_and_no_warning(recwarn):
+    fold_of = folds.assign(list("aaaaaab"), list("1234567"), 3, "group", seed=0)
+    assert set(fold_of) == {0, 1, 2} and not recwarn.list
+
+
+def test_a_fold_without_images_is_an_error(monkeypatch):
+    class Lopsided:
+        def __init__(self, n_folds):
+            pass
+
+        def split(self, x, y, groups):
+            return iter([([2, 3], [0, 1]), ([0, 1], [2, 3]), ([0, 1, 2, 3], [])])
+
+    monkeypatch.setattr(folds, "StratifiedGroupKFold", Lopsided)
+    with pytest.raises(InputError, match="no group fell into fold 2 of 3"):
+        folds.assign(list("aaab"), list("1234"), 3, "group", seed=0)
+
+
+@pytest.mark.parametrize(
+    ("labels", "groups", "message"),
+    [
+        (["a", None, "a", "b"], list("1234"), "1 images have no label, the first at row 1"),
+        (["a", "a", "b", float("nan")], list("1234"), "1 images have no label, the first at row 3"),
+        (["a", "a", "b", "b"], ["1", "", "", "2"], "2 images have no group, the first at row 1"),
+        (["a", "b"], list("123"), "2 labels but 3 groups"),
+    ],
+)
+def test_missing_labels_and_groups_are_errors(labels, groups, message):
+    with pytest.raises(InputError, match=message):
+        folds.assign(labels, groups, 2, "image", seed=0)
+
+
+def test_senseless_requests_are_errors():
+    labels, groups = archive()
+    with pytest.raises(InputError, match="1 folds cannot be made"):
+        folds.assign(labels, groups, 1, "image", seed=0)
+    with pytest.raises(InputError, match="fold rule 'patient' is unknown"):
+        folds.assign(labels, groups, 5, "patient", seed=0)
+
+
+def test_report_counts_what_no_training_image_can_answer():
+    labels = list("aaaabbbcc")
+    groups = list("112233345")
+    fold_of = np.array([0, 0, 1, 1, 2, 2, 2, 0, 1])
+    report = folds.report(labels, groups, fold_of)
+    assert report.index.tolist() == ["a", "b", "c"]
+    assert report["images"].tolist() == [4, 3, 2]
+    assert report["groups"].tolist() == [2, 1, 2]
+    assert report["unanswerable_folds"].tolist() == [(), (2,), ()]
+    assert report["unanswerable_queries"].tolist() == [0, 3, 0]
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="needs HYPERBOLIC_DATA with breakhis_sample")
+def test_real_subtypes_of_one_patient_cannot_be_answered_by_patient():
+    table = datasets.load("breakhis", REAL / "200X_224px")
+    fold_of = folds.assign(table.labels, table.groups, 5, "group", seed=0)
+    report = folds.report(table.labels, table.groups, fold_of)
+    lost = report[report["unanswerable_queries"] > 0]["unanswerable_queries"].to_dict()
+    assert lost == {"adenosis": 16, "lobular carcinoma": 18, "phyllodes tumor": 14}

@@ -1,0 +1,416 @@
+"""Procedural tiles: the plan, the picture, the files, and that they are as hard and as plausible as intended."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from skimage.feature import local_binary_pattern
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from lib.datasets import tissue
+from lib.datasets.tissue import stain
+from lib.datasets.tissue.canvas import Canvas, patches
+from lib.datasets.tissue.painters import paint
+from lib.errors import InputError
+
+EIGHT = {"tumour", "glands", "muscle", "stroma", "adipose", "necrosis", "lymphoid", "vessel"}
+
+
+def first(rows: pd.DataFrame, subtype: str, n: int = 1) -> list[dict]:
+    return rows[rows["subtype"] == subtype].head(n).to_dict("records")
+
+
+# The plan
+
+
+def test_tree_has_three_levels_eight_tissues_and_forty_leaves_with_unique_names():
+    tissues = [name for branch in tissue.TREE.values() for name in branch]
+    leaves = [leaf for branch in tissue.TREE.values() for twigs in branch.values() for leaf in twigs]
+    assert len(tissue.TREE) >= 2
+    assert set(tissues) == EIGHT and len(tissues) == 8
+    assert len(leaves) == 40
+    assert len({*tissue.TREE, *tissues, *leaves}) == len(tissue.TREE) + 8 + 40
+
+
+@pytest.mark.parametrize("n_tiles", [400, 413, 50])
+def test_plan_is_balanced_over_tissues_and_subtypes(n_tiles):
+    rows = tissue.sample(n_tiles, 24, seed=3)
+    assert len(rows) == n_tiles and rows["image_id"].is_unique
+    assert set(rows["label"]) == EIGHT
+    for column, kinds in (("label", 8), ("subtype", 40)):
+        counts = rows[column].value_counts()
+        assert len(counts) == kinds
+        assert counts.max() - counts.min() <= 1
+
+
+def test_every_row_lies_on_one_branch_of_the_tree():
+    for row in tissue.sample(120, 7, seed=1).to_dict("records"):
+        assert row["label"] == row["tissue"]
+        assert row["subtype"] in tissue.TREE[row["organ"]][row["tissue"]]
+
+
+@pytest.mark.parametrize(("n_tiles", "n_patients"), [(40, 24), (120, 5), (2000, 24)])
+def test_every_class_occurs_in_at_least_five_patients(n_tiles, n_patients):
+    rows = tissue.sample(n_tiles, n_patients, seed=0)
+    assert rows.groupby("label")["patient"].nunique().min() >= 5
+
+
+def test_patients_and_classes_are_crossed_and_patients_and_subtypes_are_not_confounded():
+    rows = tissue.sample(2000, 25, seed=0)
+    table = pd.crosstab(rows["patient"], rows["label"])
+    assert table.shape == (25, 8) and table.to_numpy().min() >= 9 and table.to_numpy().max() <= 11
+    # 25 patients is a multiple of the 5 subtypes: a plain rotation would show each patient one subtype only.
+    assert rows.groupby(["patient", "label"])["subtype"].nunique().min() >= 2
+
+
+def test_plan_of_a_tile_does_not_depend_on_how_many_there_are():
+    few, many = tissue.sample(96, 6, seed=5, n_duplicates=3), tissue.sample(500, 6, seed=5, n_duplicates=3)
+    pd.testing.assert_frame_equal(few[:93], many[:93])
+
+
+def test_duplicates_lie_about_their_class_and_are_pixel_identical():
+    rows = tissue.sample(160, 8, seed=2, n_duplicates=6)
+    by_id = rows.set_index("image_id")
+    copies = rows[rows["duplicate_of"] != ""]
+    assert len(copies) == 6 and copies["duplicate_of"].is_unique
+    assert (copies["patient"] != by_id.loc[copies["duplicate_of"], "patient"].to_numpy()).any()
+    for copy in copies.to_dict("records"):
+        source = by_id.loc[copy["duplicate_of"]]
+        assert source["duplicate_of"] == ""
+        assert source["label"] != copy["label"]
+        np.testing.assert_array_equal(tissue.draw(copy), tissue.draw(source))
+    pictures = {tissue.draw(row, size=32).tobytes() for row in rows.to_dict("records")}
+    assert len(pictures) == 160 - 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"magnification": "20X"}, "20X"),
+        ({"n_tiles": 0, "n_duplicates": 0}, "n_tiles=0"),
+        ({"n_patients": 0}, "n_patients=0"),
+        ({"seed": -1}, "seed=-1"),
+        ({"n_tiles": 40, "n_duplicates": 11}, "n_duplicates=11"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused_by_name(arguments, named):
+    with pytest.raises(InputError, match=named):
+        tissue.sample(**arguments)
+
+
+# The picture
+
+
+def test_a_tile_is_the_same_bytes_whenever_and_in_whatever_order_it_is_drawn():
+    few, many = tissue.sample(48, 6, seed=4, n_duplicates=0), tissue.sample(300, 6, seed=4, n_duplicates=0)
+    forward = [tissue.draw(row).tobytes() for row in few.to_dict("records")]
+    backward = [tissue.draw(row).tobytes() for row in reversed(many[:48].to_dict("records"))]
+    assert forward == backward[::-1]
+
+
+@pytest.mark.parametrize("size", [16, 96, 130])
+def test_a_tile_has_the_size_asked_for(size):
+    tile = tissue.draw(tissue.sample(8, 2, 0, n_duplicates=0).iloc[3], size)
+    assert tile.shape == (size, size, 3) and tile.dtype == np.uint8
+
+
+@pytest.mark.parametrize("size", [15, 257])
+def test_a_size_out_of_range_is_refused(size):
+    with pytest.raises(InputError, match=str(size)):
+        tissue.draw(tissue.sample(8, 2, 0, n_duplicates=0).iloc[0], size)
+
+
+@pytest.mark.parametrize("changed", [{"seed": 1}, {"number": 9}, {"magnification": "100X"}, {"shown_patient": "P01"}])
+def test_seed_number_magnification_and_patient_each_change_the_picture(changed):
+    row = tissue.sample(8, 1, seed=0, n_duplicates=0).iloc[0].to_dict()
+    assert (tissue.draw(row) != tissue.draw(row | changed)).mean() > 0.3
+
+
+@pytest.fixture(scope="module")
+def tiles():
+    """640 tiles of 24 patients with their plan."""
+    rows = tissue.sample(640, 24, seed=11, n_duplicates=0)
+    return rows, np.stack([tissue.draw(row) for row in rows.to_dict("records")])
+
+
+def test_colours_are_those_of_haematoxylin_and_eosin(tiles):
+    rows, pictures = tiles
+    mean = {name: pictures[(rows["label"] == name).to_numpy()].mean((0, 1, 2)) for name in EIGHT}
+    for name in ("stroma", "muscle", "vessel", "glands", "necrosis", "tumour", "adipose"):
+        red, green, blue = mean[name]
+        assert red > green and blue > green, name  # pink to purple
+    assert mean["lymphoid"][2] > mean["lymphoid"][1]
+    assert mean["stroma"][0] > mean["stroma"][2] > mean["stroma"][1]  # eosin: red before blue
+    darkness = {name: value.mean() for name, value in mean.items()}
+    assert darkness["adipose"] > darkness["stroma"] > darkness["lymphoid"]
+    assert darkness["stroma"] > darkness["tumour"]
+
+
+def test_background_is_bright_and_nothing_is_saturated(tiles):
+    rows, pictures = tiles
+    fat = pictures[(rows["subtype"] == "large_fat_cells").to_numpy()]
+    assert np.median(fat, axis=(1, 2)).min() > 205
+    assert (pictures == 255).mean() < 0.01
+    assert (pictures == 0).mean() < 0.01
+    assert pictures.std((1, 2)).min() > 4  # no tile is empty
+
+
+def _describe(picture: np.ndarray) -> np.ndarray:
+    grey = picture.mean(-1)
+    optical = -np.log(picture / 255 + 0.01)
+    colour = [optical.mean((0, 1)), optical.std((0, 1)), np.percentile(grey, [5, 25, 50, 75, 95])]
+    texture = [
+        np.histogram(local_binary_pattern(grey.astype(np.uint8), p, r, "uniform"), np.arange(p + 3))[0] / grey.size
+        for p, r in ((8, 1), (8, 2), (16, 3))
+    ]
+    scale = [np.abs(grey[step:] - grey[:-step]).mean() for step in (1, 2, 4, 8, 16)]
+    return np.concatenate([*colour, *texture, scale])
+
+
+def _predict(features: np.ndarray, labels: np.ndarray, patients: np.ndarray) -> np.ndarray:
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.3, max_iter=400))
+    return cross_val_predict(model, features, labels, groups=patients, cv=GroupKFold(4))
+
+
+@pytest.fixture(scope="module")
+def features(tiles):
+    return np.stack([_describe(picture) for picture in tiles[1]])
+
+
+def test_tissues_of_unseen_patients_are_told_apart_well_but_not_perfectly(tiles, features):
+    label, patient = (tiles[0][column].to_numpy(dtype=object).astype(str) for column in ("label", "patient"))
+    accuracy = (_predict(features, label, patient) == label).mean()
+    assert 0.7 < accuracy < 0.97
+
+
+def test_subtypes_of_one_tissue_are_told_apart_above_chance_but_not_perfectly(tiles, features):
+    label, subtype, patient = (
+        tiles[0][column].to_numpy(dtype=object).astype(str) for column in ("label", "subtype", "patient")
+    )
+    accuracy = {}
+    for name in EIGHT:
+        mine = label == name
+        accuracy[name] = (_predict(features[mine], subtype[mine], patient[mine]) == subtype[mine]).mean()
+    # Chance is 0.2 for five subtypes, with a standard error of 0.045 for 80 tiles.
+    assert min(accuracy.values()) > 0.32, accuracy
+    assert max(accuracy.values()) < 0.97, accuracy
+    assert 0.45 < np.mean(list(accuracy.values())) < 0.85
+
+
+def test_mean_colour_alone_does_not_give_the_class_away(tiles):
+    colour = tiles[1].mean((1, 2))
+    label, patient = (tiles[0][column].to_numpy(dtype=object).astype(str) for column in ("label", "patient"))
+    assert (_predict(colour, label, patient) == label).mean() < 0.6
+
+
+# Stain
+
+
+def test_every_subtype_at_every_magnification_has_plausible_stain():
+    for twigs in tissue.TREE.values():
+        for name, leaves in twigs.items():
+            for leaf in leaves:
+                for pitch in tissue.PITCH.values():
+                    density = paint(Canvas(48, pitch, np.random.default_rng(4)), name, leaf)
+                    assert density.shape == (2, 48, 48) and density.dtype == np.float32, leaf
+                    assert density.min() >= 0 and density.mean() > 0.02 and density.max() < 6, leaf
+
+
+def test_density_becomes_colour_by_beer_lambert():
+    slide = stain.Slide(
+        dyes=np.array([[0.5, 0.7, 0.4], [0.1, 0.9, 0.3]], np.float32),
+        light=np.array([240, 230, 220], np.float32),
+        blur=0.0,
+        noise=0.0,
+        shrinkage=1.0,
+    )
+    density = np.zeros((2, 1, 3), np.float32)
+    density[0, 0, 1] = 2.0
+    density[:, 0, 2] = 1.0, 0.5
+    expected = [
+        [240, 230, 220],
+        [240 * np.exp(-1.0), 230 * np.exp(-1.4), 220 * np.exp(-0.8)],
+        [240 * np.exp(-0.55), 230 * np.exp(-1.15), 220 * np.exp(-0.55)],
+    ]
+    got = stain.develop(density, slide, np.random.default_rng(0))
+    np.testing.assert_array_equal(got[0], np.round(expected))
+
+
+def test_blur_keeps_the_mean_and_spreads_a_point_symmetrically():
+    slide = stain.Slide(np.zeros((2, 3), np.float32), np.zeros(3, np.float32), 1.0, 0.0, 1.0)
+    point = np.zeros((5, 5, 3), np.float32)
+    point[2, 2] = 16
+    kernel = np.outer([1, 2, 1], [1, 2, 1])
+    np.testing.assert_allclose(stain._soften(point, slide.blur)[1:4, 1:4, 0], kernel)
+
+
+def test_patients_differ_in_stain_and_each_keeps_its_own():
+    density = np.full((2, 8, 8), 0.7, np.float32)
+    colours = []
+    for patient in range(12):
+        slide, again = stain.of_patient(3, 1, patient), stain.of_patient(3, 1, patient)
+        np.testing.assert_array_equal(slide.dyes, again.dyes)
+        colours.append(stain.develop(density, slide, np.random.default_rng(0)).mean((0, 1)))
+    apart = np.linalg.norm(np.array(colours)[:, None] - np.array(colours)[None], axis=-1)
+    assert apart[~np.eye(12, dtype=bool)].min() > 1
+    assert np.median(apart[~np.eye(12, dtype=bool)]) > 15
+
+
+def test_one_patients_tiles_share_their_colour_more_than_two_patients_do(tiles):
+    rows, pictures = tiles
+    light = pd.DataFrame(np.percentile(pictures, 97, axis=(1, 2)), columns=list("rgb"))
+    fat = (rows["label"] == "adipose").to_numpy()
+    groups = light[fat].groupby(rows.loc[fat, "patient"])
+    within, between = groups.std().mean(), groups.mean().std()
+    assert (between > 2 * within).all()
+
+
+# What a microscope does
+
+
+def _grain(picture: np.ndarray) -> float:
+    """Distance in pixels at which the mean autocorrelation of a tile has fallen to one half."""
+    grey = picture.mean(-1) - picture.mean()
+    power = np.abs(np.fft.fft2(grey, s=(192, 192))) ** 2
+    correlation = np.fft.ifft2(power).real
+    profile = (correlation[0, :40] + correlation[:40, 0]) / (2 * correlation[0, 0])
+    return float(np.interp(0.5, profile[::-1], np.arange(40)[::-1])) if profile.min() < 0.5 else 40.0
+
+
+@pytest.mark.parametrize("subtype", ["small_lymphocytes", "wavy_collagen", "solid"])
+def test_structures_grow_with_magnification(subtype):
+    grain = []
+    for magnification in ("40X", "100X", "200X", "400X"):
+        rows = tissue.sample(480, 12, seed=6, magnification=magnification, n_duplicates=0)
+        grain.append(np.median([_grain(tissue.draw(row)) for row in first(rows, subtype, 9)]))
+    assert grain[0] < grain[1] < grain[2] < grain[3]
+
+
+@pytest.mark.parametrize("pitch", [5.0, 2.0, 1.0, 0.5])
+def test_bodies_hold_the_same_stain_at_every_magnification(pitch):
+    canvas = Canvas(96, pitch, np.random.default_rng(0))
+    place = canvas.extent * np.random.default_rng(1).uniform(0.2, 0.8, (200, 2)).astype(np.float32)
+    drawn = canvas.bodies(place, 4.0, 2.5, spread=0.0, shade=0.0)
+    assert drawn.dtype == np.float32
+    # An egg is a few percent larger than the ellipse of the same half axes.
+    assert drawn.sum() * pitch**2 == pytest.approx(200 * np.pi * 4.0 * 2.5, rel=0.1)
+
+
+def test_a_body_lies_where_it_was_placed_and_points_where_it_was_told():
+    canvas = Canvas(64, 0.5, np.random.default_rng(0))
+    place = np.tile(np.array([[10.0, 20.0]], np.float32), (40, 1))
+    drawn = canvas.bodies(place, 6.0, 2.0, np.full(40, np.pi / 2), spread=0.0)
+    x, y = (np.average(axis, weights=drawn) for axis in (canvas.x, canvas.y))
+    assert (x, y) == (pytest.approx(10, abs=0.3), pytest.approx(20, abs=0.3))
+    wide, high = (np.average((axis - m) ** 2, weights=drawn) for axis, m in ((canvas.x, x), (canvas.y, y)))
+    assert high / wide == pytest.approx(9, rel=0.3)  # (6 / 2) squared
+
+
+def test_bodies_cut_by_the_edge_do_not_wrap_around():
+    canvas = Canvas(32, 1.0, np.random.default_rng(0))
+    drawn = canvas.bodies(np.array([[0.0, 16.0], [-30.0, 16.0]], np.float32), 4.0, 4.0)
+    assert drawn[:, :6].sum() > 10 and drawn[:, 8:].sum() == 0
+
+
+def test_cell_walls_are_at_the_distance_that_the_two_nearest_centres_give():
+    canvas = Canvas(24, 2.0, np.random.default_rng(0))
+    wall, owner, centre = canvas.cells(20.0, 0.2, bend=0.0)
+    for row, column in ((0, 0), (5, 17), (23, 11)):
+        here = np.array([2 * column + 1.0, 2 * row + 1.0])
+        distance = [float(np.hypot(*(here - c))) for c in centre]
+        a, b = np.argsort(distance)[:2]
+        normal = (centre[b] - centre[a]) / np.hypot(*(centre[b] - centre[a]))
+        assert owner[row, column] == a
+        assert wall[row, column] == pytest.approx(float(normal @ ((centre[a] + centre[b]) / 2 - here)), abs=1e-3)
+
+
+def test_places_along_a_ring_lie_at_its_rho():
+    canvas = Canvas(96, 1.0, np.random.default_rng(2))
+    rings = canvas.rings(60.0, 22.0, 0.1, wavy=0.1)
+    rho, _, owner = canvas.polar(rings)
+    ring, _, place = rings.along(0.6, 5.0)
+    near = np.flatnonzero(((place > 2) & (place < 94)).all(1) & (canvas.at(owner, place) == ring))
+    assert len(near) > 10
+    np.testing.assert_allclose(canvas.at(rho, place[near]), 0.6, atol=0.06)
+
+
+def test_fibres_are_coherent_along_their_angle_and_change_across_it():
+    canvas = Canvas(128, 1.0, np.random.default_rng(5))
+    field, angle = canvas.fibres(3.0, 60.0, 8.0, 30.0)
+    middle = np.stack([canvas.x, canvas.y], -1)[20:-20, 20:-20].reshape(-1, 2)
+    turn = canvas.at(angle, middle)[:, None]
+    along, across = np.hstack([np.cos(turn), np.sin(turn)]), np.hstack([-np.sin(turn), np.cos(turn)])
+    here = canvas.at(field, middle)
+    step = {
+        name: np.abs(canvas.at(field, middle + 3 * way) - here).mean()
+        for name, way in (("along", along), ("across", across))
+    }
+    assert step["across"] > 2 * step["along"]
+
+
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
+def test_patches_fill_the_share_asked_for(share):
+    field = np.random.default_rng(0).standard_normal((300, 300))
+    assert patches(field, share).mean() == pytest.approx(share, abs=0.01)
+
+
+def test_noise_has_unit_variance_and_fades_below_a_pixel():
+    rng = np.random.default_rng(0)
+    assert np.std([Canvas(96, 1.0, rng).noise(4.0) for _ in range(30)]) == pytest.approx(1, abs=0.1)
+    assert np.std([Canvas(96, 5.0, rng).noise(0.7) for _ in range(30)]) == pytest.approx(0.2, abs=0.03)
+
+
+# The files
+
+
+def contents(root) -> dict[str, bytes]:
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def test_written_set_is_what_the_plan_says(tmp_path):
+    root = tissue.write(
+        tmp_path / "set", n_tiles=24, n_patients=4, size=40, seed=9, magnification="100X", n_duplicates=2
+    )
+    table = pd.read_csv(root / "table.csv", keep_default_na=False)
+    plan = tissue.sample(24, 4, 9, "100X", 2)
+    pd.testing.assert_frame_equal(table.drop(columns="path"), plan, check_dtype=False)
+    assert len(contents(root)) == 25
+    for row in table.to_dict("records"):
+        assert row["path"] == f"100X/{row['label']}/{row['image_id']}.png"
+        np.testing.assert_array_equal(np.asarray(Image.open(root / row["path"])), tissue.draw(row, 40))
+
+
+def test_same_arguments_twice_give_the_same_bytes_and_replace_the_old_set(tmp_path, capsys):
+    a = contents(tissue.write(tmp_path / "a", n_tiles=16, n_patients=3, size=32, seed=1))
+    assert "16 tiles" in capsys.readouterr().err
+    tissue.write(tmp_path / "b", n_tiles=20, n_patients=3, size=32, seed=2)
+    b = contents(tissue.write(tmp_path / "b", n_tiles=16, n_patients=3, size=32, seed=1))
+    assert a == b and len(a) == 17
+
+
+def test_interrupted_writing_leaves_nothing_new_and_spoils_nothing_old(tmp_path, monkeypatch):
+    before = contents(tissue.write(tmp_path / "old", n_tiles=8, n_patients=2, size=16, n_duplicates=0))
+    drawn = []
+
+    def stop_at_the_fifth(row, size):
+        drawn.append(row["image_id"])
+        if len(drawn) % 5 == 0:
+            raise KeyboardInterrupt
+        return np.zeros((size, size, 3), np.uint8)
+
+    monkeypatch.setattr(tissue, "draw", stop_at_the_fifth)
+    for name in ("new", "old"):
+        with pytest.raises(KeyboardInterrupt):
+            tissue.write(tmp_path / name, n_tiles=8, n_patients=2, size=16, n_duplicates=0)
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
+    assert contents(tmp_path / "old") == before
+
+
+def test_a_folder_with_other_things_is_never_replaced(tmp_path):
+    (tmp_path / "thesis.txt").write_text("all of it")
+    with pytest.raises(InputError, match="not a tissue set"):
+        tissue.write(tmp_path, n_tiles=8, n_duplicates=0)
+    assert (tmp_path / "thesis.txt").read_text() == "all of it"

@@ -1,0 +1,274 @@
+import hashlib
+import pickle
+from pathlib import Path
+from urllib.error import URLError
+
+import huggingface_hub
+import numpy as np
+import pytest
+import timm
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from timm.data import create_transform, resolve_model_data_config
+
+from lib import encoders, paths
+from lib.encoders import backbones
+from lib.errors import InputError, MissingWeights
+
+RESNET = "test_resnet.r160_in1k"
+
+
+@pytest.fixture(autouse=True)
+def nothing_on_this_machine(tmp_path, monkeypatch):
+    """Empty weights folder, empty hub cache, a hub that cannot be reached."""
+
+    def unreachable():
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(paths, "WEIGHTS", tmp_path / "weights")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub.utils, "get_session", unreachable)
+    paths.WEIGHTS.mkdir()
+
+
+def pictures(n: int) -> list[Image.Image]:
+    rng = np.random.default_rng(0)
+    sizes = [(160, 160), (90, 130), (300, 200), (64, 64), (224, 224)]
+    shapes = [sizes[i % len(sizes)] for i in range(n)]
+    return [Image.fromarray(rng.integers(0, 256, (h, w, 3), dtype=np.uint8)) for w, h in shapes]
+
+
+def seeded(name: str, seed: int, **options) -> torch.nn.Module:
+    torch.manual_seed(seed)
+    return timm.create_model(name, **options).eval()
+
+
+def by_timm(model: torch.nn.Module, images: list[Image.Image]) -> np.ndarray:
+    transform = create_transform(**resolve_model_data_config(model), is_training=False)
+    with torch.no_grad():
+        return np.concatenate([model(transform(image)[None]).numpy() for image in images])
+
+
+@pytest.mark.parametrize("name", ["test_vit", "test_resnet", "resnet10t"])
+def test_equals_timm_called_directly(name):
+    encoder = backbones.load(name, weights="untrained", device="cpu", batch_size=2, seed=7)
+    expected = by_timm(seeded(name, 7, num_classes=0), pictures(5))
+    values = encoder.encode(pictures(5))
+    assert values.dtype == np.float32
+    assert values.shape == (5, encoder.dim)
+    np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
+    assert encoder.encode([]).shape == (0, encoder.dim)
+
+
+def test_vision_transformer_gives_the_normalised_cls_token():
+    encoder = backbones.load("vit_tiny_patch16_224", weights="untrained", device="cpu")
+    model = seeded("vit_tiny_patch16_224", 0, num_classes=0)
+    tokens = []
+    model.blocks.register_forward_hook(lambda module, inputs, output: tokens.append(output))
+    by_timm(model, pictures(2))
+    expected = torch.stack([model.norm(output)[0, 0] for output in tokens])
+    values = encoder.encode(pictures(2))
+    np.testing.assert_allclose(values, expected.detach().numpy(), rtol=1e-4, atol=1e-5)
+    assert encoder.provenance["pooling"] == "token"
+
+
+def test_the_alias_is_dino_vit_s16():
+    encoder = backbones.load("dino_vits16", weights="untrained", device="cpu")
+    assert (encoder.name, encoder.dim) == ("dino_vits16-untrained", 384)
+    assert encoder.provenance["model"] == "vit_small_patch16_224.dino"
+    assert encoder.provenance["pooling"] == "token"
+    assert "224" in encoder.provenance["transform"]
+
+
+def test_nothing_is_trainable_and_encoding_changes_nothing():
+    encoder = backbones.load("test_resnet", weights="untrained", device="cpu")
+    assert not encoder.model.training
+    assert not any(parameter.requires_grad for parameter in encoder.model.parameters())
+    encoder.encode(pictures(2))
+    assert backbones.state_sha256(encoder.model) == encoder.provenance["weights_sha256"]
+
+
+def test_grey_and_transparent_images_are_accepted():
+    encoder = backbones.load("test_resnet", weights="untrained", device="cpu")
+    colour = pictures(1)[0]
+    values = encoder.encode([colour, colour.convert("RGBA"), colour.convert("L"), colour.convert("L").convert("RGB")])
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(values[2], values[3], rtol=1e-4, atol=1e-6)
+    assert np.abs(values[0] - values[2]).max() > 1e-4
+
+
+def test_untrained_weights_follow_the_seed_and_leave_the_random_state_alone():
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    first, again, other = (backbones.load("test_vit", "untrained", "cpu", seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert first.provenance == again.provenance
+    assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
+    assert first.name == first.provenance["encoder"] == "test_vit-untrained"
+
+
+def test_bfloat16_is_close_and_says_so():
+    exact = backbones.load("test_vit", "untrained", "cpu")
+    rough = backbones.load("test_vit", "untrained", "cpu", bf16=True)
+    a, b = exact.encode(pictures(3)), rough.encode(pictures(3))
+    assert b.dtype == np.float32
+    assert 0 < np.abs(a - b).max() < 0.1 * np.abs(a).max()
+    assert (exact.provenance["dtype"], rough.provenance["dtype"]) == ("float32", "bfloat16 autocast")
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
+@pytest.mark.parametrize("name", ["test_resnet", RESNET])
+def test_local_weights_are_used_and_hashed(suffix, name):
+    other = seeded("test_resnet", 11)
+    file = paths.WEIGHTS / f"{RESNET}{suffix}"
+    if suffix == ".pth":
+        torch.save({"state_dict": other.state_dict()}, file)
+    else:
+        save_file(other.state_dict(), file)
+    encoder = backbones.load(name, device="cpu")
+    other.reset_classifier(0)
+    np.testing.assert_allclose(encoder.encode(pictures(3)), by_timm(other, pictures(3)), rtol=1e-4, atol=1e-6)
+    assert encoder.provenance["weights_sha256"] == backbones.state_sha256(other)
+    assert (encoder.name, encoder.provenance["model"]) == (name, RESNET)
+    assert encoder.provenance["weights"] == "pretrained"
+    assert not any(parameter.requires_grad for parameter in encoder.model.parameters())
+
+
+def test_weights_in_the_hub_cache_need_no_network(tmp_path):
+    other = seeded("test_resnet", 12)
+    repository = tmp_path / "hub" / "models--timm--test_resnet.r160_in1k"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text("abc123")
+    (repository / "snapshots" / "abc123").mkdir(parents=True)
+    save_file(other.state_dict(), repository / "snapshots" / "abc123" / "model.safetensors")
+    encoder = backbones.load("test_resnet", device="cpu")
+    other.reset_classifier(0)
+    assert encoder.provenance["weights_sha256"] == backbones.state_sha256(other)
+
+
+def test_state_hash_by_hand():
+    model = torch.nn.Linear(2, 1)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[1.0, 2.0]]))
+        model.bias.fill_(3.0)
+    text = b"bias torch.float32 (1,)" + np.array([3.0], "<f4").tobytes()
+    text += b"weight torch.float32 (1, 2)" + np.array([1.0, 2.0], "<f4").tobytes()
+    assert backbones.state_sha256(model) == hashlib.sha256(text).hexdigest()
+
+
+def test_weights_of_another_model_are_refused():
+    file = paths.WEIGHTS / f"{RESNET}.safetensors"
+    save_file(seeded("test_vit", 0).state_dict(), file)
+    with pytest.raises(InputError, match="cannot be used as weights of test_resnet") as caught:
+        backbones.load("test_resnet", device="cpu")
+    assert str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
+def test_truncated_weights_are_named(suffix):
+    file = paths.WEIGHTS / f"{RESNET}{suffix}"
+    state = seeded("test_resnet", 0).state_dict()
+    if suffix == ".pth":
+        torch.save(state, file)
+    else:
+        save_file(state, file)
+    file.write_bytes(file.read_bytes()[:1000])
+    with pytest.raises(InputError, match=f"{RESNET}{suffix} cannot be used"):
+        backbones.load("test_resnet", device="cpu")
+
+
+class Bomb:
+    def __init__(self, file: Path):
+        self.file = file
+
+    def __reduce__(self):
+        return Path.touch, (self.file,)
+
+
+def test_a_pickle_in_a_weights_file_is_not_executed(tmp_path):
+    trace = tmp_path / "executed"
+    pickle.loads(pickle.dumps(Bomb(trace)))
+    assert trace.exists()
+    trace.unlink()
+    torch.save({"bomb": Bomb(trace)}, paths.WEIGHTS / f"{RESNET}.pth")
+    with pytest.raises(InputError):
+        backbones.load("test_resnet", device="cpu")
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "suggestion"),
+    [
+        ("dino_vits61", "dino_vits16"),
+        ("textur", "texture"),
+        ("vit_small_patch16_224.dinno", "vit_small_patch16_224.dino"),
+        ("resnet5O", "resnet50"),
+    ],
+)
+def test_unknown_names_get_close_matches(name, suggestion):
+    with pytest.raises(InputError, match=f"Unknown encoder '{name}'.*{suggestion}"):
+        encoders.make(name)
+
+
+def test_missing_weights_say_what_how_large_and_where_to():
+    with pytest.raises(MissingWeights) as caught:
+        encoders.make("dino_vits16")
+    message = str(caught.value)
+    assert "vit_small_patch16_224.dino (about 87 MB)" in message
+    assert "cannot be reached (no route to host)" in message
+    url = "https://huggingface.co/timm/vit_small_patch16_224.dino/resolve/main/model.safetensors"
+    assert f"curl -fL -o vit_small_patch16_224.dino.safetensors {url}" in message
+    assert f"put the file at {paths.WEIGHTS / 'vit_small_patch16_224.dino.safetensors'}" in message
+    assert "\n" not in message
+
+
+def refusing(error: Exception):
+    create = timm.create_model
+
+    def create_model(name, pretrained=False, **options):
+        if pretrained:
+            raise error
+        return create(name, pretrained=False, **options)
+
+    return create_model
+
+
+class Online:
+    def head(self, url, timeout):
+        assert 0 < timeout <= 10
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "expected"),
+    [
+        ("test_resnet", huggingface_hub.errors.LocalEntryNotFoundError("not found\nanywhere"), "not found anywhere"),
+        ("test_resnet", huggingface_hub.errors.HTTPError("403 gated"), "accept the terms on https://huggingface.co/"),
+        ("legacy_seresnet18", URLError("name unknown"), "curl -fL -o legacy_seresnet18.in1k.pth https?://"),
+    ],
+)
+def test_a_failed_download_is_missing_weights(monkeypatch, name, error, expected):
+    monkeypatch.setattr(huggingface_hub.utils, "get_session", Online)
+    monkeypatch.setattr(timm, "create_model", refusing(error))
+    with pytest.raises(MissingWeights, match=expected) as caught:
+        backbones.load(name, device="cpu")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_without_published_weights_says_so():
+    with pytest.raises(MissingWeights, match=r"timm has none to download.*Put your own at"):
+        backbones.load("coatnet_0_224", device="cpu")
+
+
+def test_weights_is_one_of_two_words():
+    with pytest.raises(InputError, match="'pretrained' or 'untrained', not 'random'"):
+        backbones.load("test_vit", weights="random")
+
+
+def test_make_knows_the_three_kinds():
+    assert isinstance(encoders.make("texture"), encoders.Texture)
+    untrained = encoders.make("test_vit-untrained", device="cpu", batch_size=3)
+    assert (untrained.name, untrained.batch_size) == ("test_vit-untrained", 3)
+    save_file(seeded("test_resnet", 3).state_dict(), paths.WEIGHTS / f"{RESNET}.safetensors")
+    assert encoders.make("test_resnet", device="cpu").name == "test_resnet"

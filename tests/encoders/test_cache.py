@@ -1,0 +1,389 @@
+import json
+import logging
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors import safe_open
+from safetensors.numpy import save_file
+
+from lib import datasets, encoders
+from lib.encoders import cache
+from lib.errors import BrokenImage, InputError
+
+
+class MeanColour:
+    """Three numbers per image that can be checked by hand; counts what it is asked and can fail on request."""
+
+    name = "mean_colour"
+    dim = 3
+
+    def __init__(self, version: str = "1", fail_at: int | None = None):
+        self.provenance = {"encoder": self.name, "version": version}
+        self.batches: list[int] = []
+        self.fail_at = fail_at
+
+    def encode(self, images):
+        if len(self.batches) == self.fail_at:
+            raise RuntimeError("power cut")
+        self.batches.append(len(images))
+        return np.array([np.asarray(image).mean(axis=(0, 1)) for image in images], dtype=np.float32)
+
+
+COLOURS = {f"{'ab'[i % 2]}/{i:02d}.png": (10 * i, 255 - 10 * i, i) for i in range(10)}
+
+
+def paint(root: Path, colours: dict[str, tuple[int, int, int]]) -> None:
+    for name, colour in colours.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), colour).save(root / name)
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    paint(tmp_path / "images", COLOURS)
+    return tmp_path / "images"
+
+
+@pytest.fixture
+def target(tmp_path) -> Path:
+    return tmp_path / "features" / "mean.safetensors"
+
+
+def table_of(root: Path) -> datasets.ImageTable:
+    return datasets.load("folder", root)
+
+
+def colours_of(features: encoders.Features) -> dict[str, tuple[float, ...]]:
+    return dict(zip(features.image_ids, map(tuple, features.values.tolist()), strict=True))
+
+
+def parts_of(target: Path) -> list[Path]:
+    return sorted(target.with_name(target.name + ".parts").glob("*"))
+
+
+def test_every_image_gets_its_own_numbers(root, target):
+    encoder = MeanColour()
+    features = encoders.extract(table_of(root), encoder, target, batch_size=4)
+    assert colours_of(features) == COLOURS
+    assert features.image_ids == tuple(sorted(COLOURS))
+    assert features.values.dtype == np.float32
+    assert features.skipped == {}
+    assert features.provenance["version"] == "1"
+    assert features.provenance["dataset"] == "folder"
+    assert encoder.batches == [4, 4, 2]
+    assert sorted(path.name for path in target.parent.iterdir()) == [target.name]
+
+
+def test_a_second_run_loads_and_encodes_nothing(root, target):
+    first = encoders.extract(table_of(root), MeanColour(), target)
+    written = target.read_bytes(), target.stat().st_mtime_ns
+    encoder = MeanColour()
+    second = encoders.extract(table_of(root), encoder, target)
+    assert encoder.batches == []
+    assert (target.read_bytes(), target.stat().st_mtime_ns) == written
+    loaded = encoders.load(target)
+    for features in (second, loaded):
+        np.testing.assert_array_equal(features.values, first.values)
+        assert (features.image_ids, features.provenance) == (first.image_ids, first.provenance)
+
+
+def test_the_same_features_are_the_same_bytes(root, target):
+    other = target.with_name("other.safetensors")
+    encoders.extract(table_of(root), MeanColour(), target)
+    encoders.extract(table_of(root), MeanColour(), other, batch_size=3)
+    assert target.read_bytes() == other.read_bytes()
+
+
+def test_the_file_needs_no_pickle_and_carries_its_provenance(root, target):
+    encoders.extract(table_of(root), MeanColour(), target)
+    with safe_open(target, framework="numpy") as file:
+        record = json.loads(file.metadata()["provenance"])
+        assert list(file.keys()) == ["values"]
+    assert record["encoder"] == {"encoder": "mean_colour", "version": "1"}
+    assert dict(record["sha256"]).keys() == COLOURS.keys()
+
+
+def test_an_interrupted_extraction_goes_on_where_it_stopped(root, target):
+    with pytest.raises(RuntimeError, match="power cut"):
+        encoders.extract(table_of(root), MeanColour(fail_at=2), target, batch_size=3)
+    assert not target.exists()
+    assert len(parts_of(target)) == 2
+    encoder = MeanColour()
+    features = encoders.extract(table_of(root), encoder, target, batch_size=3)
+    assert encoder.batches == [3, 1]
+    assert colours_of(features) == COLOURS
+    assert parts_of(target) == []
+    assert not target.with_name(target.name + ".parts").exists()
+
+
+def test_parts_of_another_encoder_are_not_used(root, target):
+    with pytest.raises(RuntimeError):
+        encoders.extract(table_of(root), MeanColour("1", fail_at=2), target, batch_size=3)
+    encoder = MeanColour("2")
+    encoders.extract(table_of(root), encoder, target, batch_size=3)
+    assert sum(encoder.batches) == 10
+    assert parts_of(target) == []
+
+
+def test_a_part_is_whole_or_not_there(root, target, monkeypatch):
+    real = Path.write_bytes
+
+    def write_half(path, data):
+        real(path, data[: len(data) // 2])
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "write_bytes", write_half)
+    with pytest.raises(OSError, match="disk full"):
+        encoders.extract(table_of(root), MeanColour(), target)
+    assert parts_of(target) == []
+    assert not target.exists()
+
+
+def test_a_failed_final_write_leaves_the_old_file_and_the_parts(root, target, monkeypatch):
+    encoders.extract(table_of(root), MeanColour("1"), target)
+    old = target.read_bytes()
+    real = Path.write_bytes
+
+    def full_for_the_target(path, data):
+        if path.name == target.name:
+            raise OSError("disk full")
+        return real(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", full_for_the_target)
+    with pytest.raises(OSError, match="disk full"):
+        encoders.extract(table_of(root), MeanColour("2"), target)
+    assert target.read_bytes() == old
+    monkeypatch.undo()
+    encoder = MeanColour("2")
+    assert encoders.extract(table_of(root), encoder, target).provenance["version"] == "2"
+    assert encoder.batches == []
+
+
+def test_a_changed_image_is_computed_again_and_named(root, target, caplog):
+    before = encoders.extract(table_of(root), MeanColour(), target)
+    paint(root, {"a/04.png": (1, 2, 3)})
+    encoder = MeanColour()
+    features = encoders.extract(table_of(root), encoder, target)
+    assert encoder.batches == [1]
+    assert colours_of(features) == {**COLOURS, "a/04.png": (1, 2, 3)}
+    assert features.provenance["images_sha256"] != before.provenance["images_sha256"]
+    assert "a/04.png" in caplog.text
+    assert "b/05.png" not in caplog.text
+    assert colours_of(encoders.load(target))["a/04.png"] == (1, 2, 3)
+
+
+def test_swapped_files_are_noticed(root, target):
+    encoders.extract(table_of(root), MeanColour(), target)
+    paint(root, {"a/00.png": COLOURS["b/01.png"], "b/01.png": COLOURS["a/00.png"]})
+    features = encoders.extract(table_of(root), MeanColour(), target)
+    expected = {**COLOURS, "a/00.png": COLOURS["b/01.png"], "b/01.png": COLOURS["a/00.png"]}
+    assert colours_of(features) == colours_of(encoders.load(target)) == expected
+
+
+def test_another_encoder_computes_everything_and_says_what_differs(root, target, caplog):
+    encoders.extract(table_of(root), MeanColour("1"), target)
+    encoder = MeanColour("2")
+    features = encoders.extract(table_of(root), encoder, target)
+    assert encoder.batches == [10]
+    assert features.provenance["version"] == encoders.load(target).provenance["version"] == "2"
+    assert "made by another encoder (version)" in caplog.text
+
+
+def test_new_images_alone_are_computed_and_removed_ones_disappear(root, target):
+    table = table_of(root)
+    small = table.take([image_id for image_id in COLOURS if image_id != "a/02.png"])
+    encoders.extract(small, MeanColour(), target)
+    encoder = MeanColour()
+    assert colours_of(encoders.extract(table, encoder, target)) == COLOURS
+    assert encoder.batches == [1]
+    (root / "a/00.png").unlink()
+    assert "a/00.png" not in encoders.extract(table_of(root), encoder, target).image_ids
+
+
+def test_a_smaller_table_in_another_order_leaves_the_file_alone(root, target):
+    table = table_of(root)
+    encoders.extract(table, MeanColour(), target)
+    before = target.read_bytes()
+    ids = ["b/03.png", "a/02.png", "b/09.png"]
+    encoder = MeanColour()
+    features = encoders.extract(table.take(ids), encoder, target)
+    assert encoder.batches == []
+    assert features.image_ids == tuple(ids)
+    assert colours_of(features) == {image_id: COLOURS[image_id] for image_id in ids}
+    assert target.read_bytes() == before
+
+
+def test_copies_of_a_file_have_the_same_numbers(root, target):
+    class Drifting(MeanColour):
+        """Numbers depend on the place in the batch, as they do in the last digits of a real model."""
+
+        def encode(self, images):
+            return super().encode(images) + np.arange(len(images), dtype=np.float32)[:, None]
+
+    paint(root, {"a/copy.png": COLOURS["b/01.png"]})
+    features = encoders.extract(table_of(root), Drifting(), target)
+    assert colours_of(features)["a/copy.png"] == colours_of(features)["b/01.png"]
+
+
+BREAKAGES = {
+    "empty": lambda path: path.write_bytes(b""),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-30]),
+    "text": lambda path: path.write_text("not an image"),
+}
+
+
+@pytest.mark.parametrize("kind", BREAKAGES)
+def test_a_broken_image_is_named_and_a_rerun_goes_on(root, target, kind):
+    BREAKAGES[kind](root / "b/03.png")
+    with pytest.raises(BrokenImage, match="--on-broken skip") as caught:
+        encoders.extract(table_of(root), MeanColour(), target, batch_size=4)
+    assert str(root / "b/03.png") in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not target.exists()
+    paint(root, {"b/03.png": COLOURS["b/03.png"]})
+    encoder = MeanColour()
+    assert colours_of(encoders.extract(table_of(root), encoder, target, batch_size=4)) == COLOURS
+    assert sum(encoder.batches) == 10 - 4
+
+
+def test_a_missing_file_is_named(root, target):
+    table = table_of(root)
+    (root / "a/00.png").unlink()
+    with pytest.raises(BrokenImage, match=r"a.00\.png"):
+        encoders.extract(table, MeanColour(), target)
+
+
+def test_broken_images_can_be_skipped_counted_and_aligned(root, target):
+    table = table_of(root)
+    for name in ("a/02.png", "b/05.png"):
+        (root / name).write_bytes(b"")
+    features = encoders.extract(table, MeanColour(), target, on_broken="skip", batch_size=4)
+    assert set(features.skipped) == {"a/02.png", "b/05.png"}
+    assert all(name in reason for name, reason in features.skipped.items())
+    good = {name: colour for name, colour in COLOURS.items() if name not in features.skipped}
+    assert colours_of(features) == good
+    kept, values = features.align(table.take(list(reversed(sorted(COLOURS)))))
+    assert kept.rows["image_id"].tolist() == list(reversed(sorted(good)))
+    assert [tuple(row) for row in values.tolist()] == [good[name] for name in reversed(sorted(good))]
+    assert kept.labels.tolist() == [name[0] for name in reversed(sorted(good))]
+
+
+def test_skipped_images_are_tried_again(root, target):
+    table = table_of(root)
+    (root / "a/02.png").write_bytes(b"")
+    encoders.extract(table, MeanColour(), target, on_broken="skip")
+    before = target.stat().st_mtime_ns
+    encoder = MeanColour()
+    assert set(encoders.extract(table, encoder, target, on_broken="skip").skipped) == {"a/02.png"}
+    assert (encoder.batches, target.stat().st_mtime_ns) == ([], before)
+    with pytest.raises(BrokenImage, match=r"a/02\.png"):
+        encoders.extract(table, encoder, target)
+    paint(root, {"a/02.png": COLOURS["a/02.png"]})
+    assert colours_of(encoders.extract(table, encoder, target)) == COLOURS
+    assert encoder.batches == [1]
+    assert encoders.load(target).skipped == {}
+
+
+def test_a_table_without_any_readable_image_is_an_error(root, target):
+    table = table_of(root)
+    for name in COLOURS:
+        (root / name).write_bytes(b"")
+    with pytest.raises(InputError, match="None of the 10 images of folder can be read"):
+        encoders.extract(table, MeanColour(), target, on_broken="skip")
+    with pytest.raises(InputError, match="nothing to extract"):
+        encoders.extract(table.take([]), MeanColour(), target)
+
+
+def flip_a_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(bytes(data))
+
+
+DAMAGES = {
+    "empty": lambda path: path.write_bytes(b""),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-8]),
+    "flipped bit": flip_a_bit,
+    "text": lambda path: path.write_text("no features here, and more than eight bytes"),
+    "foreign": lambda path: save_file({"values": np.zeros((2, 3), np.float32)}, path),
+    "other keys": lambda path: save_file({"x": np.zeros(3, np.float32)}, path, metadata={"provenance": "{}"}),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_file_is_reported_and_computed_again(root, target, kind, caplog):
+    encoders.extract(table_of(root), MeanColour(), target)
+    DAMAGES[kind](target)
+    with pytest.raises(InputError, match="damaged"):
+        encoders.load(target)
+    encoder = MeanColour()
+    with caplog.at_level(logging.WARNING):
+        features = encoders.extract(table_of(root), encoder, target)
+    assert f"{target} is damaged" in caplog.text
+    assert encoder.batches == [10]
+    assert colours_of(features) == colours_of(encoders.load(target)) == COLOURS
+
+
+def test_loading_what_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="There is no feature file"):
+        encoders.load(tmp_path / "nothing.safetensors")
+
+
+def test_aligning_with_another_table_is_an_error(root, target):
+    table = table_of(root)
+    features = encoders.extract(table.take(["a/00.png", "b/01.png"]), MeanColour(), target)
+    with pytest.raises(InputError, match=r"a/02\.png, a/04\.png.*and 3 more"):
+        features.align(table)
+
+
+def test_features_that_are_not_finite_stop(root, target):
+    class Broken(MeanColour):
+        def encode(self, images):
+            values = super().encode(images)
+            values[1, 2] = np.nan
+            return values
+
+    with pytest.raises(InputError, match=r"infinite or undefined features for a/02\.png:"):
+        encoders.extract(table_of(root), Broken(), target)
+
+
+def test_features_of_the_wrong_length_stop(root, target):
+    encoder = MeanColour()
+    encoder.dim = 4
+    with pytest.raises(InputError, match=r"\(10, 3\)"):
+        encoders.extract(table_of(root), encoder, target)
+
+
+def test_on_broken_is_one_of_two_words(root, target):
+    with pytest.raises(InputError, match="'error' or 'skip', not 'ignore'"):
+        encoders.extract(table_of(root), MeanColour(), target, on_broken="ignore")
+
+
+def test_progress_is_about_ten_plain_lines_without_a_terminal(capsys):
+    batches = list(cache._batches([str(i) for i in range(1000)], 7, "features"))
+    assert [name for batch in batches for name in batch] == [str(i) for i in range(1000)]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10
+    assert lines[0] == "features: 105 of 1000 images"
+    assert lines[-1] == "features: 1000 of 1000 images"
+
+
+def test_progress_is_a_bar_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    list(cache._batches(["x"] * 20, 10, "features"))
+    err = capsys.readouterr().err
+    assert "100%" in err
+    assert "of 20 images" not in err
+
+
+def test_the_texture_descriptor_through_the_cache(root, target):
+    texture = encoders.make("texture")
+    features = encoders.extract(table_of(root), texture, target)
+    np.testing.assert_array_equal(
+        features.values, texture.encode([Image.open(root / name).convert("RGB") for name in features.image_ids])
+    )
+    assert features.provenance["encoder"] == "texture"
+    assert len(features.provenance["source_sha256"]) == 64

@@ -1,0 +1,127 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import huggingface_hub
+import numpy as np
+import pytest
+from PIL import Image
+
+from lib import encoders
+from lib.encoders import __main__ as program
+from lib.errors import one_message
+from lib.paths import ROOT
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    rng = np.random.default_rng(0)
+    for name in ("tumour/1.png", "tumour/2.png", "stroma/3.png", "stroma/4.png"):
+        file = tmp_path / "images" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (20, 20, 3), dtype=np.uint8)).save(file)
+    return tmp_path / "images"
+
+
+def command(root: Path, target: Path, encoder: str = "texture", *more: str) -> list[str]:
+    return ["--dataset", "folder", "--root", str(root), "--encoder", encoder, "--target", str(target), *more]
+
+
+@pytest.fixture(scope="module")
+def no_torch(tmp_path_factory) -> Path:
+    """A folder for PYTHONPATH in which torch cannot be imported."""
+    folder = tmp_path_factory.mktemp("stub")
+    (folder / "torch.py").write_text("raise SystemExit('torch was imported')")
+    return folder
+
+
+def start(arguments: list[str], python_path: Path) -> subprocess.Popen:
+    return subprocess.Popen(
+        [sys.executable, "-m", "lib.encoders", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(python_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_here(arguments: list[str], monkeypatch, capsys) -> tuple[int, str]:
+    """The program in this process, which has torch loaded: its exit status and what it says on stderr."""
+    monkeypatch.setattr(sys, "argv", ["lib.encoders", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        one_message(program.main)
+    return caught.value.code, capsys.readouterr().err
+
+
+def test_the_program_ends_with_one_message_and_status_2(root, tmp_path, no_torch):
+    (root / "tumour/2.png").write_bytes(b"")
+    (tmp_path / "empty").mkdir()
+    target = tmp_path / "features.safetensors"
+    programs = {
+        "2.png: the file is empty": start(command(root, target), no_torch),
+        f"{tmp_path / 'empty'} holds no images": start(command(tmp_path / "empty", target), no_torch),
+    }
+    for expected, program_run in programs.items():
+        out, err = program_run.communicate()
+        assert program_run.returncode == 2
+        assert err.startswith("error: ")
+        assert expected in err.splitlines()[0]
+        assert "Traceback" not in err
+        assert out == ""
+    assert not target.exists()
+
+
+def test_extracts_and_reports(root, tmp_path, monkeypatch, capsys):
+    target = tmp_path / "features.safetensors"
+    monkeypatch.setattr(sys, "argv", ["lib.encoders", *command(root, target)])
+    program.main()
+    captured = capsys.readouterr()
+    assert captured.out == f"{target}: 4 images, {encoders.Texture().dim} numbers each, 0 skipped\n"
+    assert captured.err == "texture features of folder: 4 of 4 images\n"
+    assert encoders.load(target).values.shape == (4, encoders.Texture().dim)
+
+
+def test_broken_images_are_skipped_on_request(root, tmp_path, monkeypatch, capsys):
+    (root / "tumour/2.png").write_bytes(b"")
+    arguments = command(root, tmp_path / "features.safetensors", "texture", "--on-broken", "skip")
+    monkeypatch.setattr(sys, "argv", ["lib.encoders", *arguments])
+    program.main()
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].endswith(", 1 skipped")
+    assert said[1].startswith("skipped: ")
+    assert "2.png" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["dino_vitsl6"], "error: Unknown encoder 'dino_vitsl6': did you mean dino_vits16"),
+        (["texture", "--option", "magnification"], "error: --option wants KEY=VALUE"),
+        (["texture", "--option", "colour=red"], "error: --option: the loader folder does not take one of them"),
+        (["texture", "--on-broken", "ignore"], "invalid choice: 'ignore'"),
+    ],
+)
+def test_what_cannot_be_used_ends_with_status_2(root, tmp_path, monkeypatch, capsys, more, expected):
+    status, said = run_here(command(root, tmp_path / "x", *more), monkeypatch, capsys)
+    assert status == 2
+    assert expected in said
+
+
+def test_missing_weights_are_one_line_and_status_2(root, tmp_path, monkeypatch, capsys):
+    def unreachable():
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub.utils, "get_session", unreachable)
+    status, said = run_here(command(root, tmp_path / "x", "xception71.tf_in1k"), monkeypatch, capsys)
+    assert status == 2
+    assert said.startswith("error: No weights for xception71.tf_in1k (about 1")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("m=200X", "200X"), ("m=400", 400), ("m=true", True), ("m=a=b", "a=b"), ("m=", "")]
+)
+def test_options_are_json_or_text(text, value):
+    assert program._option(text) == ("m", value)

@@ -1,0 +1,122 @@
+"""The paired test against every sign pattern, by hand, and its interval against a plain bootstrap loop."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lib.errors import InputError
+from lib.metrics.significance import paired_permutation
+
+
+def by_enumeration(differences):
+    """Share of all sign patterns whose mean is at least as far out, each tail counted and the smaller doubled."""
+    observed = np.mean(differences)
+    means = [np.mean(signs * differences) for signs in itertools.product([1, -1], repeat=len(differences))]
+    upper = sum(mean >= observed - 1e-12 for mean in means) / len(means)
+    lower = sum(mean <= observed + 1e-12 for mean in means) / len(means)
+    return min(1.0, 2 * min(upper, lower))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_small_samples_equal_the_enumeration(seed):
+    generator = np.random.default_rng(seed)
+    a, b = generator.random(8), generator.random(8) - 0.2
+    result = paired_permutation(a, b)
+    assert result.p_value == pytest.approx(by_enumeration(a - b), abs=1e-12)
+    assert result.p_floor == 2 / 2**8
+    assert result.difference == pytest.approx(sum(a - b) / 8, abs=1e-15)
+    assert result.n_units == 8
+
+
+def test_the_floor_is_reached_when_all_units_agree():
+    result = paired_permutation([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
+    assert result.p_value == result.p_floor == 0.25
+
+
+def test_random_patterns_approach_the_exact_value():
+    """With 15 units all 32,768 patterns are too many for 2,000 resamples, so patterns are drawn."""
+    generator = np.random.default_rng(1)
+    a, b = generator.random(15) + 0.12, generator.random(15)
+    exact = paired_permutation(a, b, n_resamples=2**15)
+    drawn = paired_permutation(a, b, n_resamples=2_000)
+    assert exact.p_floor == 2 / 2**15
+    assert drawn.p_floor == 2 / 2_001
+    assert exact.p_value == pytest.approx(by_enumeration(a - b), abs=1e-12)
+    assert drawn.p_value != exact.p_value
+    # Twice a proportion near p / 2 of 2,000 draws: four standard errors.
+    assert drawn.p_value == pytest.approx(exact.p_value, abs=4 * 2 * np.sqrt(exact.p_value / 2 / 2_000))
+
+
+def test_groups_are_averaged_before_the_test():
+    """Two patients with one and nine tiles count the same."""
+    a = np.array([1.0] + [0.2] * 9 + [0.6, 0.4])
+    b = np.zeros(12)
+    groups = ["p1"] + ["p2"] * 9 + ["p3"] * 2
+    result = paired_permutation(a, b, groups)
+    assert result.n_units == 3
+    assert result.difference == pytest.approx((1.0 + 0.2 + 0.5) / 3, abs=1e-15)
+    assert result.p_value == pytest.approx(by_enumeration(np.array([1.0, 0.2, 0.5])), abs=1e-12)
+
+
+def test_pairs_with_nan_are_dropped_and_so_is_a_patient_without_pairs():
+    a = [0.9, np.nan, 0.8, 0.7, np.nan]
+    b = [0.5, 0.1, np.nan, 0.6, 0.3]
+    assert paired_permutation(a, b).n_units == 2
+    assert paired_permutation(a, b).difference == pytest.approx((0.4 + 0.1) / 2)
+    grouped = paired_permutation(a, b, groups=[1, 1, 1, 2, 3])
+    assert grouped.n_units == 2
+    assert grouped.difference == pytest.approx((0.4 + 0.1) / 2)
+
+
+def test_swapping_the_methods_flips_the_sign_only():
+    generator = np.random.default_rng(2)
+    a, b = generator.random(9), generator.random(9)
+    forward, backward = paired_permutation(a, b), paired_permutation(b, a)
+    assert backward.difference == -forward.difference
+    assert backward.p_value == pytest.approx(forward.p_value, abs=1e-12)
+
+
+def test_the_interval_is_the_percentile_bootstrap():
+    """Against a loop with its own draws, and against the t interval, which is near for 60 normal units."""
+    differences = np.random.default_rng(3).normal(0.1, 0.3, size=60)
+    result = paired_permutation(differences, np.zeros(60))
+    generator = np.random.default_rng(4)
+    means = [generator.choice(differences, 60).mean() for _ in range(10_000)]
+    assert [result.low, result.high] == pytest.approx(np.quantile(means, [0.025, 0.975]), abs=0.005)
+    t = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    assert [result.low, result.high] == pytest.approx([t.low, t.high], abs=0.01)
+
+
+def test_equal_differences_have_an_interval():
+    result = paired_permutation([0.5, 0.75, 1.0], [0.25, 0.5, 0.75])
+    assert (result.low, result.difference, result.high) == (0.25, 0.25, 0.25)
+
+
+def test_equal_methods_are_not_different():
+    result = paired_permutation([0.5, 0.7, 0.9], [0.5, 0.7, 0.9])
+    assert (result.difference, result.p_value, result.low, result.high) == (0, 1, 0, 0)
+
+
+def test_the_seed_decides():
+    a, b = np.random.default_rng(5).random((2, 40))
+    assert paired_permutation(a, b, seed=1) == paired_permutation(a, b, seed=1)
+    assert paired_permutation(a, b, seed=1) != paired_permutation(a, b, seed=2)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (([1, 2], [1, 2, 3]), r"\(2,\), \(3,\)"),
+        (([1, 2], [1, 2], ["p"]), r"\(1,\)"),
+        (([[1, 2]], [[1, 2]]), r"\(1, 2\)"),
+        (([1, 2], [1, 2], ["p", None]), "row 1 has no group"),
+        (([1, np.nan], [0, 0]), r"1 unit\(s\)"),
+        (([1, 2], [0, 0], ["p", "p"]), r"1 unit\(s\)"),
+        (([], []), r"0 unit\(s\)"),
+    ],
+)
+def test_broken_input_is_named(arguments, message):
+    with pytest.raises(InputError, match=message):
+        paired_permutation(*arguments)

@@ -1,0 +1,91 @@
+"""One list of dependencies: the lock has them all, conda users get the same wheels, and nothing undeclared is imported."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import yaml
+
+from lib import notebooks, paths
+
+PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())
+LOCK = (paths.ROOT / "requirements.lock").read_text()
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def declared(requirements: list[str]) -> set[str]:
+    return {canonical(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements}
+
+
+RUNTIME = declared(PROJECT["project"]["dependencies"])
+DEVELOPMENT = declared(PROJECT["dependency-groups"]["dev"])
+
+
+def imports(source: str) -> set[str]:
+    """Top-level modules that ``source`` imports, ours and Python's own left out."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.split(".")[0])
+    return names - set(sys.stdlib_module_names) - {"lib"}
+
+
+def sources(folder: str) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted((paths.ROOT / folder).rglob("*.py")))
+
+
+def undeclared(modules: set[str], allowed: set[str]) -> set[str]:
+    owners = packages_distributions()
+    return {m for m in modules if not {canonical(owner) for owner in owners.get(m, [])} & allowed}
+
+
+def test_every_dependency_has_bounds_on_both_sides():
+    for requirement in PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"]:
+        assert re.fullmatch(r"[\w.-]+>=[\d.]+,<[\d.]+", requirement), requirement
+
+
+def test_the_lock_holds_every_dependency_with_hashes_and_names_no_host():
+    pinned = {canonical(name) for name in re.findall(r"^([\w.-]+)==", LOCK, flags=re.M)}
+    assert pinned >= RUNTIME | DEVELOPMENT
+    entries = re.split(r"^(?=[\w.-]+==)", LOCK, flags=re.M)[1:]
+    assert all("--hash=sha256:" in entry for entry in entries)
+    assert not re.search(r"://|^--(extra-)?index|^# ", LOCK, flags=re.M)
+
+
+def test_conda_users_get_the_same_wheels_and_python():
+    environment = yaml.safe_load((paths.ROOT / "environment.yml").read_text())
+    pip = next(entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict))
+    assert pip == ["-r requirements.lock"]
+    assert f"python{PROJECT['project']['requires-python']}" in environment["dependencies"]
+    assert not RUNTIME & declared([entry for entry in environment["dependencies"] if isinstance(entry, str)])
+
+
+def test_the_makefile_asks_for_the_same_python():
+    assert f"PYTHON ?= {PROJECT['project']['requires-python']}\n" in (paths.ROOT / "Makefile").read_text()
+
+
+def test_every_import_is_declared():
+    cells = [c.source for path in paths.NOTEBOOKS.glob("*.ipynb") for c in notebooks.read(path).cells if c.cell_type == "code"]
+    assert undeclared(imports(sources("lib")) | imports("\n".join(cells)), RUNTIME) == set()
+    ours = {path.stem for path in Path(__file__).parent.rglob("*.py")}
+    assert undeclared(imports(sources("tests")) - ours, RUNTIME | DEVELOPMENT) == set()
+
+
+def test_every_declared_dependency_is_used():
+    """By an import, or as a program or kernel that the project calls without importing it."""
+    called = {"dvc", "ipykernel", "jupyterlab", "nbval", "pytest-xdist", "ruff"}
+    owners = packages_distributions()
+    imported = {
+        canonical(owner)
+        for module in imports(sources("lib")) | imports(sources("tests")) | {"IPython"}
+        for owner in owners.get(module, [])
+    }
+    assert (RUNTIME | DEVELOPMENT) - called - imported == set()

@@ -1,0 +1,138 @@
+"""Blockwise search against a full stable sort."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib.errors import InputError
+from lib.geometry import Euclidean, PoincareBall, Sphere
+from lib.search import nearest
+
+GEOMETRIES = [Euclidean(), Sphere(), PoincareBall(c=0.7)]
+BLOCKS = [(1, 1), (3, 7), (5, 64), (1024, 65536)]
+by_name = pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
+
+
+class Recorder(Euclidean):
+    """A geometry that remembers the shapes asked for."""
+
+    def __init__(self):
+        object.__setattr__(self, "shapes", [])
+
+    def rank_key(self, query, gallery):
+        self.shapes.append((len(query), len(gallery)))
+        return super().rank_key(query, gallery)
+
+    def between(self, x, y):
+        self.shapes.append(tuple(torch.broadcast_shapes(x.shape, y.shape)[:-1]))
+        return super().between(x, y)
+
+
+def points_in_ball(n, seed, dtype=torch.float64):
+    points = np.random.default_rng(seed).normal(size=(n, 4))
+    points *= 0.9 / np.maximum(1.5, np.linalg.norm(points, axis=1, keepdims=True))
+    return torch.tensor(points, dtype=dtype)
+
+
+def by_full_sort(query, gallery, k, geometry):
+    """Row by row: sort (key, index) pairs of the whole gallery."""
+    keys = geometry.rank_key(query, gallery).tolist()
+    return [sorted(range(len(gallery)), key=lambda j, row=row: (row[j], j))[:k] for row in keys]
+
+
+@by_name
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("block", BLOCKS)
+def test_equals_a_full_sort(geometry, dtype, block):
+    query, gallery = points_in_ball(11, 0, dtype), points_in_ball(50, 1, dtype)
+    distances, indices = nearest(query, gallery, 6, geometry, block=block)
+    assert indices.dtype == torch.int64
+    assert distances.dtype == dtype
+    assert indices.tolist() == by_full_sort(query, gallery, 6, geometry)
+    expected = geometry.pairwise(query, gallery).sort(dim=1).values[:, :6]
+    torch.testing.assert_close(distances, expected)
+
+
+@by_name
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("k", [1, 4, 29, 30])
+def test_ties_come_in_gallery_order(geometry, block, k):
+    """Ten different points, each three times: indices i, i + 10 and i + 20 follow each other."""
+    query, gallery = points_in_ball(8, 2), points_in_ball(10, 3).repeat(3, 1)
+    indices = nearest(query, gallery, k, geometry, block=block)[1]
+    for row, found in enumerate(indices.tolist()):
+        ranking = geometry.between(query[row], gallery[:10]).argsort().tolist()
+        assert found == [i + copy for i in ranking for copy in (0, 10, 20)][:k]
+
+
+def test_a_gallery_of_equal_points_gives_the_first():
+    distances, indices = nearest(torch.ones(2, 3), torch.ones(9, 3), 4, Euclidean(), block=(1, 2))
+    assert indices.tolist() == [[0, 1, 2, 3]] * 2
+    assert distances.tolist() == [[0.0] * 4] * 2
+
+
+@by_name
+def test_all_of_the_gallery(geometry):
+    query, gallery = points_in_ball(3, 4), points_in_ball(12, 5)
+    indices = nearest(query, gallery, 12, geometry, block=(2, 5))[1]
+    assert indices.sort(dim=1).values.tolist() == [list(range(12))] * 3
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_query_is_left_out_by_identity_and_its_duplicate_stays(block):
+    points = points_in_ball(20, 6)
+    points[7] = points[3]
+    ids = [f"image {i}" for i in range(20)]
+    distances, indices = nearest(points, points, 1, PoincareBall(), ids, ids, block)
+    assert indices[3].item() == 7
+    assert indices[7].item() == 3
+    assert distances[[3, 7]].tolist() == [[0.0], [0.0]]
+    assert (indices.squeeze(1) != torch.arange(20)).all()
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_rows_with_too_few_left_are_padded(block):
+    """Patient p has three of the four images, so only one other image is left for its queries."""
+    gallery = torch.tensor([[0.0], [1.0], [2.0], [5.0]])
+    query = torch.tensor([[0.0], [4.0]])
+    distances, indices = nearest(query, gallery, 3, Euclidean(), ["p", "r"], ["p", "p", "p", "r"], block)
+    assert indices.tolist() == [[3, -1, -1], [2, 1, 0]]
+    assert distances.tolist() == [[5.0, torch.inf, torch.inf], [2.0, 3.0, 4.0]]
+
+
+def test_no_block_is_larger_than_asked_for():
+    recorder = Recorder()
+    nearest(points_in_ball(25, 7), points_in_ball(100, 8), 3, recorder, block=(10, 40))
+    blocks = [(rows, columns) for rows in (10, 10, 5) for columns in (40, 40, 20)]
+    assert [shape for shape in recorder.shapes if shape[1] != 3] == blocks
+    assert [shape for shape in recorder.shapes if shape[1] == 3] == [(10, 3), (10, 3), (5, 3)]
+
+
+def test_gradients_are_left_alone():
+    points = points_in_ball(5, 9).requires_grad_()
+    assert not nearest(points, points, 2, Euclidean())[0].requires_grad
+
+
+POINTS = torch.zeros(4, 2)
+WITH_NAN = torch.tensor([[0.0, 0.0], [0.0, torch.nan], [0.0, 0.0], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((POINTS, POINTS, 5, Euclidean()), "k = 5: the gallery has 4 items"),
+        ((POINTS, POINTS, 0, Euclidean()), "k = 0"),
+        ((POINTS, POINTS[:0], 1, Euclidean()), "the gallery is empty"),
+        ((POINTS[:0], POINTS, 1, Euclidean()), "the query is empty"),
+        ((POINTS, POINTS[:, :1], 1, Euclidean()), r"\(4, 2\) and \(4, 1\)"),
+        ((POINTS[0], POINTS, 1, Euclidean()), r"\(2,\) and \(4, 2\)"),
+        ((POINTS, POINTS.double(), 1, Euclidean()), "convert one of them"),
+        ((WITH_NAN, POINTS, 1, Euclidean()), "query row 1 holds NaN"),
+        ((POINTS, WITH_NAN, 1, Euclidean()), "gallery row 1 holds NaN"),
+        ((POINTS, POINTS, 1, Euclidean(), None, list("abcd")), "both query_ids and gallery_ids"),
+        ((POINTS, POINTS, 1, Euclidean(), list("abc"), list("abcd")), r"query ids have shape \(3,\)"),
+    ],
+)
+def test_broken_input_is_named(arguments, message):
+    with pytest.raises(InputError, match=message):
+        nearest(*arguments)

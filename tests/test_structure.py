@@ -1,0 +1,89 @@
+"""The house: a room imports only rooms on lower floors, and there are no circles."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import lib
+from lib import paths
+
+FLOORS = {
+    "errors": 0,
+    "paths": 0,
+    "progress": 0,
+    "geometry": 1,
+    "datasets": 2,
+    "encoders": 2,
+    "heads": 2,
+    "losses": 2,
+    "metrics": 2,
+    "search": 3,
+    "training": 3,
+    "results": 4,
+    "figures": 4,
+    "notebooks": 5,
+    "reproduce": 5,
+}
+NEIGHBOURS = {("encoders", "datasets"), ("results", "figures")}
+FILES = sorted((paths.ROOT / "lib").rglob("*.py"))
+
+
+def module(file: Path) -> str:
+    parts = file.relative_to(paths.ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def targets(file: Path) -> set[str]:
+    known = {module(other) for other in FILES}
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} imports relatively"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else node.module for name in names}
+    return {name for name in found if name in known and name != "lib"}
+
+
+def test_every_room_has_a_floor():
+    rooms = {module(file).split(".")[1] for file in FILES if module(file) != "lib"}
+    assert rooms == set(FLOORS)
+
+
+def test_the_package_docstring_names_every_room():
+    assert set(re.findall(r"``(\w+)``", lib.__doc__)) == set(FLOORS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=module)
+def test_a_room_imports_only_from_below(file):
+    if module(file) == "lib":
+        return
+    here = module(file).split(".")[1]
+    for target in targets(file):
+        there = target.split(".")[1]
+        allowed = FLOORS[there] < FLOORS[here] or there == here or (here, there) in NEIGHBOURS
+        assert allowed, f"{module(file)} imports {target}"
+
+
+def test_there_are_no_circles():
+    graph = {module(file): targets(file) - {module(file)} for file in FILES}
+
+    def reach(start: str) -> set[str]:
+        seen, todo = set(), [start]
+        while todo:
+            for name in graph[todo.pop()] - seen:
+                seen.add(name)
+                todo.append(name)
+        return seen
+
+    assert [name for name in graph if name in reach(name)] == []
+
+
+@pytest.mark.parametrize("file", FILES, ids=module)
+def test_modules_are_small_and_finished(file):
+    text = file.read_text(encoding="utf-8")
+    assert text.count("\n") <= 350
+    assert not re.search(r"NotImplementedError|\b(TODO|FIXME|XXX)\b", text)
