@@ -49,25 +49,26 @@ def load(root: Path, magnification: str | None = None) -> ImageTable:
             f"magnification {magnification!r} is not in BreakHis. Use {', '.join(MAGNIFICATIONS)}, "
             "or None for all four."
         )
+    name = f"bh{magnification.lower()}" if magnification else "breakhis"
     rows, skipped = [], []
     for path in filter(is_image, visible_files(root)):
-        name = NAME.fullmatch(path.stem)
-        if name is None:
+        parsed = NAME.fullmatch(path.stem)
+        if parsed is None:
             skipped.append((str(path), "not a BreakHis name like SOB_B_A-14-22549AB-100-027.png"))
             continue
-        patient = f"{name['year']}-{name['number']}"
+        patient = f"{parsed['year']}-{parsed['number']}"
         rows.append(
             {
                 "image_id": path.stem,
                 "path": str(path),
-                "label": SUBTYPES[name["subtype"]],
+                "label": SUBTYPES[parsed["subtype"]],
                 "group": patient,
-                "tumour": TUMOURS[name["subtype"][0]],
-                "procedure": name["procedure"],
-                "slide": patient + name["blocks"],
-                "year": 2000 + int(name["year"]),
-                "magnification": f"{name['magnification']}X",
-                "sequence": name["sequence"],
+                "tumour": TUMOURS[parsed["subtype"][0]],
+                "procedure": parsed["procedure"],
+                "slide": patient + parsed["blocks"],
+                "year": 2000 + int(parsed["year"]),
+                "magnification": f"{parsed['magnification']}X",
+                "sequence": parsed["sequence"],
             }
         )
     chosen = [row for row in rows if magnification in (None, row["magnification"])]
@@ -75,6 +76,5 @@ def load(root: Path, magnification: str | None = None) -> ImageTable:
         there = Counter(row["magnification"] for row in rows)
         found = ", ".join(f"{n:,} at {m}" for m, n in there.items()) or "none at any magnification"
         wanted = f"at {magnification} " if magnification else ""
-        raise catalogue.missing("breakhis", root, f"holds no BreakHis images {wanted}(found: {found})")
-    name = f"bh{magnification.lower()}" if magnification else "breakhis"
+        raise catalogue.missing(name, root, f"holds no BreakHis images {wanted}(found: {found})")
     return ImageTable(name, root, pd.DataFrame(chosen), "patient", tuple(skipped))

@@ -79,7 +79,7 @@ def test_a_missing_column_is_an_error(tmp_path):
 
 
 def test_load_names_the_known_datasets_and_the_close_one(tmp_path):
-    with pytest.raises(InputError, match=r"Did you mean kather\? Known: tissue, kather, breakhis, ham10000, folder"):
+    with pytest.raises(InputError, match=r"Did you mean kather\? Known: tissue, kather, breakhis, bh40x, bh100x, bh200x, bh400x, ham"):
         datasets.load("kathre", tmp_path)
 
 
@@ -106,7 +106,9 @@ def test_an_empty_folder_is_a_missing_dataset(tmp_path, name):
 
 def test_facts_exist_for_every_loader_and_sizes_are_approximate():
     assert list(datasets.DATASETS) == list(datasets.LOADERS)
-    assert [facts.images for facts in datasets.DATASETS.values()] == [None, 5000, 7909, 10015, None]
+    images = {name: facts.images for name, facts in datasets.DATASETS.items()}
+    assert [images[name] for name in ("tissue", "kather", "breakhis", "ham10000")] == [None, 5000, 7909, 10015]
+    assert sum(images[f"bh{m}x"] for m in (40, 100, 200, 400)) == images["breakhis"]
     assert all(facts.size.startswith("about ") for facts in datasets.DATASETS.values() if facts.size)
 
 
