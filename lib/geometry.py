@@ -261,7 +261,10 @@ class PoincareBall(Geometry):
 
     def _distance(self, chord: Tensor, gap_x: Tensor, gap_y: Tensor) -> Tensor:
         stretched = chord * (gap_x.rsqrt() * gap_y.rsqrt())
-        return 2 * stretched * _over_root(torch.asinh, _ASINH, self.c * stretched.square())
+        if isinstance(self.c, Tensor) or self.c < _SERIES_BELOW:  # smooth in c, through c = 0
+            return 2 * stretched * _over_root(torch.asinh, _ASINH, self.c * stretched.square())
+        root = math.sqrt(self.c)
+        return 2 / root * torch.asinh(root * stretched)
 
 
 def by_name(name: str, c: float = 1.0) -> Geometry:

@@ -73,7 +73,12 @@ def test_the_makefile_asks_for_the_same_python():
 
 
 def test_every_import_is_declared():
-    cells = [c.source for path in paths.NOTEBOOKS.glob("*.ipynb") for c in notebooks.read(path).cells if c.cell_type == "code"]
+    cells = [
+        c.source
+        for path in paths.NOTEBOOKS.glob("*.ipynb")
+        for c in notebooks.read(path).cells
+        if c.cell_type == "code"
+    ]
     assert undeclared(imports(sources("lib")) | imports("\n".join(cells)), RUNTIME) == set()
     ours = {path.stem for path in Path(__file__).parent.rglob("*.py")}
     assert undeclared(imports(sources("tests")) - ours, RUNTIME | DEVELOPMENT) == set()

@@ -204,6 +204,29 @@ def test_gradients_of_the_ball_are_correct(c):
     assert gradcheck(lambda x, w, c: PoincareBall(c).mean(x, w), (x, weights, c))
 
 
+def slopes_in_c(c: float, dtype: torch.dtype) -> list[float]:
+    """Slopes in c of tanh(√c)/√c, artanh(√c)/√c and the distance 2·artanh(√c)/√c."""
+    c = torch.tensor(c, dtype=dtype, requires_grad=True)
+    zero, one = torch.zeros(1, dtype=dtype), torch.ones(1, dtype=dtype)
+    ball = PoincareBall(c)
+    values = ball.exp0(one), ball.log0(one), ball.between(zero, one)
+    assert {value.dtype for value in values} == {dtype}
+    return [float(*gradients(value, c)) for value in values]
+
+
+def test_slope_in_c_does_not_drown_in_rounding_at_small_c():
+    c = 1e-8
+    expected = [-1 / 3 + 4 * c / 15, 1 / 3 + 2 * c / 5, 2 / 3 + 4 * c / 5]
+    assert slopes_in_c(c, torch.float64) == pytest.approx(expected, rel=1e-14, abs=0)
+    assert slopes_in_c(c, torch.float32) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("c", (0.01, 0.01 / 1.01))
+def test_series_and_function_meet_where_one_takes_over_from_the_other(c):
+    below, above = (slopes_in_c(c * factor, torch.float64) for factor in (1 - 1e-14, 1 + 1e-14))
+    assert below == pytest.approx(above, rel=2e-13, abs=0)
+
+
 @pytest.mark.parametrize("space", (Euclidean(), Sphere()), ids=str)
 def test_gradients_of_flat_space_and_sphere_are_correct(space):
     x, y = (points(n, 3, seed).requires_grad_() for n, seed in ((3, 11), (4, 12)))
@@ -396,7 +419,7 @@ def test_zero_vectors_are_a_right_angle_from_every_direction():
     assert (Sphere().project(torch.zeros(2, 3)) == 0).all()
     zero = torch.zeros(1, 3, requires_grad=True)
     (gradient,) = gradients(Sphere().pairwise(zero, x[1:2]), zero)
-    torch.testing.assert_close(gradient, -x[1:2])  # neither dead nor 1/0: it turns the zero vector towards y
+    torch.testing.assert_close(gradient, -2 * x[1:2])  # neither dead nor 1/0: it turns the zero vector towards y
 
 
 @every_dtype
@@ -507,9 +530,7 @@ def test_exact_ties_stay_ties_and_come_by_index(space, dtype):
     from_a = [np.flatnonzero(kind == k) for k in np.argsort([0, float(distance[0]), float(distance[3])])]
     assert space.order_by_distance(a[None], gallery)[0].tolist() == np.concatenate(from_a).tolist()
     # ±b are equally far from the origin
-    by_norm = np.concatenate([np.flatnonzero(kind == 0), np.flatnonzero(kind != 0)])
-    if a.norm() > b.norm():
-        by_norm = np.roll(by_norm, int((kind != 0).sum()))
+    by_norm = np.argsort(kind != 0 if a.norm() < b.norm() else kind == 0, kind="stable")
     from_zero = space.order_by_distance(torch.zeros(1, 7, dtype=dtype), gallery)[0].tolist()
     assert from_zero == (list(range(200)) if space.name == "sphere" else by_norm.tolist())
 

@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 from safetensors import SafetensorError
 from timm.data import create_transform, resolve_model_data_config
-from timm.models import get_pretrained_cfg, load_state_dict
+from timm.models import PretrainedCfg, get_pretrained_cfg, load_state_dict
 
 from lib import paths
 from lib.errors import InputError, MissingWeights
@@ -98,8 +98,8 @@ def load(
         "model": timm_name,
         "weights": weights if weights == "pretrained" else f"untrained, seed {seed}",
         "weights_sha256": state_sha256(model),
-        "pooling": str(getattr(model, "global_pool", "average")),
-        "transform": " ".join(str(transform).split()),
+        "pooling": _one_line(getattr(model, "global_pool", "the model's own")),
+        "transform": _one_line(transform),
         "dtype": "bfloat16 autocast" if bf16 else "float32",
         "timm": timm.__version__,
     }
@@ -115,7 +115,7 @@ def state_sha256(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _configuration(name: str):
+def _configuration(name: str) -> PretrainedCfg:
     """timm's description of the pretrained weights behind a name or alias."""
     try:
         return get_pretrained_cfg(ALIASES.get(name, name), allow_unregistered=False)
@@ -126,7 +126,7 @@ def _configuration(name: str):
         raise InputError(f"Unknown encoder {name!r}: {hint}") from None
 
 
-def _pretrained(timm_name: str, cfg) -> torch.nn.Module:
+def _pretrained(timm_name: str, cfg: PretrainedCfg) -> torch.nn.Module:
     """The model with trained weights and without its classifier."""
     file = _weights_file(timm_name, cfg)
     if file is None:
@@ -134,7 +134,7 @@ def _pretrained(timm_name: str, cfg) -> torch.nn.Module:
         try:
             model = timm.create_model(timm_name, pretrained=True)
         except (OSError, huggingface_hub.errors.HTTPError) as error:
-            raise _missing(timm_name, cfg, f"the download failed ({_one_line(error)})") from error
+            raise _missing(timm_name, cfg, f"the download failed ({_one_line(error)[:200]})") from error
     else:
         # With its own classifier the model loads strictly: a file that does not fit is an error, not random weights.
         try:
@@ -142,7 +142,7 @@ def _pretrained(timm_name: str, cfg) -> torch.nn.Module:
             model = timm.create_model(timm_name, pretrained=True, pretrained_cfg_overlay=overlay)
         except UNREADABLE as error:
             raise InputError(
-                f"{file} cannot be used as weights of {timm_name}: {_one_line(error)} "
+                f"{file} cannot be used as weights of {timm_name} ({_one_line(error)[:200]}). "
                 "Fetch the file again, or remove it."
             ) from error
         model.pretrained_cfg.pop("state_dict")
@@ -150,7 +150,7 @@ def _pretrained(timm_name: str, cfg) -> torch.nn.Module:
     return model
 
 
-def _weights_file(timm_name: str, cfg) -> Path | None:
+def _weights_file(timm_name: str, cfg: PretrainedCfg) -> Path | None:
     """The weights on this machine: a file in ``weights/``, else one in the Hugging Face cache."""
     for suffix in (".safetensors", ".pth"):
         file = paths.WEIGHTS / f"{timm_name}{suffix}"
@@ -165,7 +165,7 @@ def _weights_file(timm_name: str, cfg) -> Path | None:
     return None
 
 
-def _ask_hub(timm_name: str, cfg) -> None:
+def _ask_hub(timm_name: str, cfg: PretrainedCfg) -> None:
     """Raise MissingWeights where no download can succeed: the hub's own retries take most of a minute to say so."""
     if not cfg.has_weights:
         raise _missing(timm_name, cfg, "timm has none to download")
@@ -173,11 +173,11 @@ def _ask_hub(timm_name: str, cfg) -> None:
         try:
             huggingface_hub.utils.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=PROBE_SECONDS)
         except Exception as error:  # its class depends on the HTTP library of the installed huggingface_hub
-            reason = f"{huggingface_hub.constants.ENDPOINT} cannot be reached ({_one_line(error)})"
+            reason = f"{huggingface_hub.constants.ENDPOINT} cannot be reached ({_one_line(error)[:200]})"
             raise _missing(timm_name, cfg, reason) from error
 
 
-def _missing(timm_name: str, cfg, reason: str) -> MissingWeights:
+def _missing(timm_name: str, cfg: PretrainedCfg, reason: str) -> MissingWeights:
     """The message about missing weights: which, how large, how to get them, where to put them."""
     home = f"{paths.WEIGHTS / timm_name}.safetensors"
     text = f"No weights for {timm_name} ({_size(timm_name)}): none in {paths.WEIGHTS}, and {reason}. "
@@ -199,11 +199,11 @@ def _size(timm_name: str) -> str:
     """Approximate size of the weights in float32."""
     try:
         with torch.device("meta"):
-            state = timm.create_model(timm_name, pretrained=False).state_dict()
-    except RuntimeError:
-        return "size unknown"
-    return f"about {sum(4 * tensor.numel() for tensor in state.values()) / 1e6:.0f} MB"
+            model = timm.create_model(timm_name, pretrained=False)
+    except RuntimeError:  # older versions of timm cannot build every model without memory
+        model = timm.create_model(timm_name, pretrained=False)
+    return f"about {sum(4 * tensor.numel() for tensor in model.state_dict().values()) / 1e6:.0f} MB"
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+def _one_line(thing: object) -> str:
+    return " ".join(str(thing).split()) or type(thing).__name__

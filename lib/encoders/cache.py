@@ -83,6 +83,8 @@ def extract(
     target = Path(target)
     if on_broken not in ("error", "skip"):
         raise InputError(f"on_broken must be 'error' or 'skip', not {on_broken!r}.")
+    if batch_size < 1:
+        raise InputError(f"batch_size must be 1 or more, not {batch_size}.")
     if len(table) == 0:
         raise InputError(f"{table.name} has no images under {table.root}: nothing to extract.")
     ids = table.rows["image_id"].tolist()

@@ -32,7 +32,7 @@ CHANNELS = ("red", "green", "blue", "hue_cos", "hue_sin", "saturation", "value",
 STATISTICS = ("mean", "std", "skewness", "p10", "p90")
 LBP = ((1, 8), (2, 16), (3, 24))
 GLCM_CHANNELS = ("grey", "hematoxylin")
-HEMATOXYLIN_RANGE = (0.0, 0.2)
+HEMATOXYLIN_MAX = 0.2
 GLCM_LEVELS = 32
 GLCM_DISTANCES = (1, 2, 4, 8)
 GLCM_PROPERTIES = ("contrast", "correlation", "energy", "homogeneity", "dissimilarity")
@@ -79,11 +79,10 @@ def describe(image: Image.Image) -> np.ndarray:
     rgb = np.asarray(image)
     grey = np.asarray(image.convert("L"))
     hed = np.moveaxis(rgb2hed(rgb), -1, 0)
-    low, high = HEMATOXYLIN_RANGE
-    # The clip keeps stain densities outside the range of real slides inside the fixed levels of the GLCM.
-    hematoxylin = np.clip((hed[0] - low) / (high - low), 0.0, 1.0)
     grey_unit = grey / 255.0
-    return np.concatenate([_colour(rgb, hed), _lbp(grey), _glcm(grey_unit), _glcm(hematoxylin), _gabor(grey_unit)])
+    return np.concatenate(
+        [_colour(rgb, hed), _lbp(grey), _glcm(grey_unit), _glcm(hed[0] / HEMATOXYLIN_MAX), _gabor(grey_unit)]
+    )
 
 
 def _colour(rgb: np.ndarray, hed: np.ndarray) -> np.ndarray:
@@ -112,9 +111,9 @@ def _lbp(grey: np.ndarray) -> np.ndarray:
 
 
 def _glcm(unit: np.ndarray) -> np.ndarray:
-    """Haralick properties of a channel in [0, 1], averaged over four directions: property by distance."""
-    # The minimum puts the value 1.0 itself into the last level.
-    levels = np.minimum((unit * GLCM_LEVELS).astype(np.uint8), GLCM_LEVELS - 1)
+    """Haralick properties of a channel from 0 to 1, averaged over four directions: property by distance."""
+    # The minimum puts 1.0, and stain denser than on nearly all real slides, into the last level.
+    levels = np.minimum(unit * GLCM_LEVELS, GLCM_LEVELS - 1).astype(np.uint8)
     angles = [0, np.pi / 4, np.pi / 2, 3 * np.pi / 4]
     matrix = graycomatrix(levels, GLCM_DISTANCES, angles, GLCM_LEVELS, symmetric=True, normed=True)
     return np.concatenate([graycoprops(matrix, name).mean(axis=1) for name in GLCM_PROPERTIES])

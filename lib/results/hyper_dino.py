@@ -201,7 +201,9 @@ def verdicts(tests: pd.DataFrame, level: float = 0.05) -> list[str]:
     sentences = []
     for test in tests.itertuples():
         clear = test.p_value <= level
-        word = ("is better than" if test.difference > 0 else "is worse than") if clear else "is not clearly different from"
+        word = (
+            ("is better than" if test.difference > 0 else "is worse than") if clear else "is not clearly different from"
+        )
         sentences.append(f"k = {test.k}, folds {test.rule}: {test.first} {word} {test.second}")
     return sentences
 
@@ -214,9 +216,7 @@ def save_retrieval(run: Run, name: str, table: pd.DataFrame, reference: str) -> 
         left_out = table[table["rule"] == rule]["n_without_relevant"].max()
         parts += [f"## Folds {rule}", layout(table, rule), f"Queries without any relevant image: {left_out}."]
         parts += [f"The same rankings at k = {largest} under other definitions:", definitions(table, rule, largest)]
-    run.save_table(
-        name, f"Hyper-DINO, MAP@k on {run.dataset}", table, "\n\n".join(parts), caption(run, reference)
-    )
+    run.save_table(name, f"Hyper-DINO, MAP@k on {run.dataset}", table, "\n\n".join(parts), caption(run, reference))
 
 
 def caption(run: Run, reference: str) -> str:
@@ -227,7 +227,9 @@ def caption(run: Run, reference: str) -> str:
     )
     if reference == "none":
         return f"{ours} The paper has no such table."
-    theirs = f"In brackets the published value for {DATASETS[reference].title} (DINO ViT-S/16, the better of PCA and NCA)."
+    theirs = (
+        f"In brackets the published value for {DATASETS[reference].title} (DINO ViT-S/16, the better of PCA and NCA)."
+    )
     why = {
         "demo": "Ours are procedural tiles and another encoder: the two cannot be compared, only their layout is the same.",
         "sample": "Ours saw fewer images, another encoder and PCA alone, so a difference has at least these reasons.",

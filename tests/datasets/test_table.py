@@ -79,7 +79,9 @@ def test_a_missing_column_is_an_error(tmp_path):
 
 
 def test_load_names_the_known_datasets_and_the_close_one(tmp_path):
-    with pytest.raises(InputError, match=r"Did you mean kather\? Known: tissue, kather, breakhis, bh40x, bh100x, bh200x, bh400x, ham"):
+    with pytest.raises(
+        InputError, match=r"Did you mean kather\? Known: tissue, kather, breakhis, bh40x, bh100x, bh200x, bh400x, ham"
+    ):
         datasets.load("kathre", tmp_path)
 
 

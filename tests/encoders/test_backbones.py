@@ -16,7 +16,7 @@ from lib import encoders, paths
 from lib.encoders import backbones
 from lib.errors import InputError, MissingWeights
 
-RESNET = "test_resnet.r160_in1k"
+BYOBNET = "test_byobnet.r160_in1k"
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ def by_timm(model: torch.nn.Module, images: list[Image.Image]) -> np.ndarray:
         return np.concatenate([model(transform(image)[None]).numpy() for image in images])
 
 
-@pytest.mark.parametrize("name", ["test_vit", "test_resnet", "resnet10t"])
+@pytest.mark.parametrize("name", ["test_vit", "test_byobnet", "resnet10t"])
 def test_equals_timm_called_directly(name):
     encoder = backbones.load(name, weights="untrained", device="cpu", batch_size=2, seed=7)
     expected = by_timm(seeded(name, 7, num_classes=0), pictures(5))
@@ -82,7 +82,7 @@ def test_the_alias_is_dino_vit_s16():
 
 
 def test_nothing_is_trainable_and_encoding_changes_nothing():
-    encoder = backbones.load("test_resnet", weights="untrained", device="cpu")
+    encoder = backbones.load("test_byobnet", weights="untrained", device="cpu")
     assert not encoder.model.training
     assert not any(parameter.requires_grad for parameter in encoder.model.parameters())
     encoder.encode(pictures(2))
@@ -90,7 +90,7 @@ def test_nothing_is_trainable_and_encoding_changes_nothing():
 
 
 def test_grey_and_transparent_images_are_accepted():
-    encoder = backbones.load("test_resnet", weights="untrained", device="cpu")
+    encoder = backbones.load("test_byobnet", weights="untrained", device="cpu")
     colour = pictures(1)[0]
     values = encoder.encode([colour, colour.convert("RGBA"), colour.convert("L"), colour.convert("L").convert("RGB")])
     np.testing.assert_allclose(values[0], values[1], rtol=1e-4, atol=1e-6)
@@ -118,10 +118,10 @@ def test_bfloat16_is_close_and_says_so():
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
-@pytest.mark.parametrize("name", ["test_resnet", RESNET])
+@pytest.mark.parametrize("name", ["test_byobnet", BYOBNET])
 def test_local_weights_are_used_and_hashed(suffix, name):
-    other = seeded("test_resnet", 11)
-    file = paths.WEIGHTS / f"{RESNET}{suffix}"
+    other = seeded("test_byobnet", 11)
+    file = paths.WEIGHTS / f"{BYOBNET}{suffix}"
     if suffix == ".pth":
         torch.save({"state_dict": other.state_dict()}, file)
     else:
@@ -130,19 +130,19 @@ def test_local_weights_are_used_and_hashed(suffix, name):
     other.reset_classifier(0)
     np.testing.assert_allclose(encoder.encode(pictures(3)), by_timm(other, pictures(3)), rtol=1e-4, atol=1e-6)
     assert encoder.provenance["weights_sha256"] == backbones.state_sha256(other)
-    assert (encoder.name, encoder.provenance["model"]) == (name, RESNET)
+    assert (encoder.name, encoder.provenance["model"]) == (name, BYOBNET)
     assert encoder.provenance["weights"] == "pretrained"
     assert not any(parameter.requires_grad for parameter in encoder.model.parameters())
 
 
 def test_weights_in_the_hub_cache_need_no_network(tmp_path):
-    other = seeded("test_resnet", 12)
-    repository = tmp_path / "hub" / "models--timm--test_resnet.r160_in1k"
+    other = seeded("test_byobnet", 12)
+    repository = tmp_path / "hub" / "models--timm--test_byobnet.r160_in1k"
     (repository / "refs").mkdir(parents=True)
     (repository / "refs" / "main").write_text("abc123")
     (repository / "snapshots" / "abc123").mkdir(parents=True)
     save_file(other.state_dict(), repository / "snapshots" / "abc123" / "model.safetensors")
-    encoder = backbones.load("test_resnet", device="cpu")
+    encoder = backbones.load("test_byobnet", device="cpu")
     other.reset_classifier(0)
     assert encoder.provenance["weights_sha256"] == backbones.state_sha256(other)
 
@@ -158,25 +158,25 @@ def test_state_hash_by_hand():
 
 
 def test_weights_of_another_model_are_refused():
-    file = paths.WEIGHTS / f"{RESNET}.safetensors"
+    file = paths.WEIGHTS / f"{BYOBNET}.safetensors"
     save_file(seeded("test_vit", 0).state_dict(), file)
-    with pytest.raises(InputError, match="cannot be used as weights of test_resnet") as caught:
-        backbones.load("test_resnet", device="cpu")
+    with pytest.raises(InputError, match="cannot be used as weights of test_byobnet") as caught:
+        backbones.load("test_byobnet", device="cpu")
     assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
 def test_truncated_weights_are_named(suffix):
-    file = paths.WEIGHTS / f"{RESNET}{suffix}"
-    state = seeded("test_resnet", 0).state_dict()
+    file = paths.WEIGHTS / f"{BYOBNET}{suffix}"
+    state = seeded("test_byobnet", 0).state_dict()
     if suffix == ".pth":
         torch.save(state, file)
     else:
         save_file(state, file)
     file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(InputError, match=f"{RESNET}{suffix} cannot be used"):
-        backbones.load("test_resnet", device="cpu")
+    with pytest.raises(InputError, match=f"{BYOBNET}{suffix} cannot be used"):
+        backbones.load("test_byobnet", device="cpu")
 
 
 class Bomb:
@@ -192,9 +192,9 @@ def test_a_pickle_in_a_weights_file_is_not_executed(tmp_path):
     pickle.loads(pickle.dumps(Bomb(trace)))
     assert trace.exists()
     trace.unlink()
-    torch.save({"bomb": Bomb(trace)}, paths.WEIGHTS / f"{RESNET}.pth")
+    torch.save({"bomb": Bomb(trace)}, paths.WEIGHTS / f"{BYOBNET}.pth")
     with pytest.raises(InputError):
-        backbones.load("test_resnet", device="cpu")
+        backbones.load("test_byobnet", device="cpu")
     assert not trace.exists()
 
 
@@ -243,8 +243,8 @@ class Online:
 @pytest.mark.parametrize(
     ("name", "error", "expected"),
     [
-        ("test_resnet", huggingface_hub.errors.LocalEntryNotFoundError("not found\nanywhere"), "not found anywhere"),
-        ("test_resnet", huggingface_hub.errors.HTTPError("403 gated"), "accept the terms on https://huggingface.co/"),
+        ("test_byobnet", huggingface_hub.errors.LocalEntryNotFoundError("not found\nanywhere"), "not found anywhere"),
+        ("test_byobnet", huggingface_hub.errors.HTTPError("403 gated"), "accept the terms on https://huggingface.co/"),
         ("legacy_seresnet18", URLError("name unknown"), "curl -fL -o legacy_seresnet18.in1k.pth https?://"),
     ],
 )
@@ -270,5 +270,5 @@ def test_make_knows_the_three_kinds():
     assert isinstance(encoders.make("texture"), encoders.Texture)
     untrained = encoders.make("test_vit-untrained", device="cpu", batch_size=3)
     assert (untrained.name, untrained.batch_size) == ("test_vit-untrained", 3)
-    save_file(seeded("test_resnet", 3).state_dict(), paths.WEIGHTS / f"{RESNET}.safetensors")
-    assert encoders.make("test_resnet", device="cpu").name == "test_resnet"
+    save_file(seeded("test_byobnet", 3).state_dict(), paths.WEIGHTS / f"{BYOBNET}.safetensors")
+    assert encoders.make("test_byobnet", device="cpu").name == "test_byobnet"

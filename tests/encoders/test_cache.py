@@ -1,6 +1,7 @@
 import json
 import logging
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -216,6 +217,19 @@ def test_a_smaller_table_in_another_order_leaves_the_file_alone(root, target):
     assert target.read_bytes() == before
 
 
+def test_the_file_says_which_table_it_is_of(root, target):
+    table = table_of(root)
+    good = table.take([image_id for image_id in COLOURS if image_id != "a/02.png"])
+    encoders.extract(good, MeanColour(), target)
+    (root / "a/02.png").write_bytes(b"")
+    encoder = MeanColour()
+    encoders.extract(table, encoder, target, on_broken="skip")
+    assert set(encoders.load(target).skipped) == {"a/02.png"}
+    encoders.extract(replace(good, name="renamed"), encoder, target)
+    assert encoders.load(target).provenance["dataset"] == "renamed"
+    assert encoder.batches == []
+
+
 def test_copies_of_a_file_have_the_same_numbers(root, target):
     class Drifting(MeanColour):
         """Numbers depend on the place in the batch, as they do in the last digits of a real model."""
@@ -357,9 +371,11 @@ def test_features_of_the_wrong_length_stop(root, target):
         encoders.extract(table_of(root), encoder, target)
 
 
-def test_on_broken_is_one_of_two_words(root, target):
+def test_options_outside_their_range_are_named(root, target):
     with pytest.raises(InputError, match="'error' or 'skip', not 'ignore'"):
         encoders.extract(table_of(root), MeanColour(), target, on_broken="ignore")
+    with pytest.raises(InputError, match="batch_size must be 1 or more, not 0"):
+        encoders.extract(table_of(root), MeanColour(), target, batch_size=0)
 
 
 def test_progress_is_about_ten_plain_lines_without_a_terminal(capsys):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from skimage.color import hed2rgb
 
 from lib.encoders import texture
 from lib.encoders.texture import NAMES, SIZE, Texture
@@ -73,6 +74,24 @@ def test_colour_statistics_by_hand():
         assert numbers[f"colour_{channel}_p10"] == 0
         assert numbers[f"colour_{channel}_p90"] == 1
     assert numbers["colour_green_mean"] == numbers["colour_hue_sin_mean"] == 0
+
+
+def test_percentiles_of_a_ramp():
+    y, x = np.indices((SIZE, SIZE))
+    ramp = (x + SIZE * y) * 256 // SIZE**2  # every grey value equally often
+    numbers = named(Image.fromarray(ramp.astype(np.uint8)))
+    assert numbers["colour_green_p10"] == pytest.approx(0.1, abs=0.005)
+    assert numbers["colour_green_p90"] == pytest.approx(0.9, abs=0.005)
+
+
+def test_stains_are_told_apart():
+    stripes = np.zeros((SIZE, SIZE, 3))
+    stripes[:, ::2, 1] = 0.15  # eosin alone
+    numbers = named(Image.fromarray(np.round(255 * hed2rgb(stripes)).astype(np.uint8)))
+    assert numbers["glcm_grey_contrast_d1"] > 10
+    assert numbers["glcm_hematoxylin_contrast_d1"] < 0.5
+    assert numbers["colour_eosin_mean"] == pytest.approx(0.075, rel=0.02)
+    assert numbers["colour_hematoxylin_mean"] < 0.002
 
 
 def test_hue_does_not_jump_at_red():

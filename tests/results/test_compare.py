@@ -45,7 +45,11 @@ def test_a_changed_word_is_shown():
 
 
 def test_tables_that_come_or_go_are_deviations(monkeypatch, tmp_path):
-    files = {"reports/p/demo/d/old.csv": "a\n1\n", "reports/p/demo/d/same.csv": "a\n1\n", "reports/p/sample/d/x.csv": ""}
+    files = {
+        "reports/p/demo/d/old.csv": "a\n1\n",
+        "reports/p/demo/d/same.csv": "a\n1\n",
+        "reports/p/sample/d/x.csv": "",
+    }
     monkeypatch.setattr(compare, "ROOT", tmp_path)
     monkeypatch.setattr(compare, "REPORTS", tmp_path / "reports")
     monkeypatch.setattr(

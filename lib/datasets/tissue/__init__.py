@@ -107,9 +107,8 @@ def draw(row: Mapping[str, Any] | pd.Series, size: int = 96) -> np.ndarray:
         raise InputError(f"size={size} px is out of range; tiles can be 16 to {LARGEST} px wide")
     seed, subtype = int(row["seed"]), row["shown_subtype"]
     slide = stain.of_patient(seed, _STAIN, int(row["shown_patient"].removeprefix("P")))
-    pitch = PITCH[row["magnification"]]
-    rng = np.random.default_rng([seed, _TILE, int(row["number"]), int(10 * pitch)])
-    canvas = Canvas(size, pitch * slide.shrinkage, rng)
+    rng = np.random.default_rng([seed, _TILE, int(row["number"])])
+    canvas = Canvas(size, PITCH[row["magnification"]] * slide.shrinkage, rng)
     tissue = next(name for name, subtypes in SUBTYPES.items() if subtype in subtypes)
     density = paint(canvas, tissue, subtype)
     if rng.random() < MIXED:

@@ -160,7 +160,8 @@ class Canvas:
             p = dx * (cos / full_a)[s] + dy * (sin / full_a)[s]
             q = dy * (cos / full_b)[s] - dx * (sin / full_b)[s]
             egg = (1 + dx * skew[0][s]) + dy * skew[1][s]
-            rho = np.sqrt((p * p + q * q) * np.maximum(egg, 0.4, out=egg))
+            np.maximum(egg, 0.4, out=egg)  # far outside the body it would turn negative; inside it is above 0.6
+            rho = np.sqrt((p * p + q * q) * egg)
             cover = np.clip((1 - rho) * thin[s] + 0.5, 0, 1)
             if rim:
                 cover *= 1 - rim + 2 * rim * np.minimum(rho, 1) ** 2

@@ -24,6 +24,7 @@ def _nuclei(
 ) -> np.ndarray:
     """Haematoxylin of nuclei (half axes ``long`` and ``short``) with clumped chromatin; ``rim``: vesicular."""
     body = canvas.bodies(place, canvas.about(long, 0.06), canvas.about(short, 0.06), angle, spread, rim=rim)
+    # Nuclei that overlap in the section darken each other, but the camera sees little more than one and a bit.
     return canvas.about(dark, 0.08) * np.minimum(body, 1.3) * (1 + 0.22 * canvas.noise(1.3))
 
 
@@ -136,7 +137,7 @@ def adipose(
 
 def _propria(canvas: Canvas, cells: float) -> Density:
     """The loose tissue between glands, with a share ``cells`` of its places taken by lymphocytes."""
-    tissue = stroma(canvas, 0.42, 2.0, 7.0, 20.0, 0.3, 22.0, 1.7)
+    tissue = stroma(canvas, eosin=0.42, width=2.0, wave=7.0, over=20.0, cleft=0.3, spacing=22.0, plump=1.7)
     tissue[0] += _nuclei(canvas, canvas.keep(canvas.grid(10.5, 0.42), canvas.about(cells)), 2.9, 2.6)
     return tissue
 
@@ -204,7 +205,7 @@ def tumour(
         thread, _ = canvas.fibres(2.0, 40, 12, 30)
         between = np.stack([0.16 + 0.1 * ramp(thread, 0.5, 1.5), 0.07 + 0.12 * ramp(thread, 0.9, 1.8)])
     else:
-        between = stroma(canvas, 0.6, 2.6, 9.0, 26.0, 0.15, 15.0, 2.3)
+        between = stroma(canvas, eosin=0.6, width=2.6, wave=9.0, over=26.0, cleft=0.15, spacing=15.0, plump=2.3)
     return _mix(np.stack([h, e]), between, ramp(rho, 1 - pixel, 1 + pixel))
 
 
@@ -265,7 +266,7 @@ def vessel(
         h = h + _nuclei(canvas, place, 4.6, 1.5, turn + np.pi / 2, 0.2)
     blood = np.stack([np.full_like(e, 0.02), 0.03 + _red_cells(canvas, filled)])
     tissue = _mix(np.stack([h, e]), blood, ramp(inner - rho, -pixel, pixel))
-    outside = stroma(canvas, 0.5, 2.6, 8.0, 24.0, 0.25, 17.0, 1.8)
+    outside = stroma(canvas, eosin=0.5, width=2.6, wave=8.0, over=24.0, cleft=0.25, spacing=17.0, plump=1.8)
     tissue = _mix(tissue, outside, ramp(rho, 1 - pixel, 1 + pixel))
     _, turn, place = rings.along(inner, 14.0)
     tissue[0] += _nuclei(canvas, place, 4.2, 1.3, turn + np.pi / 2, 0.2)
