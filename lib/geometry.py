@@ -261,7 +261,7 @@ class PoincareBall(Geometry):
 
     def _distance(self, chord: Tensor, gap_x: Tensor, gap_y: Tensor) -> Tensor:
         stretched = chord * (gap_x.rsqrt() * gap_y.rsqrt())
-        if isinstance(self.c, Tensor) or self.c < _SERIES_BELOW:  # smooth in c, through c = 0
+        if isinstance(self.c, Tensor) or self.c < 0.01:  # smooth in c, through c = 0
             return 2 * stretched * _over_root(torch.asinh, _ASINH, self.c * stretched.square())
         root = math.sqrt(self.c)
         return 2 / root * torch.asinh(root * stretched)
