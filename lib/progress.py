@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from tqdm.auto import tqdm
@@ -17,23 +17,23 @@ def watched() -> bool:
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 
-def track(items: Iterable[T], *, total: int, what: str, unit: str = "it", done: int = 0) -> Iterator[T]:
-    """Yield ``items`` and report progress on standard error.
+def track(
+    items: Iterable[T], *, total: int, what: str, unit: str, size: Callable[[T], int] = lambda _: 1
+) -> Iterator[T]:
+    """Yield ``items`` and report on standard error how much is done.
 
     Args:
         items: what is worked through.
-        total: how many there are, counting those that were done before.
-        what: the name of the work, for the bar or the lines.
-        unit: what one item is called.
-        done: how many were done before (resumed work).
+        total: how much there is, in units.
+        what: the name of the work.
+        unit: what is counted, in the plural.
+        size: how many units an item is, for work in batches.
     """
-    if watched():
-        yield from tqdm(items, total=total, initial=done, desc=what, unit=unit)
-        return
-    said = 10 * done // total if total else 10
-    for item in items:
-        yield item
-        done += 1
-        if (tenth := 10 * done // total) > said:
-            said = tenth
-            print(f"{what}: {done} of {total} {unit}", file=sys.stderr, flush=True)
+    done = 0
+    with tqdm(total=total, desc=what, unit=f" {unit}", disable=not watched()) as bar:
+        for item in items:
+            yield item
+            before, done = done, done + size(item)
+            bar.update(size(item))
+            if bar.disable and 10 * done // total > 10 * before // total:
+                print(f"{what}: {done} of {total} {unit}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""One list of dependencies: the lock has them all, conda users get the same wheels, and nothing undeclared is imported."""
+"""One list of dependencies: locked, the same for conda users, and nothing undeclared is imported."""
 
 import ast
 import re

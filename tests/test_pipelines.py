@@ -2,12 +2,8 @@
 
 import ast
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-import nbformat
 import pytest
 import yaml
 

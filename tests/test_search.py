@@ -65,6 +65,16 @@ def test_ties_come_in_gallery_order(geometry, block, k):
         assert found == [i + copy for i in ranking for copy in (0, 10, 20)][:k]
 
 
+@pytest.mark.parametrize("block", [(2, 300), (1024, 65536)])
+@pytest.mark.parametrize("k", [10, 300])
+def test_many_ties_come_in_gallery_order(block, k):
+    """2000 items at 40 places: ties within the first k and beyond, in a width where topk alone shuffles them."""
+    gallery = torch.tensor(np.random.default_rng(10).integers(0, 40, size=(2000, 1))).float()
+    query = torch.tensor([[0.0], [3.0], [17.25]])
+    indices = nearest(query, gallery, k, Euclidean(), block=block)[1]
+    assert indices.tolist() == by_full_sort(query, gallery, k, Euclidean())
+
+
 def test_a_gallery_of_equal_points_gives_the_first():
     distances, indices = nearest(torch.ones(2, 3), torch.ones(9, 3), 4, Euclidean(), block=(1, 2))
     assert indices.tolist() == [[0, 1, 2, 3]] * 2

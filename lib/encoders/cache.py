@@ -8,8 +8,7 @@ import hashlib
 import json
 import logging
 import shutil
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -18,11 +17,11 @@ import numpy as np
 from PIL import Image
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
-from tqdm import tqdm
 
 from lib.datasets import ImageTable, read_image
 from lib.errors import BrokenImage, InputError
 from lib.paths import whole
+from lib.progress import track
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +102,9 @@ def extract(
 
     skipped: dict[str, str] = {}
     pending = [image_id for image_id in ids if sha256[image_id] not in known]
-    for batch in _batches(pending, batch_size, f"{encoder.name} features of {table.name}"):
+    batches = [pending[start : start + batch_size] for start in range(0, len(pending), batch_size)]
+    what = f"{encoder.name} features of {table.name}"
+    for batch in track(batches, total=len(pending), what=what, unit="images", size=len):
         images = _read_images(batch, files, on_broken, skipped)
         if images:
             values = _encode(encoder, list(images.values()), list(images))
@@ -237,20 +238,6 @@ def _encode(encoder: Encoder, images: list[Image.Image], image_ids: list[str]) -
             "check the encoder's weights, and bfloat16 if it is on."
         )
     return values
-
-
-def _batches(image_ids: list[str], size: int, label: str) -> Iterator[list[str]]:
-    """Batches with progress on stderr: a bar on a terminal, elsewhere a plain line about every tenth."""
-    total = len(image_ids)
-    terminal = sys.stderr.isatty()
-    with tqdm(total=total, desc=label, unit="image", disable=not terminal) as bar:
-        for start in range(0, total, size):
-            batch = image_ids[start : start + size]
-            yield batch
-            bar.update(len(batch))
-            done = start + len(batch)
-            if not terminal and 10 * done // total > 10 * start // total:
-                print(f"{label}: {done} of {total} images", file=sys.stderr, flush=True)
 
 
 def _file_sha256(path: Path) -> str:

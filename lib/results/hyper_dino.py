@@ -11,6 +11,7 @@ from lib import paths
 from lib.datasets import DATASETS
 from lib.metrics.significance import paired_permutation
 from lib.results.store import Run, markdown_table, percent
+from lib.training.fit import Schedule
 from lib.training.hyper_dino import Outcome, Recipe
 
 TABLES = {
@@ -200,10 +201,8 @@ def verdicts(tests: pd.DataFrame, level: float = 0.05) -> list[str]:
     """One sentence per paired test, with three possible outcomes."""
     sentences = []
     for test in tests.itertuples():
-        clear = test.p_value <= level
-        word = (
-            ("is better than" if test.difference > 0 else "is worse than") if clear else "is not clearly different from"
-        )
+        clear = "is better than" if test.difference > 0 else "is worse than"
+        word = clear if test.p_value <= level else "is not clearly different from"
         sentences.append(f"k = {test.k}, folds {test.rule}: {test.first} {word} {test.second}")
     return sentences
 
@@ -223,7 +222,8 @@ def caption(run: Run, reference: str) -> str:
     """What the numbers of the retrieval table are, and why they differ from the published ones."""
     ours = (
         "MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over "
-        f"{run.parameters['folds']} folds, test images against training images."
+        f"{run.parameters['folds']} folds, test images against training images; mappers trained for "
+        f"{run.parameters['epochs']} epochs (published: {Schedule().epochs})."
     )
     if reference == "none":
         return f"{ours} The paper has no such table."
@@ -231,7 +231,7 @@ def caption(run: Run, reference: str) -> str:
         f"In brackets the published value for {DATASETS[reference].title} (DINO ViT-S/16, the better of PCA and NCA)."
     )
     why = {
-        "demo": "Ours are procedural tiles and another encoder: the two cannot be compared, only their layout is the same.",
+        "demo": "Ours are procedural tiles and another encoder: the layout can be compared, the values cannot.",
         "sample": "Ours saw fewer images, another encoder and PCA alone, so a difference has at least these reasons.",
         "paper": "Ours has PCA alone and folds of its own (the paper's folds are not published, HD-13).",
     }

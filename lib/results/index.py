@@ -78,8 +78,8 @@ def markdown(rows: pd.DataFrame) -> str:
     """``reports/index.md``: the overview with links, grouped by paper and profile."""
     parts = [
         "# Every table and figure",
-        "Made from `params.yaml` and `reports/` by notebook `00_start_here`. *demo*: procedural tiles, never the paper's "
-        "numbers. *real sample*: real images, fewer than the paper had. *published setting*: the paper's own data, "
+        "Made from `params.yaml` and `reports/` by `00_start_here`. *demo*: procedural tiles, never the paper's "
+        "numbers. *real sample*: real images, fewer than the paper had. *published setting*: the paper's own images, "
         "encoder and epochs. *needs …*: `make plan PROFILE=paper` says what is missing and how to get it.",
     ]
     for (paper, profile), block in rows.groupby(["paper", "profile"], sort=False):

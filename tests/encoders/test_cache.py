@@ -1,6 +1,5 @@
 import json
 import logging
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from lib import datasets, encoders
-from lib.encoders import cache
 from lib.errors import BrokenImage, InputError
 
 
@@ -376,23 +374,6 @@ def test_options_outside_their_range_are_named(root, target):
         encoders.extract(table_of(root), MeanColour(), target, on_broken="ignore")
     with pytest.raises(InputError, match="batch_size must be 1 or more, not 0"):
         encoders.extract(table_of(root), MeanColour(), target, batch_size=0)
-
-
-def test_progress_is_about_ten_plain_lines_without_a_terminal(capsys):
-    batches = list(cache._batches([str(i) for i in range(1000)], 7, "features"))
-    assert [name for batch in batches for name in batch] == [str(i) for i in range(1000)]
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 10
-    assert lines[0] == "features: 105 of 1000 images"
-    assert lines[-1] == "features: 1000 of 1000 images"
-
-
-def test_progress_is_a_bar_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    list(cache._batches(["x"] * 20, 10, "features"))
-    err = capsys.readouterr().err
-    assert "100%" in err
-    assert "of 20 images" not in err
 
 
 def test_the_texture_descriptor_through_the_cache(root, target):

@@ -1,4 +1,4 @@
-"""The comparison with the commit bites: one changed cell is found, allowed deviations pass, and the largest is named."""
+"""The comparison with the commit bites: one changed cell is found, allowed deviations pass."""
 
 import pandas as pd
 import pytest

@@ -1,5 +1,7 @@
 """Fitting one head: the schedule is the published one, the seed decides, and a broken loss stops with its story."""
 
+from itertools import chain
+
 import numpy as np
 import pytest
 import torch
@@ -40,7 +42,7 @@ def test_equals_adam_written_out():
 
 
 def test_every_image_is_seen_once_an_epoch_and_the_last_batch_may_be_smaller():
-    x, y = data(10)
+    x, _ = data(10)
     seen = []
 
     def spy(h, labels):
@@ -49,7 +51,7 @@ def test_every_image_is_seen_once_an_epoch_and_the_last_batch_may_be_smaller():
 
     fit_head(linear(), spy, x, np.arange(10), Schedule(epochs=2, batch_size=4), seed=0)
     assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
-    assert sorted(sum(seen[:3], [])) == sorted(sum(seen[3:], [])) == list(range(10))
+    assert sorted(chain(*seen[:3])) == sorted(chain(*seen[3:])) == list(range(10))
     assert seen[:3] != seen[3:]
 
 

@@ -4,7 +4,6 @@
 and on its own number only, never on how many others are drawn.
 """
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from PIL import Image
-from tqdm import tqdm
 
 from lib.datasets.tissue import stain
 from lib.datasets.tissue.canvas import LARGEST, Canvas, ramp
@@ -20,6 +18,7 @@ from lib.datasets.tissue.painters import paint
 from lib.datasets.tissue.tree import ORGANS, SUBTYPES, TREE
 from lib.errors import InputError
 from lib.paths import whole
+from lib.progress import track
 
 __all__ = ["PITCH", "TREE", "draw", "sample", "write"]
 
@@ -156,10 +155,8 @@ def write(
     with whole(root) as draft:
         for folder in {Path(path).parent for path in rows["path"]}:
             (draft / folder).mkdir(parents=True)
-        quiet = not sys.stderr.isatty()
-        for row in tqdm(rows.to_dict("records"), desc=f"drawing {root.name}", unit="tile", disable=quiet):
+        tiles = rows.to_dict("records")
+        for row in track(tiles, total=n_tiles, what=f"drawing {root.name}", unit="tiles"):
             Image.fromarray(draw(row, size)).save(draft / row["path"], compress_level=1)
         rows.to_csv(draft / "table.csv", index=False, lineterminator="\n")
-    if quiet:
-        print(f"drew {n_tiles} tiles of {size} px in {root}", file=sys.stderr)
     return root
