@@ -134,8 +134,7 @@ class Sphere(Geometry):
 
     def project(self, x: Tensor) -> Tensor:
         """``x: (..., d)`` scaled to unit length; zero stays zero."""
-        # The memory layout decides the order of summation, and d(x, x) = 0 needs norms equal to the last bit.
-        x = _floating(x)[0].contiguous()
+        (x,) = _floating(x)
         norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
         return x / norm.masked_fill(norm == 0, 1.0)
 
@@ -295,9 +294,12 @@ def _over_root(function: Callable[[Tensor], Tensor], series: tuple[float, ...], 
 
 
 def _floating(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """The tensors in their common dtype, but at least float32."""
+    """The tensors in their common dtype, but at least float32, and contiguous.
+
+    The memory layout decides the order of summation, and equal points need norms that are equal to the last bit.
+    """
     dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
-    return tuple(tensor.to(dtype) for tensor in tensors)
+    return tuple(tensor.to(dtype).contiguous() for tensor in tensors)
 
 
 def _chords(x: Tensor, y: Tensor) -> Tensor:

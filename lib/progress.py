@@ -14,7 +14,8 @@ def watched() -> bool:
     """Whether a person watches: a terminal, or a live notebook that was not started headlessly."""
     if os.environ.get("HEADLESS") or os.environ.get("CI"):
         return False
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    ipython = sys.modules.get("IPython")
+    return sys.stderr.isatty() or bool(ipython and ipython.get_ipython())
 
 
 def track(

@@ -634,3 +634,12 @@ def test_a_learnable_curvature_raises_no_warning():
         c = torch.tensor(0.3, requires_grad=True)
         value = PoincareBall(c).between(torch.tensor([0.1, 0.2]), torch.tensor([0.3, 0.1]))
         assert gradients(value, c)[0] > 0
+
+
+def test_duplicates_are_equally_far_however_the_gallery_lies_in_memory():
+    gallery = points(64, 33, seed=11).float()
+    gallery[40] = gallery[3]
+    query = points(5, 33, seed=12).float()
+    for laid_out in (gallery, gallery.T.contiguous().T):
+        key = PoincareBall(1.0).rank_key(query, laid_out)
+        assert torch.equal(key[:, 3], key[:, 40])

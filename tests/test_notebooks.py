@@ -135,3 +135,9 @@ def test_the_parameters_cell_holds_the_demo_values(path):
 def test_an_unknown_notebook_is_named():
     with pytest.raises(InputError, match=r"no notebook '99_nothing'.*there is"):
         notebooks.run("99_nothing", "demo", "tissue", [])
+
+
+def test_every_notebook_is_on_the_map():
+    for place in (paths.NOTEBOOKS / "00_start_here.ipynb", paths.ROOT / "README.md"):
+        text = place.read_text(encoding="utf-8")
+        assert [path.name for path in ALL if path.name not in text and path != place] == []

@@ -1,13 +1,22 @@
 """Every stage depends on exactly the code that it runs, and nothing else makes it run again."""
 
 import ast
+import hashlib
+import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
 from pathlib import Path
 
+import nbformat
 import pytest
 import yaml
 
 from lib import notebooks, paths
+from lib.results import index
 
 PIPELINES = [Path("dvc.yaml"), Path("pipelines/sample/dvc.yaml"), Path("pipelines/paper/dvc.yaml")]
 
@@ -74,3 +83,104 @@ def test_a_notebook_stage_depends_on_the_stripped_source_alone(pipeline, name, c
     listed = [dep for dep in deps if dep.endswith(".ipynb")]
     assert listed == ([f"build/source/{wanted[1]}.ipynb"] if wanted else [])
     assert not any(dep.startswith("build/executed") for dep in deps)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of what git tracks, and of the stripped notebooks: enough for DVC to say what would run."""
+    root = tmp_path_factory.mktemp("checkout")
+    tracked = subprocess.run(["git", "ls-files"], cwd=paths.ROOT, check=True, capture_output=True, text=True).stdout
+    for name in tracked.splitlines():
+        if (paths.ROOT / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(paths.ROOT / name, root / name)
+    subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
+    dvc(root, "repro", "--quiet", "source")
+    return root
+
+
+def dvc(root: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(root), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "dvc", *words]
+    done = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def status(root: Path) -> dict:
+    return json.loads(dvc(root, "status", "--json"))
+
+
+def newly_changed(root: Path, before: dict) -> set[str]:
+    """Stages of the demo that are reported otherwise than ``before``."""
+    after = status(root)
+    names = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    return {name for name in names if not name.startswith("pipelines/")}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "stages"),
+    [
+        ("params.yaml", "m0: 0.5", "m0: 0.7", {"hyper_dino_retrieval@tissue"}),
+        ("params.yaml", "n_patients: 24", "n_patients: 12", {"tissue", "start_here"}),
+        ("lib/losses/hyper_dino.py", "m0: float = 0.5", "m0: float = 0.6", {"hyper_dino_retrieval@tissue"}),
+        (
+            "lib/encoders/texture.py",
+            "SIZE = 96",
+            "SIZE = 64",
+            {"features@tissue-texture", "hyper_dino_retrieval@tissue"},
+        ),
+        ("README.md", "companion", "company", set()),
+    ],
+    ids=["a margin", "the tiles", "a loss", "an encoder", "the README"],
+)
+def test_what_runs_again_after_a_change(checkout, file, old, new, stages):
+    before = status(checkout)
+    with changed(checkout / file, old, new):
+        assert newly_changed(checkout, before) == stages
+
+
+def test_saving_a_notebook_with_new_outputs_makes_nothing_run_again(checkout):
+    """Only the stage that strips outputs looks at it, and finds the same source."""
+    before = status(checkout)
+    path = checkout / "notebooks/13_hyper_dino_retrieval.ipynb"
+    notebook = notebooks.read(path)
+    notebook.cells[-1].outputs = [nbformat.v4.new_output("stream", text="something else\n")]
+    notebook.metadata["language_info"] = {"name": "python", "version": "3.99"}
+    nbformat.write(notebook, path)
+    assert newly_changed(checkout, before) == {"source"}
+    dvc(checkout, "repro", "--quiet", "source")
+    assert newly_changed(checkout, before) == set()
+
+
+@contextmanager
+def changed(file: Path, old: str, new: str):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    try:
+        yield
+    finally:
+        file.write_text(text)
+
+
+def test_committed_reports_are_what_the_pipelines_wrote():
+    """A cell of a committed table that was changed by hand does not have the hash that DVC recorded."""
+    wrong = []
+    for pipeline in PIPELINES:
+        lock = yaml.safe_load((paths.ROOT / pipeline).with_suffix(".lock").read_text())
+        for stage in lock["stages"].values():
+            for out in stage["outs"]:
+                file = paths.ROOT / out["path"]
+                if out["path"].startswith("reports/") and hashlib.md5(file.read_bytes()).hexdigest() != out["md5"]:
+                    wrong.append(out["path"])
+    assert wrong == []
+
+
+def test_every_report_belongs_to_a_run(tmp_path):
+    """Nothing lies in reports/ that no run of params.yaml writes."""
+    expected = {
+        (item["paper"], item["profile"], item["dataset"], item["name"]) for item in index.expected(index.params())
+    }
+    found = {path.relative_to(paths.ROOT / "reports") for path in (paths.ROOT / "reports").rglob("*.*")}
+    found = {(*path.parts[:3], path.stem) for path in found if len(path.parts) == 4}
+    assert found - expected == set()

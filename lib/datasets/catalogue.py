@@ -44,14 +44,14 @@ BREAKHIS = Facts(
 # The paper treats each magnification of BreakHis as a dataset of its own: bh40x, bh100x, bh200x, bh400x.
 DATASETS: dict[str, Facts] = {
     "tissue": Facts(
-        title="procedural H&E-like tiles, drawn by this project",
+        title="procedural H&E-like tiles",
         layout="table.csv and the tiles that it lists",
         classes=8,
         licence="no licence needed",
         group_kind="patient",
     ),
     "kather": Facts(
-        title="Kather colorectal textures",
+        title="Kather 2016",
         layout="folders 01_TUMOR … 08_EMPTY with .tif tiles",
         images=5000,
         classes=8,
@@ -67,7 +67,7 @@ DATASETS: dict[str, Facts] = {
         for magnification, images in {"40X": 1995, "100X": 2081, "200X": 2013, "400X": 1820}.items()
     },
     "ham10000": Facts(
-        title="HAM10000 dermatoscopic images",
+        title="HAM10000",
         layout="HAM10000_metadata.csv and images named like ISIC_0027419.jpg, in any folders",
         images=10015,
         classes=7,

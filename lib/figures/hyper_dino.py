@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from lib.figures import style
 
+TICKS = (5, 10, 20, 40, 80, 160, 384)
 FAMILIES = {"baseline": "PCA, Euclidean (baseline)", "32": "Hyper-DINO(·, 32)", "dim_in": "Hyper-DINO(·, dim_in)"}
 
 
@@ -19,14 +20,14 @@ def by_length(panels: dict[str, pd.DataFrame], ks: Sequence[int] = (1, 20)) -> F
         ks: the list lengths drawn.
     """
     with style.house():
-        figure, axes = plt.subplots(
-            len(ks), len(panels), figsize=(style.WIDTH, 2.5 * len(ks)), sharey="row", sharex="col", squeeze=False
-        )
+        size = (style.WIDTH, 2.3 * len(ks))
+        figure, axes = plt.subplots(len(ks), len(panels), figsize=size, sharey="row", sharex=True, squeeze=False)
         for row, k in zip(axes, ks, strict=True):
-            for axis, (title, rows) in zip(row, panels.items(), strict=True):
+            for axis, rows in zip(row, panels.values(), strict=True):
                 _draw(axis, rows[rows["k"] == k])
-                axis.set_title(f"{title}, k = {k}")
             row[0].set_ylabel(f"MAP@{k} (%)")
+        for axis, title in zip(axes[0], panels, strict=True):
+            axis.set_title(title)
         for axis in axes[-1]:
             axis.set_xlabel("input length (numbers)")
         handles, labels = axes[0][0].get_legend_handles_labels()
@@ -51,6 +52,5 @@ def _draw(axis: plt.Axes, rows: pd.DataFrame) -> None:
             capsize=2,
         )
     axis.set_xscale("log")
-    ticks = sorted(rows["dim_in"].unique())
-    axis.set_xticks(ticks, labels=[str(tick) for tick in ticks])
+    axis.set_xticks(TICKS, labels=[str(tick) for tick in TICKS])
     axis.minorticks_off()

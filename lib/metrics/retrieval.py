@@ -174,8 +174,6 @@ def rank_keys(
     if (query_ids is None) != (gallery_ids is None):
         raise InputError("give both query_ids and gallery_ids, or neither")
     ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
-    # Summation depends on the memory layout in the last bit, and with it whether duplicates tie.
-    query, gallery = query.contiguous(), gallery.contiguous()
 
     def key(rows: slice, columns: slice) -> Tensor:
         keys = geometry.rank_key(query[rows], gallery[columns])

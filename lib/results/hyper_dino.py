@@ -172,8 +172,9 @@ def panels(table: pd.DataFrame, reference: str) -> dict[str, pd.DataFrame]:
     }
     if reference != "none":
         theirs = published(reference).query("source == 'PCA'")
-        title = f"published ({DATASETS[reference].title})"
-        shown[title] = theirs.rename(columns={"published": "value"}).assign(spread=np.nan)[columns]
+        shown[f"published: {DATASETS[reference].title}"] = theirs.rename(columns={"published": "value"}).assign(
+            spread=np.nan
+        )[columns]
     return shown
 
 

@@ -308,7 +308,7 @@ def test_patient_ids_leave_out_all_tiles_of_the_patient():
 def test_the_mean_counts_queries_without_a_relevant_item_apart():
     gallery = torch.tensor([[0.0], [1.0]])
     query = torch.tensor([[0.1], [0.9], [0.5]])
-    result = evaluate(query, gallery, ["a", "a", "c"], ["a", "b"], Euclidean(), ks=(1,))
+    result = evaluate(query, gallery, ["a", "a", "c"], ["a", "b"], Euclidean(), ks=(1, 1))
     mean = result.mean()
     assert mean.columns.tolist() == ["metric", "k", "value", "n_queries", "n_without_relevant"]
     assert mean["metric"].tolist() == list(METRICS)
