@@ -239,13 +239,12 @@ def caption(run: Run, reference: str) -> str:
     return f"{ours} {theirs} {why[run.profile]}"
 
 
-def save_figure_3(run: Run, figure: Figure, table: pd.DataFrame) -> None:
+def save_figure_3(run: Run, figure: Figure, table: pd.DataFrame, reference: str) -> None:
     """Write the figure by length with what it draws."""
     drawn = table[(table["metric"] == "ap_min") & (table["source"] == "PCA")].drop(columns=["source", "metric"])
-    text = (
-        "MAP@k over the number of PCA components that go in; bars are one standard deviation over folds. "
-        "Published values stand in a panel of their own: other images, another encoder, the better of PCA and NCA."
-    )
+    text = "MAP@k over the number of PCA components that go in; bars are one standard deviation over folds."
+    if reference != "none":
+        text += " Published values have a panel of their own: other images and encoder, the better of PCA and NCA."
     run.save_figure("figure_3", f"Hyper-DINO, MAP@k over input length on {run.dataset}", figure, drawn, text)
 
 
