@@ -8,6 +8,7 @@
 import argparse
 import ast
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,14 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
     os.environ["HEADLESS"] = "1"
     try:
         papermill.execute_notebook(
-            source, target, parameters=values, cwd=ROOT, progress_bar=False, log_output=True, kernel_name="python3"
+            source,
+            target,
+            parameters=values,
+            cwd=ROOT,
+            progress_bar=False,
+            stdout_file=sys.stdout,
+            stderr_file=sys.stderr,
+            kernel_name="python3",
         )
     except PapermillExecutionError as error:
         if issubclass(getattr(errors, error.ename, Exception), InputError):

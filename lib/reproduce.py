@@ -7,6 +7,7 @@
 import argparse
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,11 @@ def link(data: Path) -> dict[str, Path]:
     return found
 
 
-def targets(profile: str, settings: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The stages of ``profile`` whose images are here, and the datasets that are missing."""
+def targets(profile: str, settings: dict[str, Any], found: Collection[str] = ()) -> tuple[list[str], list[str]]:
+    """The stages of ``profile`` whose images are ``found`` (or, if none is named, here), and the datasets missing."""
     runs = {stage: settings[profile][stage] for stage in settings["artefacts"]}
     wanted = {dataset for datasets in runs.values() for dataset in datasets}
-    here = {dataset for dataset in wanted if paths.images(dataset).exists()}
+    here = wanted & set(found) if found else {dataset for dataset in wanted if paths.images(dataset).exists()}
     stages = [
         f"pipelines/{profile}/dvc.yaml:{stage}@{dataset}"
         for stage, datasets in runs.items()
@@ -76,40 +77,40 @@ def run(profile: str, data: Path | None, force: bool) -> None:
     if profile == "demo":
         dvc("repro", *forced)
     else:
-        if data is not None:
-            found = link(data)
-            print("found:", ", ".join(f"{name} in {folder}" for name, folder in found.items()))
-        stages, missing = targets(profile, settings)
+        found = link(data) if data is not None else {}
+        for name, folder in found.items():
+            print(f"found {name}: {folder}")
+        stages, missing = targets(profile, settings, found)
         if missing:
             print("not here, left out:", ", ".join(missing), "(see `make plan`)")
         if not stages:
             raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
         dvc("repro", "--keep-going", *forced, *stages)
-        dvc("repro", "start_here")
+        dvc("repro", "--single-item", "start_here")
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
-    report(compare.with_commit(profile, settings["compare"]), profile)
+    report(profile, *compare.with_commit(profile, settings["compare"]))
 
 
-def report(deviations: list[compare.Deviation], profile: str) -> None:
-    """Print the largest deviation from the committed tables.
+def report(profile: str, deviations: list[compare.Deviation], notes: list[str]) -> None:
+    """Print the largest deviation from the committed tables, and what was not compared.
 
     Raises:
         InputError: naming every column beyond its tolerance.
     """
-    if not deviations:
-        print(f"no tables of profile {profile} are committed yet: nothing to compare with")
-        return
+    for note in notes:
+        print(f"not compared: {note}")
     beyond = [d for d in deviations if not d.within]
-    tables = len({d.table for d in deviations})
     if beyond:
         lines = "\n".join(f"  {d.table} {d.column}: {d.problem or f'{d.deviation:g} > {d.allowed:g}'}" for d in beyond)
         raise InputError(f"{len(beyond)} columns deviate from the committed reports more than allowed:\n{lines}")
-    worst = max(deviations, key=lambda d: d.deviation)
-    print(
-        f"{tables} tables of profile {profile} agree with the committed ones; largest deviation "
-        f"{worst.deviation:g} (allowed {worst.allowed:g}) in {worst.table}, column {worst.column}"
-    )
+    if deviations:
+        tables = len({d.table for d in deviations})
+        worst = max(deviations, key=lambda d: d.deviation)
+        print(
+            f"{tables} tables of profile {profile} agree with the committed ones; largest deviation "
+            f"{worst.deviation:g} (allowed {worst.allowed:g}) in {worst.table}, column {worst.column}"
+        )
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Is what was built the same as what is committed? Every table, every cell, at stated tolerances."""
 
 import io
+import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,21 +59,41 @@ def _column(committed: pd.Series, built: pd.Series, allowed: float, name: str) -
     return Deviation(name, column, float((committed - built).abs().max()) if committed.notna().any() else 0.0, allowed)
 
 
-def with_commit(profile: str, tolerances: dict[str, float]) -> list[Deviation]:
+def with_commit(profile: str, tolerances: dict[str, float]) -> tuple[list[Deviation], list[str]]:
     """Compare the tables of ``profile`` in ``reports/`` with those of the last commit.
 
-    A table of the commit that is not there any more, or a new one that is not committed, is a deviation too.
+    The demo must have exactly the committed tables. Elsewhere the images are yours: a table that is not committed,
+    or was made from other images, is not compared but named.
+
+    Returns:
+        The deviations, and one line for each table that was not compared.
     """
     listed = _git("ls-tree", "-r", "--name-only", "HEAD", "reports/").splitlines()
     committed = {name for name in listed if name.endswith(".csv") and _profile(Path(name)) == profile}
-    built = {path.relative_to(ROOT).as_posix() for path in REPORTS.rglob("*.csv")}
-    built = {name for name in built if _profile(Path(name)) == profile}
+    found = {path.relative_to(ROOT).as_posix() for path in REPORTS.rglob("*.csv")}
+    built = {name for name in found if _profile(Path(name)) == profile}
     deviations = [Deviation(name, "", float("inf"), 0.0, "committed, but not built") for name in committed - built]
-    deviations += [Deviation(name, "", float("inf"), 0.0, "built, but not committed") for name in built - committed]
-    for name in sorted(committed & built):
-        old = pd.read_csv(io.StringIO(_git("show", f"HEAD:{name}")))
-        deviations += tables(old, pd.read_csv(ROOT / name), tolerances, name)
-    return deviations
+    notes = []
+    for name in sorted(built):
+        if name not in committed and profile == "demo":
+            deviations.append(Deviation(name, "", float("inf"), 0.0, "built, but not committed"))
+        elif name not in committed:
+            notes.append(f"{name}: new")
+        elif profile != "demo" and _digest(_show(name)) != _digest((ROOT / name).with_suffix(".json").read_text()):
+            notes.append(f"{name}: made from other images than the committed one")
+        else:
+            old = pd.read_csv(io.StringIO(_git("show", f"HEAD:{name}")))
+            deviations += tables(old, pd.read_csv(ROOT / name), tolerances, name)
+    return deviations, notes
+
+
+def _show(name: str) -> str:
+    """The committed record of where table ``name`` comes from."""
+    return _git("show", f"HEAD:{Path(name).with_suffix('.json').as_posix()}")
+
+
+def _digest(record: str) -> str:
+    return json.loads(record)["digest"]
 
 
 def _profile(path: Path) -> str:

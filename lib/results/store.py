@@ -23,6 +23,7 @@ class Run:
         dataset: short name of the images, also the folder in ``reports/``.
         notebook: file name without suffix.
         images: a phrase that says exactly which images were used and how many.
+        digest: a hash of these images, by which two runs know whether they saw the same.
         encoder: a phrase that names the encoder and the length of its features.
         parameters: the notebook's parameters.
     """
@@ -32,6 +33,7 @@ class Run:
     dataset: str
     notebook: str
     images: str
+    digest: str
     encoder: str
     parameters: dict[str, Any] = field(default_factory=dict)
 

@@ -1,6 +1,6 @@
 """Hyper-DINO's experiment (sections 3.2 and 3.3): reduced features → mapper → retrieval, cross-validated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import joblib
@@ -42,13 +42,25 @@ class Recipe:
         return f"Hyper-DINO({source}, {self.dim_out})" if self.dim_out else source
 
 
-def recipes(dim: int, lengths: Sequence[int | str], dim_out: int = 32) -> list[Recipe]:
+def longest_pca(dim: int, folds_of: Iterable[np.ndarray]) -> int:
+    """The most components that every training part allows: ``dim``, or its number of images if that is smaller.
+
+    >>> longest_pca(156, [np.array([0, 0, 0, 1, 1])])
+    2
+    """
+    smallest = [len(fold_of) - np.bincount(fold_of).max() for fold_of in folds_of]
+    return int(min([dim, *smallest]))
+
+
+def recipes(dim: int, lengths: Sequence[int | str], dim_out: int = 32, longest: int | None = None) -> list[Recipe]:
     """The recipes of the three families (baseline, ``dim_out``, ``dim_in``) for features of ``dim`` numbers.
 
     Args:
-        dim: length of the feature, and what ``"full"`` means among the lengths.
-        lengths: PCA lengths; the scaled features without PCA are always there.
+        dim: length of the feature.
+        lengths: PCA lengths, and ``"full"``; the scaled features without PCA are always there.
         dim_out: embedding length of the compact family (published: 32).
+        longest: the most components that the training images allow (:func:`longest_pca`), what ``"full"`` means;
+            longer lengths are left out.
 
     Raises:
         InputError: if a length is not between 1 and ``dim``.
@@ -56,12 +68,14 @@ def recipes(dim: int, lengths: Sequence[int | str], dim_out: int = 32) -> list[R
     >>> [(r.source, r.dim_in, r.family) for r in recipes(8, [4], dim_out=2)][3:]
     [('PCA', 4, 'baseline'), ('PCA', 4, '2'), ('PCA', 4, 'dim_in')]
     """
+    longest = dim if longest is None else longest
     inputs = [("scaled", dim)]
     for length in lengths:
-        n = dim if length == "full" else int(length)
+        n = longest if length == "full" else int(length)
         if not 1 <= n <= dim:
             raise InputError(f"PCA length {n} does not fit features of {dim} numbers; choose 1 to {dim} or 'full'")
-        inputs.append(("PCA", n))
+        if n <= longest:
+            inputs.append(("PCA", n))
     return [Recipe(source, n, out) for source, n in dict.fromkeys(inputs) for out in dict.fromkeys((0, dim_out, n))]
 
 
@@ -72,9 +86,8 @@ def contrasts(todo: Sequence[Recipe]) -> list[tuple[Recipe, Recipe]]:
     [('Hyper-DINO(PCA(8), 2)', 'PCA(8)'), ('Hyper-DINO(PCA(8), 2)', 'Hyper-DINO(PCA(8), 8)')]
     """
     longest = max(recipe.dim_in for recipe in todo if recipe.source == "PCA")
-    full = [recipe for recipe in todo if recipe.source == "PCA" and recipe.dim_in == longest]
-    compact = next(recipe for recipe in full if recipe.family not in ("baseline", "dim_in"))
-    return [(compact, other) for other in full if other != compact]
+    baseline, compact, *others = (r for r in todo if r.source == "PCA" and r.dim_in == longest)
+    return [(compact, other) for other in (baseline, *others)]
 
 
 @dataclass(frozen=True)

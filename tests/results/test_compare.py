@@ -1,8 +1,14 @@
 """The comparison with the commit bites: one changed cell is found, allowed deviations pass."""
 
+import json
+import subprocess
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
+from lib import reproduce
+from lib.errors import InputError
 from lib.results import compare
 
 TABLE = pd.DataFrame({"family": ["baseline", "32"], "k": [1, 20], "ours": [90.0, 88.0], "p": [0.1, float("nan")]})
@@ -44,24 +50,66 @@ def test_a_changed_word_is_shown():
     assert beyond(TABLE.assign(family=["baseline", "dim_in"])) == [("family", "row 1: '32' committed, 'dim_in' built")]
 
 
-def test_tables_that_come_or_go_are_deviations(monkeypatch, tmp_path):
-    files = {
-        "reports/p/demo/d/old.csv": "a\n1\n",
-        "reports/p/demo/d/same.csv": "a\n1\n",
-        "reports/p/sample/d/x.csv": "",
-    }
+OLD, SAME, NEW, OTHER = ("old.csv", "same.csv", "new.csv", "other.csv")
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A commit with three tables per profile; one is gone, one is new, one was made from other images."""
+
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=tmp_path, check=True)
+
+    def write(profile, name, value, digest):
+        table = tmp_path / "reports/p" / profile / "d" / name
+        table.parent.mkdir(parents=True, exist_ok=True)
+        table.write_text(f"ours\n{value}\n")
+        table.with_suffix(".json").write_text(json.dumps({"digest": digest}))
+        return table
+
+    git("init", "--quiet")
+    for profile in ("demo", "sample"):
+        for name in (OLD, SAME, OTHER):
+            write(profile, name, 90, "abc")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "tables")
+    for profile in ("demo", "sample"):
+        (tmp_path / "reports/p" / profile / "d" / OLD).unlink()
+        write(profile, NEW, 90, "abc")
+        write(profile, OTHER, 95, "xyz")
     monkeypatch.setattr(compare, "ROOT", tmp_path)
     monkeypatch.setattr(compare, "REPORTS", tmp_path / "reports")
-    monkeypatch.setattr(
-        compare, "_git", lambda *words: "\n".join(files) if words[0] == "ls-tree" else files[words[1].split(":")[1]]
+    return tmp_path
+
+
+def outcome(profile: str) -> tuple[dict[str, bool], list[str]]:
+    deviations, notes = compare.with_commit(profile, TOLERANCES)
+    return {Path(d.table).name: d.within for d in deviations}, [note.rsplit("/")[-1] for note in notes]
+
+
+def test_the_demo_must_have_exactly_the_committed_tables(repository):
+    assert outcome("demo") == ({OLD: False, SAME: True, NEW: False, OTHER: False}, [])
+
+
+def test_tables_of_other_images_are_named_and_not_compared(repository):
+    assert outcome("sample") == (
+        {OLD: False, SAME: True},
+        ["new.csv: new", "other.csv: made from other images than the committed one"],
     )
-    folder = tmp_path / "reports/p/demo/d"
-    folder.mkdir(parents=True)
-    for name in ("same.csv", "new.csv"):
-        (folder / name).write_text("a\n1\n")
-    found = compare.with_commit("demo", {})
-    assert {d.table.rsplit("/")[-1]: d.problem for d in found} == {
-        "old.csv": "committed, but not built",
-        "new.csv": "built, but not committed",
-        "same.csv": "",
-    }
+
+
+def test_the_report_names_what_deviates(repository, capsys):
+    with pytest.raises(InputError, match=r"3 columns deviate.*\n.*old.csv : committed, but not built") as caught:
+        reproduce.report("demo", *compare.with_commit("demo", TOLERANCES))
+    assert "other.csv ours: 5 > 1" in str(caught.value)
+
+
+def test_the_report_prints_the_largest_deviation(capsys):
+    deviations = compare.tables(TABLE, TABLE.assign(ours=[90.5, 88.25]), TOLERANCES, "table_2")
+    reproduce.report("demo", deviations, ["x: new"])
+    note, summary = capsys.readouterr().out.splitlines()
+    assert note == "not compared: x: new"
+    assert summary.startswith(
+        "1 tables of profile demo agree with the committed ones; largest deviation 0.5 (allowed 1) "
+    )
+    assert summary.endswith("in table_2, column ours")

@@ -84,7 +84,7 @@ def test_layout_is_the_papers(table):
 
 
 def run(profile: str) -> Run:
-    return Run("hyper_dino", profile, "kather", "13", "240 of 5,000", "texture", {"folds": 5, "epochs": 40})
+    return Run("hyper_dino", profile, "kather", "13", "240 of 5,000", "abc", "texture", {"folds": 5, "epochs": 40})
 
 
 @pytest.mark.parametrize("profile", ["demo", "sample", "paper"])

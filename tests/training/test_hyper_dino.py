@@ -10,7 +10,7 @@ from lib.geometry import Euclidean, PoincareBall
 from lib.heads import Reduction
 from lib.metrics import retrieval
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Recipe, Settings, contrasts, crossvalidate, recipes, run
+from lib.training.hyper_dino import Recipe, Settings, contrasts, crossvalidate, longest_pca, recipes, run
 
 SHORT = Schedule(epochs=8, batch_size=32)
 
@@ -43,6 +43,17 @@ def test_full_is_the_feature_length_and_said_once():
     assert [r.dim_in for r in recipes(40, [40, "full"], dim_out=8)] == [40] * 6
 
 
+def test_few_training_images_limit_the_lengths():
+    """Ten images, the largest test fold has four: six are left to train on."""
+    longest = longest_pca(40, [np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2]), np.arange(10) % 5])
+    assert longest == 6
+    assert [r.name for r in recipes(40, [5, 20, "full"], 8, longest) if not r.dim_out] == [
+        "40 scaled",
+        "PCA(5)",
+        "PCA(6)",
+    ]
+
+
 def test_an_input_as_long_as_the_embedding_is_one_recipe():
     assert [r.family for r in recipes(32, [], dim_out=32)] == ["baseline", "dim_in"]
 
@@ -57,6 +68,12 @@ def test_contrasts_are_at_the_longest_pca():
     assert [(a.name, b.name) for a, b in pairs] == [
         ("Hyper-DINO(PCA(20), 8)", "PCA(20)"),
         ("Hyper-DINO(PCA(20), 8)", "Hyper-DINO(PCA(20), 20)"),
+    ]
+
+
+def test_an_input_as_long_as_the_embedding_is_compared_with_the_baseline_alone():
+    assert [(a.name, b.name) for a, b in contrasts(recipes(40, [32], dim_out=32))] == [
+        ("Hyper-DINO(PCA(32), 32)", "PCA(32)")
     ]
 
 
