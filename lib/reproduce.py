@@ -14,7 +14,7 @@ from typing import Any
 from lib import errors, paths
 from lib.datasets import finding
 from lib.errors import InputError
-from lib.results import compare, index, plan
+from lib.results import compare, index, plan, readme
 
 STAMP = paths.BUILD / "built"
 
@@ -87,6 +87,7 @@ def run(profile: str, data: Path | None, force: bool) -> None:
             raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
         dvc("repro", "--keep-going", *forced, *stages)
         dvc("repro", "--single-item", "start_here")
+    readme.update()
     stamp.parent.mkdir(parents=True, exist_ok=True)
     stamp.touch()
     report(profile, *compare.with_commit(profile, settings["compare"]))

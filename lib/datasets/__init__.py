@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lib.datasets import breakhis, catalogue, folder, folds, ham10000, kather, table
-from lib.datasets.catalogue import DATASETS
+from lib.datasets import breakhis, folder, folds, ham10000, kather, table
+from lib.datasets.catalogue import DATASETS, missing
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
@@ -36,5 +36,5 @@ def load(name: str, root: Path, **options: Any) -> ImageTable:
         raise InputError(f"unknown dataset {name!r}.{hint} Known: {', '.join(LOADERS)}.")
     root = Path(root)
     if not root.is_dir():
-        raise catalogue.missing(name, root, "is not a folder" if root.exists() else "does not exist")
+        raise missing(name, root, "is not a folder" if root.exists() else "does not exist")
     return LOADERS[name](root, **options)

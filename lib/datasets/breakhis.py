@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.datasets import catalogue
+from lib.datasets.catalogue import DATASETS, missing
 from lib.datasets.images import is_image, visible_files
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
@@ -22,7 +22,7 @@ SUBTYPES = {
     "M_PC": "papillary carcinoma",
 }
 TUMOURS = {"B": "benign", "M": "malignant"}
-MAGNIFICATIONS = catalogue.DATASETS["breakhis"].magnifications
+MAGNIFICATIONS = DATASETS["breakhis"].magnifications
 
 # SOB_B_A-14-22549AB-100-027, in mirrors SOB_B_A-14-29960CD-200-npz000
 NAME = re.compile(
@@ -76,5 +76,5 @@ def load(root: Path, magnification: str | None = None) -> ImageTable:
         there = Counter(row["magnification"] for row in rows)
         found = ", ".join(f"{n:,} at {m}" for m, n in there.items()) or "none at any magnification"
         wanted = f"at {magnification} " if magnification else ""
-        raise catalogue.missing(name, root, f"holds no BreakHis images {wanted}(found: {found})")
+        raise missing(name, root, f"holds no BreakHis images {wanted}(found: {found})")
     return ImageTable(name, root, pd.DataFrame(chosen), "patient", tuple(skipped))

@@ -6,7 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
-from lib.datasets import catalogue
+from lib.datasets.catalogue import missing
 from lib.datasets.images import EXTENSIONS, is_image, visible_files
 from lib.datasets.table import ImageTable, read_csv
 from lib.errors import InputError
@@ -37,7 +37,7 @@ def load(
     files = visible_files(root)
     images = [path for path in files if is_image(path)]
     if not images:
-        raise catalogue.missing("folder", root, f"holds no images ({', '.join(EXTENSIONS)})")
+        raise missing("folder", root, f"holds no images ({', '.join(EXTENSIONS)})")
     skipped = [(str(path), f"not one of {', '.join(EXTENSIONS)}") for path in files if not is_image(path)]
     loose = [path for path in images if len(path.parts) == 1]
     if loose:

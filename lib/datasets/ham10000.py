@@ -5,7 +5,7 @@ from typing import Literal
 
 import pandas as pd
 
-from lib.datasets import catalogue
+from lib.datasets.catalogue import missing
 from lib.datasets.images import is_image, visible_files
 from lib.datasets.table import ImageTable, read_csv
 from lib.errors import InputError
@@ -28,7 +28,7 @@ def load(root: Path, on_missing: Literal["skip", "error"] = "skip") -> ImageTabl
         raise InputError(f"on_missing={on_missing!r} is unknown. Use 'skip' or 'error'.")
     metadata = root / METADATA
     if not metadata.is_file():
-        raise catalogue.missing("ham10000", root, f"has no {METADATA}")
+        raise missing("ham10000", root, f"has no {METADATA}")
     rows = read_csv(metadata, COLUMNS)[list(COLUMNS)]
     known = set(rows["image_id"])
     files: dict[str, str] = {}
@@ -41,7 +41,7 @@ def load(root: Path, on_missing: Literal["skip", "error"] = "skip") -> ImageTabl
         else:
             files[path.stem] = str(path)
     if not files:
-        raise catalogue.missing("ham10000", root, f"holds none of the {len(rows):,} images in {METADATA}")
+        raise missing("ham10000", root, f"holds none of the {len(rows):,} images in {METADATA}")
     there = rows["image_id"].isin(files)
     if on_missing == "error" and not there.all():
         raise InputError(

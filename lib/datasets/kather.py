@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.datasets import catalogue
+from lib.datasets.catalogue import missing
 from lib.datasets.images import is_image, visible_files
 from lib.datasets.table import ImageTable
 
@@ -41,6 +41,6 @@ def load(root: Path) -> ImageTable:
             row = {"image_id": f"{folder}/{path.stem}", "path": str(path), "label": FOLDERS[folder]}
             rows.append(row | {"group": tile["slide"]} | tile.groupdict())
     if not rows:
-        raise catalogue.missing("kather", root, f"holds no tiles ({len(skipped)} other images)")
+        raise missing("kather", root, f"holds no tiles ({len(skipped)} other images)")
     table = pd.DataFrame(rows).astype({"row": int, "col": int})
     return ImageTable("kather", root, table, "slide", tuple(skipped))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.datasets import catalogue
+from lib.datasets.catalogue import DATASETS, missing
 from lib.errors import InputError
 
 COLUMNS = ("image_id", "path", "label", "group")
@@ -74,7 +74,7 @@ class ImageTable:
 
     def describe(self) -> str:
         """Return what these images are and how many, for captions."""
-        facts = catalogue.DATASETS[self.name]
+        facts = DATASETS[self.name]
         whole = f" of {facts.images:,}" if facts.images and facts.images != len(self) else ""
         groups = "" if self.group_kind == "image" else f", {len(set(self.groups)):,} {self.group_kind}s"
         return f"{facts.title}, {len(self):,}{whole} images, {len(self.classes)} classes{groups}"
@@ -124,10 +124,10 @@ def from_csv(root: Path, name: str = "tissue", group: str = "patient") -> ImageT
     """Return the table in ``root/table.csv``, grouped by its column `group`."""
     file = root / "table.csv"
     if not file.is_file():
-        raise catalogue.missing(name, root, "has no table.csv")
+        raise missing(name, root, "has no table.csv")
     rows = read_csv(file, ["image_id", "path", "label", group])
     if rows.empty:
-        raise catalogue.missing(name, file, "lists no images")
+        raise missing(name, file, "lists no images")
     return ImageTable(name, root, rows.assign(group=rows[group]), group_kind=group)
 
 
