@@ -62,7 +62,7 @@ def targets(profile: str, settings: dict[str, Any], found: Collection[str] = ())
         for dataset in datasets
         if dataset in here
     ]
-    return stages, sorted(wanted - here)
+    return stages, sorted(wanted - here - {"folder"})
 
 
 def run(profile: str, data: Path | None, force: bool) -> None:

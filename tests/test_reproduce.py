@@ -54,7 +54,7 @@ def test_only_what_was_found_runs(data):
     settings = index.params()
     stages, missing = reproduce.targets("sample", settings, {"kather": Path()})
     assert stages == ["pipelines/sample/dvc.yaml:hyper_dino_retrieval@kather"]
-    assert missing == ["bh200x", "folder", "ham10000"]
+    assert missing == ["bh200x", "ham10000"]
 
 
 def test_without_data_everything_that_is_there_runs(data):
