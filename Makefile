@@ -57,6 +57,7 @@ lab: $(READY)  ## open JupyterLab
 notebooks: $(READY)  ## bring the executed demo notebooks and the README's generated parts up to date
 	dvc repro
 	python -m lib.notebooks collect
+	dvc repro --quiet source
 	python -m lib.results.readme
 
 lock: pyproject.toml | $(UV)  ## compile requirements.lock anew from pyproject.toml

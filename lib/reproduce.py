@@ -16,8 +16,6 @@ from lib.datasets import finding
 from lib.errors import InputError
 from lib.results import compare, index, plan, readme
 
-STAMP = paths.BUILD / "built"
-
 
 def dvc(*words: str) -> None:
     """Run DVC in the project's root; its own messages are the report.
@@ -66,14 +64,13 @@ def targets(profile: str, settings: dict[str, Any], found: Collection[str] = ())
 
 
 def run(profile: str, data: Path | None, force: bool) -> None:
-    """Build ``profile`` and compare it with the commit; the first build on a machine is forced.
+    """Build what is not built yet of ``profile``, on a fresh clone everything, and compare it with the commit.
 
     Raises:
         InputError: if nothing can be built, a stage fails, or a table deviates more than it may.
     """
     settings = index.params()
-    stamp = STAMP / profile
-    forced = ["--force"] if force or not stamp.exists() else []
+    forced = ["--force"] if force else []
     if profile == "demo":
         dvc("repro", *forced)
     else:
@@ -88,8 +85,6 @@ def run(profile: str, data: Path | None, force: bool) -> None:
         dvc("repro", "--keep-going", *forced, *stages)
         dvc("repro", "--single-item", "start_here")
     readme.update()
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    stamp.touch()
     report(profile, *compare.with_commit(profile, settings["compare"]))
 
 
