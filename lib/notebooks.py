@@ -24,7 +24,7 @@ from lib.paths import BUILD, NOTEBOOKS, ROOT, whole
 
 SOURCE = BUILD / "source"
 EXECUTED = BUILD / "executed"
-DONE = BUILD / "done"  # one empty file per finished run: not in git, so a fresh clone rebuilds what it holds
+DONE = BUILD / "done"  # one file per finished run: not in git, so a fresh clone rebuilds what it holds
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -170,7 +170,7 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
             raise InputError(f"notebook {name}, cell {error.exec_count}: {error.evalue}") from error
         raise
     with whole(DONE / profile / dataset / name) as draft:
-        draft.touch()
+        draft.write_text("done\n", encoding="utf-8")
     return target
 
 

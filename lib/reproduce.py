@@ -71,6 +71,7 @@ def run(profile: str, data: Path | None, force: bool) -> None:
     """
     settings = index.params()
     forced = ["--force"] if force else []
+    datasets = None
     if profile == "demo":
         dvc("repro", *forced)
     else:
@@ -82,10 +83,11 @@ def run(profile: str, data: Path | None, force: bool) -> None:
             print("not here, left out:", ", ".join(missing), "(see `make plan`)")
         if not stages:
             raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
+        datasets = {stage.rpartition("@")[2] for stage in stages}
         dvc("repro", "--keep-going", *forced, *stages)
         dvc("repro", "--single-item", "start_here")
     readme.update()
-    report(profile, *compare.with_commit(profile, settings["compare"]))
+    report(profile, *compare.with_commit(profile, settings["compare"], datasets))
 
 
 def report(profile: str, deviations: list[compare.Deviation], notes: list[str]) -> None:

@@ -220,8 +220,8 @@ def _read_images(
         except BrokenImage as error:
             if on_broken == "error":
                 raise BrokenImage(
-                    f"{error} Then run again, finished images are kept; or leave broken images out "
-                    "with on_broken='skip' (--on-broken skip)."
+                    f"{error} Then run again, finished images are kept; or leave broken images out and have them "
+                    "counted: on_broken='skip' (in params.yaml, on_broken: skip)."
                 ) from error
             skipped[image_id] = str(error)
     return images

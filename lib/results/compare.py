@@ -3,6 +3,7 @@
 import io
 import json
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,8 +60,10 @@ def _column(committed: pd.Series, built: pd.Series, allowed: float, name: str) -
     return Deviation(name, column, float((committed - built).abs().max()) if committed.notna().any() else 0.0, allowed)
 
 
-def with_commit(profile: str, tolerances: dict[str, float]) -> tuple[list[Deviation], list[str]]:
-    """Compare the tables of ``profile`` in ``reports/`` with those of the last commit.
+def with_commit(
+    profile: str, tolerances: dict[str, float], datasets: Collection[str] | None = None
+) -> tuple[list[Deviation], list[str]]:
+    """Compare the tables of ``profile`` (of these ``datasets``, or of all) in ``reports/`` with the last commit's.
 
     The demo must have exactly the committed tables. Elsewhere the images are yours: a table that is not committed,
     or was made from other images, is not compared but named.
@@ -69,9 +72,11 @@ def with_commit(profile: str, tolerances: dict[str, float]) -> tuple[list[Deviat
         The deviations, and one line for each table that was not compared.
     """
     listed = _git("ls-tree", "-r", "--name-only", "HEAD", "reports/").splitlines()
-    committed = {name for name in listed if name.endswith(".csv") and _profile(Path(name)) == profile}
-    found = {path.relative_to(ROOT).as_posix() for path in REPORTS.rglob("*.csv")}
-    built = {name for name in found if _profile(Path(name)) == profile}
+    found = [path.relative_to(ROOT).as_posix() for path in REPORTS.rglob("*.csv")]
+    committed, built = (
+        {name for name in names if name.endswith(".csv") and _belongs(Path(name), profile, datasets)}
+        for names in (listed, found)
+    )
     deviations = [Deviation(name, "", float("inf"), 0.0, "committed, but not built") for name in committed - built]
     notes = []
     for name in sorted(built):
@@ -96,9 +101,9 @@ def _digest(record: str) -> str:
     return json.loads(record)["digest"]
 
 
-def _profile(path: Path) -> str:
-    """``reports/<paper>/<profile>/<dataset>/<file>`` → profile; empty for anything else."""
-    return path.parts[2] if len(path.parts) == 5 else ""
+def _belongs(path: Path, profile: str, datasets: Collection[str] | None) -> bool:
+    """Whether ``reports/<paper>/<profile>/<dataset>/<file>`` is asked for."""
+    return len(path.parts) == 5 and path.parts[2] == profile and (datasets is None or path.parts[3] in datasets)
 
 
 def _git(*words: str) -> str:

@@ -14,6 +14,7 @@ from lib.results.store import markdown_table, percent
 
 START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"
 STAGE = "hyper_dino_retrieval"
+PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
 
 
 def rows() -> pd.DataFrame:
@@ -39,15 +40,25 @@ def rows() -> pd.DataFrame:
 
 def part() -> str:
     """The generated part, markers included."""
-    demo = next(iter(index.params()["demo"][STAGE]))
-    picture = (paths.report("hyper_dino", "demo", demo) / "figure_3.png").relative_to(paths.ROOT).as_posix()
-    record = json.loads((paths.ROOT / picture).with_suffix(".json").read_text(encoding="utf-8"))
-    caption = f"*{record['title']}. {record['caption']} Profile {record['profile']}, {record['images']}.*"
+    pictures = [paths.report("hyper_dino", *run) / "figure_3.png" for run in PICTURES]
+    picture = next(path for path in pictures if path.exists())
+    record = json.loads(picture.with_suffix(".json").read_text(encoding="utf-8"))
+    state, encoder = index.DONE[record["profile"]], record["encoder"]
+    caption = f"*{record['title']}. {record['caption']} Ours: {state}, {record['images']}, encoder {encoder}.*"
     note = (
         "MAP@k in percent, AP divided by min(k, relevant), encoder `texture`, all its principal components going in; "
         "mean over five folds, test images against training images."
     )
-    return "\n\n".join([START, f"![{record['title']}]({picture})", caption, markdown_table(rows()), note, END])
+    return "\n\n".join(
+        [
+            START,
+            f"![{record['title']}]({picture.relative_to(paths.ROOT).as_posix()})",
+            caption,
+            markdown_table(rows()),
+            note,
+            END,
+        ]
+    )
 
 
 def filled(text: str) -> str:

@@ -98,6 +98,11 @@ def test_tables_of_other_images_are_named_and_not_compared(repository):
     )
 
 
+def test_only_the_datasets_asked_for_are_compared(repository):
+    assert compare.with_commit("sample", TOLERANCES, {"elsewhere"}) == ([], [])
+    assert compare.with_commit("sample", TOLERANCES, {"d"}) == compare.with_commit("sample", TOLERANCES)
+
+
 def test_the_report_names_what_deviates(repository, capsys):
     with pytest.raises(InputError, match=r"3 columns deviate.*\n.*old.csv : committed, but not built") as caught:
         reproduce.report("demo", *compare.with_commit("demo", TOLERANCES))
