@@ -250,7 +250,7 @@ BREAKAGES = {
 @pytest.mark.parametrize("kind", BREAKAGES)
 def test_a_broken_image_is_named_and_a_rerun_goes_on(root, target, kind):
     BREAKAGES[kind](root / "b/03.png")
-    with pytest.raises(BrokenImage, match="--on-broken skip") as caught:
+    with pytest.raises(BrokenImage, match="on_broken='skip'") as caught:
         encoders.extract(table_of(root), MeanColour(), target, batch_size=4)
     assert str(root / "b/03.png") in str(caught.value)
     assert "\n" not in str(caught.value)
