@@ -79,7 +79,7 @@ def run(profile: str, data: Path | None, force: bool) -> None:
         for name, folder in found.items():
             print(f"found {name}: {folder}")
         stages, missing = targets(profile, settings, found)
-        if missing:
+        if missing and "folder" not in found:
             print("not here, left out:", ", ".join(missing), "(see `make plan`)")
         if not stages:
             raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
@@ -87,6 +87,7 @@ def run(profile: str, data: Path | None, force: bool) -> None:
         dvc("repro", "--keep-going", *forced, *stages)
         dvc("repro", "--single-item", "start_here")
     readme.update()
+    print("every table and figure: reports/index.md")
     report(profile, *compare.with_commit(profile, settings["compare"], datasets))
 
 
