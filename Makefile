@@ -3,6 +3,7 @@
 PROFILE ?= demo
 DATA ?=
 FORCE ?=
+NAME ?=
 PYTHON ?= >=3.11,<3.14
 
 UV := $(shell command -v uv || echo .uv/bin/uv)
@@ -15,7 +16,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce plan test lint unit check-notebooks lab notebooks lock clean
+.PHONY: help env reproduce plan data bench test lint unit check-notebooks lab notebooks lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -38,6 +39,12 @@ reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) fro
 plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weights, estimated hours
 	@python -m lib.reproduce plan $(PROFILE)
 
+data: $(READY)  ## download a dataset: NAME=kather, breakhis or ham10000
+	@python -m lib.datasets.fetch $(NAME)
+
+bench: $(READY)  ## measure our speed against the peers' in one run, as ratios
+	python -m lib.bench
+
 test: lint unit check-notebooks  ## lint, unit tests, notebook checks (DATA=<folder> adds the tests on real images)
 
 lint: $(READY)
@@ -45,7 +52,7 @@ lint: $(READY)
 	ruff format --check
 
 unit: $(READY)
-	pytest -n 2 --dist worksteal
+	OMP_NUM_THREADS=1 pytest -n 2 --dist worksteal
 
 check-notebooks: $(READY)
 	dvc repro --quiet features

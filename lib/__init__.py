@@ -5,6 +5,6 @@ A room imports only rooms on lower floors:
 1. ``errors`` ``paths`` ``progress`` ``geometry``: messages for people, where files are, points and distances
 2. ``losses`` ``heads`` ``metrics``, ``datasets`` ``encoders``
 3. ``training`` ``search``
-4. ``results`` ``figures``: tidy rows beside the published numbers, plots as pure functions
-5. ``notebooks`` ``reproduce``: running the whole house
+4. ``results`` ``figures`` ``widgets``: tidy rows beside the published numbers, plots as pure functions, sliders
+5. ``notebooks`` ``reproduce`` ``bench``: running the whole house, and how fast it is
 """

@@ -19,7 +19,13 @@ def watched() -> bool:
 
 
 def track(
-    items: Iterable[T], *, total: int, what: str, unit: str, size: Callable[[T], int] = lambda _: 1
+    items: Iterable[T],
+    *,
+    total: int,
+    what: str,
+    unit: str,
+    size: Callable[[T], int] = lambda _: 1,
+    note: Callable[[T], str] = lambda _: "",
 ) -> Iterator[T]:
     """Yield ``items`` and report on standard error how much is done.
 
@@ -29,12 +35,15 @@ def track(
         what: the name of the work.
         unit: what is counted, in the plural.
         size: how many units an item is, for work in batches.
+        note: what to say about the last item, for example its loss.
     """
     done = 0
     with tqdm(total=total, desc=what, unit=f" {unit}", disable=not watched()) as bar:
         for item in items:
             yield item
             before, done = done, done + size(item)
+            bar.set_postfix_str(note(item), refresh=False)
             bar.update(size(item))
             if bar.disable and 10 * done // total > 10 * before // total:
-                print(f"{what}: {done} of {total} {unit}", file=sys.stderr, flush=True)
+                said = f"{what}: {done} of {total} {unit}", note(item)
+                print(", ".join(filter(None, said)), file=sys.stderr, flush=True)

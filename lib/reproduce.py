@@ -28,30 +28,9 @@ def dvc(*words: str) -> None:
         raise InputError("a stage failed; its message stands above. What was finished is kept: mend it and run again")
 
 
-def link(data: Path) -> dict[str, Path]:
-    """Link every dataset found below ``data`` into ``data/`` of the project; returns name → folder.
-
-    A folder in ``data/`` that is not a link (put there by hand or downloaded) is left alone.
-    """
-    found = finding.find(data)
-    if not found:
-        raise InputError(
-            f"{data} holds no dataset that I know and no class folders with images. Known: the original layouts of "
-            "Kather 2016, BreakHis and HAM10000; your own images need one sub-folder per class"
-        )
-    paths.DATA.mkdir(exist_ok=True)
-    for name, folder in found.items():
-        place = paths.DATA / name
-        if place.is_symlink():
-            place.unlink()
-        if not place.exists():
-            place.symlink_to(folder.resolve(), target_is_directory=True)
-    return found
-
-
 def targets(profile: str, settings: dict[str, Any], found: Collection[str] = ()) -> tuple[list[str], list[str]]:
     """The stages of ``profile`` whose images are ``found`` (or, if none is named, here), and the datasets missing."""
-    runs = {stage: settings[profile][stage] for stage in settings["artefacts"]}
+    runs = {stage: settings[profile].get(stage, {}) for stage in settings["artefacts"]}
     wanted = {dataset for datasets in runs.values() for dataset in datasets}
     here = wanted & set(found) if found else {dataset for dataset in wanted if paths.images(dataset).exists()}
     stages = [
@@ -75,7 +54,7 @@ def run(profile: str, data: Path | None, force: bool) -> None:
     if profile == "demo":
         dvc("repro", *forced)
     else:
-        found = link(data) if data is not None else {}
+        found = finding.link(data) if data is not None else {}
         for name, folder in found.items():
             print(f"found {name}: {folder}")
         stages, missing = targets(profile, settings, found)

@@ -117,17 +117,27 @@ def newly_changed(root: Path, before: dict) -> set[str]:
     return {name for name in names if not name.startswith("pipelines/")}
 
 
+def on_tissue(*names: str) -> set[str]:
+    return {f"hyper_dino_{name}@tissue" for name in names}
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "stages"),
     [
-        ("params.yaml", "m0: 0.5", "m0: 0.7", {"hyper_dino_retrieval@tissue"}),
+        ("params.yaml", "m0: 0.5", "m0: 0.7", on_tissue("mapper", "retrieval", "queries", "beyond")),
         ("params.yaml", "n_patients: 24", "n_patients: 12", {"tissue", "start_here"}),
-        ("lib/losses/hyper_dino.py", "m0: float = 0.5", "m0: float = 0.6", {"hyper_dino_retrieval@tissue"}),
+        (
+            "lib/losses/hyper_dino.py",
+            "m0: float = 0.5",
+            "m0: float = 0.6",
+            on_tissue("embeddings", "mapper", "retrieval", "queries", "pretraining", "beyond"),
+        ),
         (
             "lib/encoders/texture.py",
             "SIZE = 96",
             "SIZE = 64",
-            {"features@tissue-texture", "hyper_dino_retrieval@tissue"},
+            {"features@tissue-texture", "features@tissue-demo_vit"}
+            | on_tissue("embeddings", "mapper", "retrieval", "queries", "pretraining", "beyond"),
         ),
         ("README.md", "companion", "company", set()),
     ],

@@ -23,10 +23,12 @@ FLOORS = {
     "training": 3,
     "results": 4,
     "figures": 4,
+    "widgets": 4,
+    "bench": 5,
     "notebooks": 5,
     "reproduce": 5,
 }
-NEIGHBOURS = {("encoders", "datasets"), ("results", "figures")}
+NEIGHBOURS = {("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
 FILES = sorted((paths.ROOT / "lib").rglob("*.py"))
 
 

@@ -7,19 +7,28 @@ from lib.errors import MissingDataset
 
 
 @dataclass(frozen=True)
+class Archive:
+    """A file to download: address, name, and checksum as ``algorithm:digits``, None where nobody states one."""
+
+    url: str
+    name: str
+    checksum: str | None
+
+
+@dataclass(frozen=True)
 class Facts:
     """What a reader has to know about a dataset before using it; ``size`` is that of the download."""
 
     title: str
     layout: str
     images: int | None = None
-    classes: int | None = None
     size: str = ""
+    gigabytes: float = 0.0
     licence: str = ""
     doi: str = ""
     citation: str = ""
-    group_kind: str = "image"
     magnifications: tuple[str, ...] = ()
+    files: tuple[Archive, ...] = ()
 
     def summary(self) -> str:
         """Return title, number of images, size, licence, citation and DOI in one line, without what is empty."""
@@ -28,17 +37,19 @@ class Facts:
         return ", ".join(filter(None, (self.title, images, self.size, self.licence, self.citation, doi)))
 
 
+DATAVERSE = "https://dataverse.harvard.edu/api/access/datafile"
+
 BREAKHIS = Facts(
     title="BreakHis breast tumours",
     layout="images named like SOB_B_A-14-22549AB-100-027.png, in any folders",
     images=7909,
-    classes=8,
     size="about 4 GB for all magnifications",
+    gigabytes=4.3,
     licence="commonly given as CC BY 4.0, check before redistribution",
     doi="10.1109/TBME.2015.2496264",
     citation="Spanhol et al. 2016",
-    group_kind="patient",
     magnifications=("40X", "100X", "200X", "400X"),
+    files=(Archive("http://www.inf.ufpr.br/vri/databases/BreaKHis_v1.tar.gz", "BreaKHis_v1.tar.gz", None),),
 )
 
 # The paper treats each magnification of BreakHis as a dataset of its own: bh40x, bh100x, bh200x, bh400x.
@@ -46,20 +57,25 @@ DATASETS: dict[str, Facts] = {
     "tissue": Facts(
         title="procedural H&E-like tiles",
         layout="table.csv and the tiles that it lists",
-        classes=8,
         licence="no licence needed",
-        group_kind="patient",
     ),
     "kather": Facts(
         title="Kather 2016",
         layout="folders 01_TUMOR … 08_EMPTY with .tif tiles",
         images=5000,
-        classes=8,
         size="about 246 MB",
+        gigabytes=0.25,
         licence="CC BY 4.0",
         doi="10.5281/zenodo.53169",
+        files=(
+            Archive(
+                "https://zenodo.org/records/53169/files/Kather_texture_2016_image_tiles_5000.zip",
+                "Kather_texture_2016_image_tiles_5000.zip",
+                "sha384:7d86abe1d04e68b77c055820c2a4c582a1d25d2983e38ab724e"
+                "ac75affce8b7cb2cbf5ba68848dcfd9d84005d87d6790",
+            ),
+        ),
         citation="Kather et al. 2016",
-        group_kind="slide",
     ),
     "breakhis": BREAKHIS,
     **{
@@ -70,12 +86,20 @@ DATASETS: dict[str, Facts] = {
         title="HAM10000",
         layout="HAM10000_metadata.csv and images named like ISIC_0027419.jpg, in any folders",
         images=10015,
-        classes=7,
         size="about 2.8 GB",
+        gigabytes=2.8,
         licence="CC BY-NC 4.0",
         doi="10.7910/DVN/DBW86T",
+        files=(
+            Archive(
+                f"{DATAVERSE}/4338392?format=original",
+                "HAM10000_metadata.csv",
+                "md5:8f85fb1aa29d80a2797247e434deb79d",
+            ),
+            Archive(f"{DATAVERSE}/3172585", "HAM10000_images_part_1.zip", "md5:4639bfa73ab251610530a97c898e6e46"),
+            Archive(f"{DATAVERSE}/3172584", "HAM10000_images_part_2.zip", "md5:da43d6cc50f6613013be07e8986b384b"),
+        ),
         citation="Tschandl et al. 2018",
-        group_kind="lesion",
     ),
     "folder": Facts(
         title="your own images",
@@ -88,11 +112,13 @@ def missing(name: str, root: Path, why: str) -> MissingDataset:
     """Return the error for dataset `name` that was looked for in `root`; `why` completes the sentence after it."""
     facts = DATASETS[name]
     way_out = (
-        "Draw it with: make reproduce"
-        if name == "tissue"
-        else f"Put it into data/{name} in the project folder by hand, "
+        f"Use your copy: put it into data/{name} in the project folder, "
         "or run: make reproduce PROFILE=sample DATA=<folder that holds it>"
     )
+    if name == "tissue":
+        way_out = "Draw it with: make reproduce"
+    elif facts.files:
+        way_out = f"Download it: make data NAME={'breakhis' if facts.magnifications else name}\n  {way_out}"
     return MissingDataset(
         f"needs {name}: {root} {why}.\n  What: {facts.summary()}.\n  Expected: {facts.layout}.\n  {way_out}"
     )

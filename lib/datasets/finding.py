@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from lib import paths
 from lib.datasets import breakhis, ham10000, kather
 from lib.datasets.images import is_image, visible_files
 from lib.errors import InputError
@@ -36,6 +37,30 @@ def find(root: Path) -> dict[str, Path]:
         return found
     classes = {path.parts[0] for path in visible_files(root) if is_image(path) and len(path.parts) > 1}
     return {"folder": root} if classes else {}
+
+
+def link(data: Path) -> dict[str, Path]:
+    """Link every dataset found below ``data`` into ``data/`` of the project; returns name → folder.
+
+    A folder in ``data/`` that is not a link (put there by hand) is left alone.
+
+    Raises:
+        InputError: if there is no dataset below ``data``.
+    """
+    found = find(data)
+    if not found:
+        raise InputError(
+            f"{data} holds no dataset that I know and no class folders with images. Known: the original layouts of "
+            "Kather 2016, BreakHis and HAM10000; your own images need one sub-folder per class"
+        )
+    paths.DATA.mkdir(exist_ok=True)
+    for name, folder in found.items():
+        place = paths.DATA / name
+        if place.is_symlink():
+            place.unlink()
+        if not place.exists():
+            place.symlink_to(folder.resolve(), target_is_directory=True)
+    return found
 
 
 def _walk(root: Path) -> Iterator[tuple[Path, set[str], list[str]]]:

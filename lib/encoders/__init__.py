@@ -11,16 +11,20 @@ __all__ = ["Encoder", "Features", "Texture", "extract", "load", "make"]
 def make(name: str, **options: Any) -> Encoder:
     """The encoder of that name.
 
-    name: "texture"; a timm model or alias ("dino_vits16", "resnet50"); with "-untrained" behind it the same model
-        with random weights.
-    options: of :func:`lib.encoders.backbones.load` (device, bf16, batch_size, seed) for timm models.
+    name: "texture"; "demo_vit", whose weights come with this package; a timm model or alias ("dino_vits16",
+        "resnet50"); a network's name with "-untrained" behind it is the same network with random weights.
+    options: of :func:`lib.encoders.backbones.load` (device, bf16, batch_size, seed) for networks.
 
     Raises InputError for an unknown name and MissingWeights where trained weights cannot be had.
     """
     if name == "texture":
         return Texture(**options)
-    from lib.encoders import backbones  # torch and timm take seconds to import and texture needs neither
+    from lib.encoders import backbones, small_vit  # torch and timm take seconds to import, texture needs neither
 
+    if name == small_vit.NAME:
+        return small_vit.load(**options)
+    if name == small_vit.NAME + backbones.UNTRAINED:
+        return small_vit.load(None, **options)
     if name.endswith(backbones.UNTRAINED):
         return backbones.load(name.removesuffix(backbones.UNTRAINED), weights="untrained", **options)
     return backbones.load(name, **options)

@@ -98,8 +98,8 @@ def load(
         "model": timm_name,
         "weights": weights if weights == "pretrained" else f"untrained, seed {seed}",
         "weights_sha256": state_sha256(model),
-        "pooling": _one_line(getattr(model, "global_pool", "the model's own")),
-        "transform": _one_line(transform),
+        "pooling": one_line(getattr(model, "global_pool", "the model's own")),
+        "transform": one_line(transform),
         "dtype": "bfloat16 autocast" if bf16 else "float32",
         "timm": timm.__version__,
     }
@@ -120,7 +120,7 @@ def _configuration(name: str) -> PretrainedCfg:
     try:
         return get_pretrained_cfg(ALIASES.get(name, name), allow_unregistered=False)
     except RuntimeError:
-        known = [*ALIASES, "texture", *timm.list_models(), *timm.list_pretrained()]
+        known = [*ALIASES, "demo_vit", "texture", *timm.list_models(), *timm.list_pretrained()]
         matches = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
         hint = f"did you mean {', '.join(matches)}?" if matches else "see timm.list_models() for the names."
         raise InputError(f"Unknown encoder {name!r}: {hint}") from None
@@ -134,7 +134,7 @@ def _pretrained(timm_name: str, cfg: PretrainedCfg) -> torch.nn.Module:
         try:
             model = timm.create_model(timm_name, pretrained=True)
         except (OSError, huggingface_hub.errors.HTTPError) as error:
-            raise _missing(timm_name, cfg, f"the download failed ({_one_line(error)[:200]})") from error
+            raise _missing(timm_name, cfg, f"the download failed ({one_line(error)[:200]})") from error
     else:
         # With its own classifier the model loads strictly: a file that does not fit is an error, not random weights.
         try:
@@ -142,7 +142,7 @@ def _pretrained(timm_name: str, cfg: PretrainedCfg) -> torch.nn.Module:
             model = timm.create_model(timm_name, pretrained=True, pretrained_cfg_overlay=overlay)
         except UNREADABLE as error:
             raise InputError(
-                f"{file} cannot be used as weights of {timm_name} ({_one_line(error)[:200]}). "
+                f"{file} cannot be used as weights of {timm_name} ({one_line(error)[:200]}). "
                 "Fetch the file again, or remove it."
             ) from error
         model.pretrained_cfg.pop("state_dict")
@@ -173,7 +173,7 @@ def _ask_hub(timm_name: str, cfg: PretrainedCfg) -> None:
         try:
             huggingface_hub.utils.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=PROBE_SECONDS)
         except Exception as error:  # its class depends on the HTTP library of the installed huggingface_hub
-            reason = f"{huggingface_hub.constants.ENDPOINT} cannot be reached ({_one_line(error)[:200]})"
+            reason = f"{huggingface_hub.constants.ENDPOINT} cannot be reached ({one_line(error)[:200]})"
             raise _missing(timm_name, cfg, reason) from error
 
 
@@ -205,5 +205,5 @@ def _size(timm_name: str) -> str:
     return f"about {sum(4 * tensor.numel() for tensor in model.state_dict().values()) / 1e6:.0f} MB"
 
 
-def _one_line(thing: object) -> str:
+def one_line(thing: object) -> str:
     return " ".join(str(thing).split()) or type(thing).__name__

@@ -9,14 +9,15 @@ from matplotlib.figure import Figure
 from lib.figures import style
 
 TICKS = (5, 10, 20, 40, 80, 160, 384)
-FAMILIES = {"baseline": "PCA, Euclidean (baseline)", "32": "Hyper-DINO(·, 32)", "dim_in": "Hyper-DINO(·, dim_in)"}
+FAMILIES = {"baseline": "no mapper, Euclidean", "32": "Hyper-DINO(·, 32)", "dim_in": "Hyper-DINO(·, dim_in)"}
 
 
 def by_length(panels: dict[str, pd.DataFrame], ks: Sequence[int] = (1, 20)) -> Figure:
     """MAP@k over the input length for the three families (the paper's Fig. 3); a row per k, a column per panel.
 
     Args:
-        panels: title → rows with columns family, dim_in, k, value (percent) and spread (percent, may be missing).
+        panels: title → rows with columns source, family, dim_in, k, value (percent) and spread (percent, may be
+            missing). A family has its marker, a source its line: NCA is dashed and hollow.
         ks: the list lengths drawn.
     """
     with style.house():
@@ -31,26 +32,29 @@ def by_length(panels: dict[str, pd.DataFrame], ks: Sequence[int] = (1, 20)) -> F
         for axis in axes[-1]:
             axis.set_xlabel("input length (numbers)")
         handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(FAMILIES))
+        figure.legend(handles, labels, loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
 
 
 def _draw(axis: plt.Axes, rows: pd.DataFrame) -> None:
-    for number, (family, label) in enumerate(FAMILIES.items()):
-        line = rows[rows["family"] == family].sort_values("dim_in")
-        axis.errorbar(
-            line["dim_in"],
-            line["value"],
-            yerr=line["spread"] if line["spread"].notna().any() else None,
-            label=label,
-            color=style.PALETTE[number],
-            marker=style.MARKERS[number],
-            dashes=style.DASHES[number] or (None, None),
-            markersize=4,
-            linewidth=1.2,
-            capsize=2,
-        )
+    for source in rows["source"].unique():
+        for number, (family, label) in enumerate(FAMILIES.items()):
+            line = rows[(rows["family"] == family) & (rows["source"] == source)].sort_values("dim_in")
+            nca = source == "NCA"
+            axis.errorbar(
+                line["dim_in"],
+                line["value"],
+                yerr=line["spread"] if line["spread"].notna().any() else None,
+                label=f"{source}: {label}",
+                color=style.PALETTE[number],
+                marker=style.MARKERS[number],
+                markerfacecolor="white" if nca else None,
+                linestyle="--" if nca else "-",
+                markersize=4,
+                linewidth=1.2,
+                capsize=2,
+            )
     axis.set_xscale("log")
     axis.set_xticks(TICKS, labels=[str(tick) for tick in TICKS])
     axis.minorticks_off()

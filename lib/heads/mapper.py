@@ -41,7 +41,10 @@ class HyperbolicMapper(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map features ``x: (..., dim_in)`` to embeddings ``(..., dim_out)`` inside the ball."""
-        h = self.geometry.exp0(self.layers(x))
+        return self.onto(self.geometry.exp0(self.layers(x)))
+
+    def onto(self, h: Tensor) -> Tensor:
+        """``h: (..., dim_out)`` brought back to within ``(1 - delta)`` of the ball's radius, where it is outside."""
         if isinstance(self.geometry, PoincareBall):
             return self.geometry.project(h, margin=self.delta)
         return self.geometry.project(h)

@@ -1,56 +1,85 @@
-"""What happens to a feature before a head sees it: standard scaling, then PCA (Hyper-DINO, section 2.1)."""
+"""What happens to a feature before a head sees it: standard scaling, then PCA or NCA (Hyper-DINO, section 2.1)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from sklearn.decomposition import PCA
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
 from lib.errors import InputError
 
+SOURCES = ("scaled", "PCA", "whitened", "NCA")
+
 
 @dataclass(frozen=True)
 class Reduction:
-    """A scaler and a full PCA fitted on the training part; every length is a prefix of the same rotation.
+    """A scaler and a linear map, fitted on the training part.
 
-    A PCA without whitening that keeps all components only rotates the scaled features (HD-6), so ``whiten`` is
-    explicit; the paper does not mention it and the default is off.
+    A PCA that keeps all components and does not whiten only rotates the scaled features (HD-6), so that whitening is
+    a source of its own; the paper does not mention it.
     """
 
     scaler: StandardScaler
-    pca: PCA
-    whiten: bool
+    matrix: np.ndarray | None  # (dim, n) float64, applied to the scaled features
+    half: bool
 
     @classmethod
-    def fit(cls, train: np.ndarray, *, whiten: bool = False) -> "Reduction":
-        """Fit on training features ``train: (n, dim)``; a constant column is left at 0."""
-        scaler = StandardScaler().fit(train.astype(np.float64))
-        pca = PCA(svd_solver="full").fit(scaler.transform(train.astype(np.float64)))
-        return cls(scaler, pca, whiten)
+    def fit(
+        cls,
+        train: np.ndarray,
+        labels: np.ndarray,
+        source: str,
+        n: int,
+        *,
+        half: bool = True,
+        nca_images: int = 2000,
+        seed: int = 0,
+    ) -> "Reduction":
+        """Fit on training features ``train: (rows, dim)`` with ``labels: (rows,)``, which NCA alone looks at.
 
-    @property
-    def longest(self) -> int:
-        """The largest number of components: the feature length or the number of training images, if smaller."""
-        return int(self.pca.n_components_)
-
-    def scale(self, x: np.ndarray) -> np.ndarray:
-        """Standard-scaled features (n, dim), float32: the paper's ``[CLS]`` input."""
-        return self.scaler.transform(x.astype(np.float64)).astype(np.float32)
-
-    def __call__(self, x: np.ndarray, n: int) -> np.ndarray:
-        """The first ``n`` principal components of the scaled features: (rows, n), float32.
+        Args:
+            train, labels: the training part; a constant column is left at 0.
+            source: ``"scaled"`` (the paper's [CLS]; ``n`` is ``dim``), ``"PCA"``, ``"whitened"`` or ``"NCA"``.
+            n: length of what comes out. The principal components of all lengths are prefixes of one rotation.
+            half: round to float16, as section 2.1 does with these features.
+            nca_images: NCA takes time and memory with the square of the number of images; of more training images
+                than this a random part is drawn.
+            seed: of that part and of NCA's start.
 
         Raises:
-            InputError: if ``n`` is larger than :attr:`longest`.
+            InputError: if ``n`` does not fit, or for an unknown source.
         """
-        if not 1 <= n <= self.longest:
+        if source not in SOURCES:
+            raise InputError(f"features come as {', '.join(SOURCES)}; not as {source!r}")
+        longest = {"scaled": train.shape[1], "NCA": train.shape[1]}.get(source, min(train.shape))
+        if not 1 <= n <= longest or (source == "scaled" and n != longest):
+            allowed = longest if source == "scaled" else f"1 to {longest}"
             raise InputError(
-                f"PCA({n}) asks for more components than there are: {len(self.scaler.mean_)} numbers per image and the "
-                f"training images allow 1 to {self.longest}; choose a smaller length"
+                f"{source}({n}) does not fit {train.shape[0]} training images with {train.shape[1]} numbers each; "
+                f"choose the length {allowed}"
             )
-        components = self.pca.transform(self.scaler.transform(x.astype(np.float64)))[:, :n]
-        if self.whiten:
-            # A component without any variance would be divided by 0; it carries nothing and stays 0.
-            deviation = np.sqrt(self.pca.explained_variance_[:n])
-            components = np.divide(components, deviation, out=np.zeros_like(components), where=deviation > 1e-12)
-        return components.astype(np.float32)
+        scaler = StandardScaler().fit(train.astype(np.float64))
+        scaled = scaler.transform(train.astype(np.float64))
+        if source == "NCA":
+            part = np.random.default_rng(seed).permutation(len(scaled))[:nca_images]
+            nca = NeighborhoodComponentsAnalysis(n, random_state=seed).fit(scaled[part], labels[part])
+            return cls(scaler, nca.components_.T, half)
+        return cls(scaler, None if source == "scaled" else _components(scaled, n, source == "whitened"), half)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Reduced features (rows, n) float32 of features ``x: (rows, dim)``; rounded to float16 first if ``half``."""
+        scaled = self.scaler.transform(x.astype(np.float64))
+        reduced = scaled if self.matrix is None else scaled @ self.matrix
+        return reduced.astype(np.float16 if self.half else np.float32).astype(np.float32)
+
+
+def _components(scaled: np.ndarray, n: int, whiten: bool) -> np.ndarray:
+    """The first ``n`` principal directions (dim, n) of centred rows, divided by their deviation if ``whiten``."""
+    pca = PCA(svd_solver="covariance_eigh" if len(scaled) > scaled.shape[1] else "full").fit(scaled)
+    directions = pca.components_[:n].T
+    if not whiten:
+        return directions
+    # A component without any variance would be divided by 0; it carries nothing and stays 0.
+    deviation = np.sqrt(pca.explained_variance_[:n])
+    return np.divide(directions, deviation, out=np.zeros_like(directions), where=deviation > 1e-6 * deviation[0])

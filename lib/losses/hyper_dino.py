@@ -33,13 +33,14 @@ def contrastive(
     norm_weight: float = 1e-3,
     self_pairs: bool = False,
     detach_mean: bool = True,
+    valid: Tensor | None = None,
     epsilon: float = 1e-8,
 ) -> Parts:
     """Pull pairs of one class together, push pairs of two classes beyond a margin that follows the mean distance.
 
     Args:
         h: (..., B, d) embeddings, points of ``geometry``; leading dimensions are independent batches.
-        labels: (..., B) integer classes.
+        labels: (..., B) integer classes, below 2^24.
         geometry: where the distances ``D_ij`` are measured.
         m0: base margin, in units of distance (published: 0.5).
         alpha: how much of the mean distance is added to the margin, ``m = m0 + alpha · mean(D)`` (published: 0.1).
@@ -48,6 +49,7 @@ def contrastive(
             which dilute ``L_pos`` by ``1/positives per image`` and lower the mean distance, so the default drops them.
         detach_mean: no gradient through the mean distance. Otherwise the margin can shrink only by pulling *all*
             points together, against the purpose of the term; the paper does not say (HD-9).
+        valid: (..., B) bool, which rows count; the others only fill up batches of unequal size. All if not given.
         epsilon: added to the pair counts, as printed. It acts only where a batch holds no positive (or no
             negative) pair at all: the term is then 0 and not 0/0. The paper gives no value (HD-7).
 
@@ -60,15 +62,21 @@ def contrastive(
     if labels.shape != h.shape[:-1]:
         raise ValueError(f"labels have shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
     distance = geometry.pairwise(h, h)
-    same = (labels[..., :, None] == labels[..., None, :]).to(distance.dtype)
-    counted = torch.ones_like(same) if self_pairs else 1 - torch.eye(h.shape[-2]).to(same)
+    classes = labels.to(distance.dtype)
+    counts = torch.ones_like(classes) if valid is None else valid.to(distance.dtype)
+    # 0 and 1 by arithmetic on the labels: several times faster than by comparison.
+    pairs = counts[..., :, None] * counts[..., None, :]
+    same = pairs * (1 - (classes[..., :, None] - classes[..., None, :]).abs_().clamp_max_(1))
+    other = pairs - same
+    size = counts.sum(-1)
+    n_self = 0 if self_pairs else size
 
-    def mean_over(weight: Tensor, values: Tensor) -> Tensor:
-        return (weight * values).sum((-2, -1)) / (weight.sum((-2, -1)) + epsilon)
-
-    mean_distance = (counted * distance).sum((-2, -1)) / counted.sum((-2, -1)).clamp_min(1)  # a batch of one image
+    # A pair with itself is at distance 0, so that it changes how many pairs there are, but no sum of distances.
+    pulled, pushed = same * distance, other * distance
+    mean_distance = (pulled + pushed).sum((-2, -1)) / (size**2 - n_self).clamp_min(1)  # one image has no pair
     margin = m0 + alpha * (mean_distance.detach() if detach_mean else mean_distance)
-    positive = mean_over(same * counted, distance)
-    negative = mean_over(1 - same, (margin[..., None, None] - distance).relu())
-    norm = norm_weight * torch.linalg.vector_norm(h, dim=-1).mean(-1).to(distance.dtype)
+    missing = (other * margin[..., None, None] - pushed).relu()
+    positive = pulled.sum((-2, -1)) / (same.sum((-2, -1)) - n_self + epsilon)
+    negative = missing.sum((-2, -1)) / (other.sum((-2, -1)) + epsilon)
+    norm = norm_weight * (counts * torch.linalg.vector_norm(h, dim=-1)).sum(-1) / size
     return Parts(positive + negative + norm, positive, negative, norm, margin)

@@ -1,7 +1,6 @@
 """Hyper-DINO's Tables 2 to 6: our values in the paper's layout, the published ones beside them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -9,10 +8,10 @@ from matplotlib.figure import Figure
 
 from lib import paths
 from lib.datasets import DATASETS
-from lib.metrics.significance import paired_permutation
 from lib.results.store import Run, markdown_table, percent
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Outcome, Recipe
+from lib.training.hyper_dino import Outcome
+from lib.training.recipes import Recipe
 
 TABLES = {
     "kather": "hyper_dino_table2_kather",
@@ -23,13 +22,13 @@ TABLES = {
 }
 DINO_DIM = 384
 KEYS = ["rule", "source", "dim_in", "family", "metric", "k"]
-FAMILIES = {"baseline": "PCA, Euclidean", "32": "Hyper-DINO(·, 32)", "dim_in": "Hyper-DINO(·, dim_in)"}
+FAMILIES = {"baseline": "no mapper, Euclidean", "32": "Hyper-DINO(·, 32)", "dim_in": "Hyper-DINO(·, dim_in)"}
 
 
 def published(dataset: str) -> pd.DataFrame:
-    """The paper's MAP@k for one of its datasets: columns source, dim_in, family, k, published (percent).
+    """The paper's MAP@k for one of its datasets: columns cls, dim_in, family, k, published (percent).
 
-    ``source`` is ``"scaled"`` for the [CLS] row, ``"PCA"`` for all others (each cell is the better of PCA and NCA).
+    ``cls`` says that the input is the scaled [CLS] token itself; every other cell is the better of PCA and NCA.
 
     Raises:
         KeyError: if the paper has no table for ``dataset``.
@@ -38,7 +37,7 @@ def published(dataset: str) -> pd.DataFrame:
     family = {"baseline_pca_nca_dino": "baseline", "hyper_dino_32": "32", "hyper_dino_dim_in": "dim_in"}
     return pd.DataFrame(
         {
-            "source": np.where(table["variant"] == "[CLS]", "scaled", "PCA"),
+            "cls": table["variant"] == "[CLS]",
             "dim_in": table["dim_in"],
             "family": table["features"].map(family),
             "k": table["k"],
@@ -80,11 +79,12 @@ def retrieval_table(outcomes: Mapping[str, Sequence[Outcome]], dim: int, referen
     ).reset_index()
     if reference == "none":
         return table.assign(published=np.nan)
-    ours = table.assign(their_dim=table["dim_in"].where(table["dim_in"] != dim, DINO_DIM))
+    their_dim = table["dim_in"].where(table["dim_in"] != dim, DINO_DIM)
+    ours = table.assign(cls=table["source"] == "scaled", their_dim=their_dim)
     theirs = published(reference).rename(columns={"dim_in": "their_dim"})
-    joined = ours.merge(theirs, how="left", on=["source", "their_dim", "family", "k"]).drop(columns="their_dim")
+    joined = ours.merge(theirs, how="left", on=["cls", "their_dim", "family", "k"])
     is_map = joined["metric"].isin(["ap_min", "ap_hits", "ap_k"])
-    return joined.assign(published=joined["published"].where(is_map))
+    return joined.assign(published=joined["published"].where(is_map)).drop(columns=["cls", "their_dim"])
 
 
 def layout(table: pd.DataFrame, rule: str, metric: str = "ap_min") -> str:
@@ -92,13 +92,40 @@ def layout(table: pd.DataFrame, rule: str, metric: str = "ap_min") -> str:
     part = table[(table["rule"] == rule) & (table["metric"] == metric)]
     lines = []
     for (source, dim_in), row in part.groupby(["source", "dim_in"], sort=False):
-        cells = {"input": f"{dim_in} scaled" if source == "scaled" else f"PCA({dim_in})"}
+        cells = {"input": Recipe(source, dim_in, 0).name}
         for k in sorted(part["k"].unique()):
             for family in FAMILIES:
                 cell = row[(row["k"] == k) & (row["family"] == family)]
                 cells[f"k={k} {family}"] = _cell(cell.iloc[0]) if len(cell) else "–"
         lines.append((source != "scaled", -dim_in, cells))
     return markdown_table(pd.DataFrame([cells for *_, cells in sorted(lines, key=lambda line: line[:2])]))
+
+
+def configurations(todo: Sequence[Recipe]) -> pd.DataFrame:
+    """Table 1: one row per mapper, with its compression rate in numbers and in bytes (HD-15).
+
+    Columns output, dim_out, input, dim_in, rate (numbers in per number out), bytes_in_float32, bytes_in_float16,
+    bytes_out (float16), published (the paper's rate, where it has that row).
+    """
+    rows = pd.DataFrame(
+        {
+            "output": recipe.name,
+            "dim_out": recipe.dim_out,
+            "input": recipe.input,
+            "dim_in": recipe.dim_in,
+            "rate": recipe.dim_in / recipe.dim_out,
+            "bytes_in_float32": 4 * recipe.dim_in,
+            "bytes_in_float16": 2 * recipe.dim_in,
+            "bytes_out": 2 * recipe.dim_out,
+            "source": {"scaled": "[CLS]"}.get(recipe.source, f"{recipe.source}-DINO"),
+        }
+        for recipe in todo
+        if recipe.dim_out
+    )
+    theirs = pd.read_csv(paths.PUBLISHED / "hyper_dino_table1_configurations.csv")
+    theirs = theirs.rename(columns={"input_features": "source", "value": "published"})
+    keys = ["source", "dim_in", "dim_out"]
+    return rows.merge(theirs[[*keys, "published"]], how="left", on=keys).drop(columns="source")
 
 
 def _cell(row: pd.Series) -> str:
@@ -123,89 +150,19 @@ def definitions(table: pd.DataFrame, rule: str, k: int) -> str:
     return markdown_table(shown[["family", "source", "dim_in", *names.values()]])
 
 
-def paired_tests(
-    outcomes: Mapping[str, Sequence[Outcome]],
-    groups: np.ndarray,
-    folds_of: Mapping[str, np.ndarray],
-    pairs: Sequence[tuple[Recipe, Recipe]],
-    ks: Sequence[int],
-    *,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Paired permutation tests of MAP@k (min(k, relevant)) between recipes; groups of images are the unit.
-
-    Args:
-        outcomes: per fold rule, the outcomes of all recipes on all folds.
-        groups: (n,) the group (patient, lesion, source image) of each image.
-        folds_of: per fold rule, (n,) the test fold of each image.
-        pairs: which recipe is compared with which.
-        ks: list lengths.
-        seed: of the random sign flips.
-
-    Returns:
-        One row per rule, pair and k: first, second, difference (first minus second, percentage points), p_value,
-        p_floor (the smallest p that this test can give), n_units, low and high (95 % interval).
-    """
-    lines = []
-    for rule, fold_of in folds_of.items():
-        values = {(o.recipe, o.fold): o.per_query.values["ap_min"] for o in outcomes[rule]}
-        fold_ids = sorted(set(fold_of.tolist()))
-        units = np.concatenate([groups[fold_of == fold] for fold in fold_ids])
-        for first, second in pairs:
-            for k in ks:
-                a, b = (
-                    np.concatenate([values[recipe, fold][k].to_numpy() for fold in fold_ids])
-                    for recipe in (first, second)
-                )
-                test = paired_permutation(100 * a, 100 * b, groups=units, seed=seed)
-                lines.append({"rule": rule, "first": first.name, "second": second.name, "k": k} | asdict(test))
-    return pd.DataFrame(lines)
-
-
 def panels(table: pd.DataFrame, reference: str) -> dict[str, pd.DataFrame]:
-    """What the figure by length shows: PCA inputs under each fold rule, then the published values if there are any."""
-    part = table[(table["metric"] == "ap_min") & (table["source"] == "PCA")]
-    columns = ["family", "dim_in", "k", "value", "spread"]
+    """What Fig. 3 shows: PCA and NCA inputs under each fold rule, then the published values if there are any."""
+    part = table[(table["metric"] == "ap_min") & table["source"].isin(["PCA", "NCA"])]
+    columns = ["source", "family", "dim_in", "k", "value", "spread"]
     shown = {
         f"folds {rule}": part[part["rule"] == rule].rename(columns={"ours": "value"})[columns]
         for rule in part["rule"].unique()
     }
     if reference != "none":
-        theirs = published(reference).query("source == 'PCA'")
-        shown[f"published: {DATASETS[reference].title}"] = theirs.rename(columns={"published": "value"}).assign(
-            spread=np.nan
-        )[columns]
+        theirs = published(reference).query("not cls").rename(columns={"published": "value"})
+        theirs = theirs.assign(source="better of both", spread=np.nan)
+        shown[f"published: {DATASETS[reference].title}"] = theirs[columns]
     return shown
-
-
-def tests_layout(tests: pd.DataFrame) -> str:
-    """The paired tests as Markdown."""
-    rows = []
-    for test in tests.itertuples():
-        at_floor = test.p_value <= test.p_floor
-        rows.append(
-            {
-                "folds": test.rule,
-                "first": test.first,
-                "second": test.second,
-                "k": test.k,
-                "first − second, pp": f"{test.difference:+.2f}",
-                "95 % interval": f"{test.low:+.2f} to {test.high:+.2f}",
-                "p": f"≤ {test.p_floor:.4f}" if at_floor else f"{test.p_value:.4f}",
-                "groups": test.n_units,
-            }
-        )
-    return markdown_table(pd.DataFrame(rows))
-
-
-def verdicts(tests: pd.DataFrame, level: float = 0.05) -> list[str]:
-    """One sentence per paired test, with three possible outcomes."""
-    sentences = []
-    for test in tests.itertuples():
-        clear = "is better than" if test.difference > 0 else "is worse than"
-        word = clear if test.p_value <= level else "is not clearly different from"
-        sentences.append(f"k = {test.k}, folds {test.rule}: {test.first} {word} {test.second}")
-    return sentences
 
 
 def save_retrieval(run: Run, name: str, table: pd.DataFrame, reference: str) -> None:
@@ -233,26 +190,26 @@ def caption(run: Run, reference: str) -> str:
     )
     why = {
         "demo": "Ours are procedural tiles and another encoder: the layout can be compared, the values cannot.",
-        "sample": "Ours saw fewer images, another encoder and PCA alone, so a difference has at least these reasons.",
-        "paper": "Ours has PCA alone and folds of its own (the paper's folds are not published, HD-13).",
+        "sample": "Ours saw fewer images and another encoder, so a difference has at least these two reasons.",
+        "paper": "Ours has folds of its own (the paper's are not published, HD-13).",
     }
     return f"{ours} {theirs} {why[run.profile]}"
 
 
+def save_configurations(run: Run, todo: Sequence[Recipe]) -> None:
+    """Write Table 1: what is trained here, beside the published compression rate of the same row."""
+    rows = configurations(todo)
+    text = (
+        f"{len(rows)} mappers (the paper: 62, from 384 numbers). The rate counts numbers, as the paper's 12 for 384 → "
+        "32 does; in bytes that is 12 from float16 and 24 from float32 input (HD-15)."
+    )
+    run.save_table("table_1", "Hyper-DINO, Table 1: configurations", rows, markdown_table(rows), text)
+
+
 def save_figure_3(run: Run, figure: Figure, table: pd.DataFrame, reference: str) -> None:
     """Write the figure by length with what it draws."""
-    drawn = table[(table["metric"] == "ap_min") & (table["source"] == "PCA")].drop(columns=["source", "metric"])
-    text = "MAP@k over the number of PCA components that go in; bars are one standard deviation over folds."
+    drawn = table[(table["metric"] == "ap_min") & table["source"].isin(["PCA", "NCA"])].drop(columns="metric")
+    text = "MAP@k over the number of PCA or NCA components that go in; bars are one standard deviation over folds."
     if reference != "none":
         text += " Published values have a panel of their own: other images and encoder, the better of PCA and NCA."
     run.save_figure("figure_3", f"Hyper-DINO, MAP@k over input length on {run.dataset}", figure, drawn, text)
-
-
-def save_tests(run: Run, tests: pd.DataFrame) -> None:
-    """Write the paired tests."""
-    text = (
-        "Difference of MAP@k (min(k, relevant)) in percentage points, averaged per group first; two-sided sign-flip "
-        "test with 10,000 resamples, percentile bootstrap over groups. p is not corrected for the number of rows."
-    )
-    title = f"Hyper-DINO, paired tests on {run.dataset}"
-    run.save_table("table_tests", title, tests, tests_layout(tests), text)

@@ -11,6 +11,12 @@ from lib import paths
 from lib.datasets.catalogue import DATASETS
 from lib.results.store import markdown_table
 
+WEIGHTS = {
+    "dino_vits16": "DINO ViT-S/16 (timm vit_small_patch16_224.dino, about 87 MB, Apache-2.0): timm downloads it at the "
+    "first use; without a network put the file into weights/vit_small_patch16_224.dino.safetensors"
+}
+"""Encoders whose weights do not come with the project, and how to get them."""
+
 DONE = {"demo": "demo", "sample": "real sample", "paper": "published setting"}
 
 
@@ -34,7 +40,7 @@ def expected(settings: dict[str, Any]) -> Iterator[dict[str, Any]]:
                         "profile": profile,
                         "dataset": dataset,
                         "notebook": artefact["notebook"],
-                        "name": run["table"] if item == "table" else item,
+                        "name": run.get(item, item),
                         "run": run,
                     }
 
@@ -61,7 +67,7 @@ def overview(settings: dict[str, Any] | None = None) -> pd.DataFrame:
             found |= {"state": DONE[item["profile"]], "link": shown.relative_to(paths.REPORTS).as_posix()}
             found |= {"parameters": ", ".join(f"{k} {v}" for k, v in known["parameters"].items())}
         else:
-            found = {"title": "", "images": "", "encoder": item["run"]["encoder"], "parameters": "", "link": ""}
+            found = {"title": "", "images": "", "encoder": item["run"].get("encoder", ""), "parameters": "", "link": ""}
             found |= {"state": f"needs {wanted(item['dataset'], item['run'])}"}
         rows.append(keys | found)
     columns = ["paper", "profile", "dataset", "name", "title", "state", "images", "encoder", "notebook", "parameters"]
@@ -70,8 +76,8 @@ def overview(settings: dict[str, Any] | None = None) -> pd.DataFrame:
 
 def wanted(dataset: str, run: dict[str, Any]) -> str:
     """What a run needs that the repository does not hold: images, and weights that have to be downloaded."""
-    title = DATASETS[dataset].title
-    return title if run["encoder"] == "texture" else f"{title}, weights of {run['encoder']}"
+    title = DATASETS[dataset].title if dataset in DATASETS else "a run"
+    return f"{title}, weights of {run['encoder']}" if run.get("encoder") in WEIGHTS else title
 
 
 def markdown(rows: pd.DataFrame) -> str:

@@ -7,15 +7,12 @@ import pandas as pd
 
 from lib import paths
 from lib.datasets import DATASETS
-from lib.results.index import params
+from lib.results.index import WEIGHTS, params
 from lib.results.store import markdown_table
-from lib.training.hyper_dino import recipes
+from lib.training.recipes import recipes
 
+TABLES = "hyper_dino_retrieval"
 RULES = 2  # folds by image and by group
-WEIGHTS = {
-    "dino_vits16": "DINO ViT-S/16 (timm vit_small_patch16_224.dino, about 87 MB, Apache-2.0): timm downloads it at the "
-    "first use; without a network put the file into weights/vit_small_patch16_224.dino.safetensors"
-}
 
 
 def head_hours(run: dict[str, Any], n_images: int, dim: int, settings: dict[str, Any]) -> float:
@@ -24,31 +21,44 @@ def head_hours(run: dict[str, Any], n_images: int, dim: int, settings: dict[str,
     todo = recipes(dim, run["lengths"], settings["hyper_dino"]["mapper"]["dim_out"])
     heads = RULES * protocol["n_folds"] * sum(recipe.dim_out > 0 for recipe in todo)
     n_train = n_images * (protocol["n_folds"] - 1) / protocol["n_folds"]
-    steps = heads * training["epochs"] * math.ceil(n_train / training["batch_size"])
+    steps = heads * run.get("epochs", training["epochs"]) * math.ceil(n_train / training["batch_size"])
     return steps * settings["plan"]["seconds_per_step"] / 3600
 
 
 def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
-    """One row per run of ``profile``: stage, dataset, images, encoder, whether the images are here, hours."""
+    """One row per run of ``profile``: stage, dataset, images, encoder, whether the images are here, hours.
+
+    Only the retrieval tables take hours worth estimating: the features of their encoder and all their mappers.
+    """
     assumed = settings["plan"]
     rows = []
     for stage in settings["artefacts"]:
         for dataset, run in settings[profile].get(stage, {}).items():
-            facts = DATASETS[dataset]
-            n = settings["demo"]["tissue"]["n_tiles"] if dataset == "tissue" else facts.images or 0
-            dim = assumed["dimensions"][run["encoder"]]
-            hours = n / assumed["images_per_second"][run["encoder"]] / 3600 + head_hours(run, n, dim, settings)
+            n = _images(dataset, settings)
+            hours = float("nan")
+            if stage == TABLES and n:
+                encoding = n / assumed["images_per_second"][run["encoder"]] / 3600
+                hours = encoding + head_hours(run, n, assumed["dimensions"][run["encoder"]], settings)
+            here = dataset not in DATASETS or paths.images(dataset).exists()
             rows.append(
                 {
                     "stage": f"{stage}@{dataset}",
-                    "dataset": facts.title,
-                    "images": f"{n:,}" if n else "yours",
-                    "encoder": run["encoder"],
-                    "here": "yes" if paths.images(dataset).exists() else "no",
-                    "hours": round(hours, 2) if n else float("nan"),
+                    "dataset": DATASETS[dataset].title if dataset in DATASETS else "no images",
+                    "images": f"{n:,}" if n else "yours" if dataset == "folder" else "–",
+                    "encoder": run.get("encoder", "–"),
+                    "here": "yes" if here else "no",
+                    "hours": "–" if math.isnan(hours) else f"{hours:.2f}",
+                    "estimate": hours,
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _images(dataset: str, settings: dict[str, Any]) -> int:
+    """How many images a dataset has; 0 for your own, and where a notebook needs none."""
+    if dataset == "tissue":
+        return settings["demo"]["tissue"]["n_tiles"]
+    return (DATASETS[dataset].images or 0) if dataset in DATASETS else 0
 
 
 def text(profile: str) -> str:
@@ -57,9 +67,9 @@ def text(profile: str) -> str:
     plan, assumed = table(profile, settings), settings["plan"]
     speeds = ", ".join(f"{encoder} {speed}" for encoder, speed in assumed["images_per_second"].items())
     parts = [
-        f"Profile {profile} would run {len(plan)} stages, {plan['hours'].sum():.1f} hours by estimate.",
-        markdown_table(plan),
-        f"The hours are an estimate, not a measurement: {assumed['machine']}, "
+        f"Profile {profile} would run {len(plan)} stages; tables: {plan['estimate'].sum():.1f} hours by estimate.",
+        markdown_table(plan.drop(columns="estimate")),
+        f"The hours are an estimate for {assumed['machine']}: "
         f"{assumed['seconds_per_step'] * 1000:g} ms for a training step of one mapper, images per second: {speeds}.",
     ]
     for dataset in settings[profile]["datasets"]:

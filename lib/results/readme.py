@@ -4,6 +4,7 @@
 """
 
 import json
+from pathlib import Path
 
 import pandas as pd
 
@@ -24,20 +25,28 @@ def rows() -> pd.DataFrame:
     for profile in ("sample", "demo"):
         for dataset, run in settings[profile][STAGE].items():
             folder = paths.report("hyper_dino", profile, dataset)
-            if dataset == "folder" or not (folder / f"{run['table']}.csv").exists():
-                continue
-            record = json.loads((folder / f"{run['table']}.json").read_text(encoding="utf-8"))
-            table = pd.read_csv(folder / f"{run['table']}.csv").query("metric == 'ap_min' and source == 'PCA'")
-            table = table[table["dim_in"] == table["dim_in"].max()]
-            for (rule, k), block in table[table["k"].isin([1, table["k"].max()])].groupby(["rule", "k"], sort=False):
-                cells = block.set_index("family")
-                theirs = float("nan") if profile == "demo" else cells["published"]["32"]
-                lines.append(
-                    {"profile": index.DONE[profile], "images": record["images"], "folds": rule, "k": k}
-                    | {label: percent(cells["ours"][family]) for family, label in FAMILIES.items()}
-                    | {"published (·, 32)": percent(theirs)}
-                )
+            for name in (run["table"], "table_beside"):
+                if dataset != "folder" and (folder / f"{name}.csv").exists():
+                    lines += _lines(folder / f"{name}.csv", profile)
     return pd.DataFrame(lines)
+
+
+def _lines(file: Path, profile: str) -> list[dict[str, str]]:
+    """The rows of one table at its full PCA length."""
+    record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+    table = pd.read_csv(file).query("metric == 'ap_min' and source == 'PCA'")
+    table = table[table["dim_in"] == table["dim_in"].max()]
+    lines = []
+    for (rule, k), block in table[table["k"].isin([1, table["k"].max()])].groupby(["rule", "k"], sort=False):
+        cells = block.set_index("family")
+        theirs = float("nan") if profile == "demo" else cells["published"]["32"]
+        lines.append(
+            {"profile": index.DONE[profile], "images": record["images"], "encoder": record["encoder"].split()[0]}
+            | {"folds": rule, "k": k}
+            | {label: percent(cells["ours"][family]) for family, label in FAMILIES.items()}
+            | {"published (·, 32)": percent(theirs)}
+        )
+    return lines
 
 
 def part() -> str:
@@ -48,7 +57,8 @@ def part() -> str:
     state, encoder = index.DONE[record["profile"]], record["encoder"]
     caption = f"*{record['title']}. {record['caption']} Ours: {state}, {record['images']}, encoder {encoder}.*"
     note = (
-        "MAP@k in percent, AP divided by min(k, relevant), encoder `texture`, all its principal components going in; "
+        "MAP@k in percent, AP divided by min(k, relevant), all principal components of the encoder's numbers going in "
+        "(as many as the training images allow); "
         "mean over five folds, test images against training images. Published: Hyper-DINO(·, 32) from all 384 numbers "
         "of DINO ViT-S/16 on the whole dataset, the better of PCA and NCA, folds without a stated patient rule; it "
         "differs from ours in encoder, number of images and folds."

@@ -1,7 +1,8 @@
 """Fit one head on cached features."""
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +13,16 @@ from torch import Tensor, nn
 class Diverged(RuntimeError):
     """A loss stopped being a number; carries the step and the last state that was still good."""
 
-    def __init__(self, message: str, step: int, last_good: dict[str, Tensor]) -> None:
-        super().__init__(message)
+    def __init__(self, loss: float, step: int, last_good: dict[str, Tensor], who: str = "the head") -> None:
+        norms = ", ".join(f"{name} {tensor.norm():.3g}" for name, tensor in last_good.items())
+        super().__init__(f"the loss of {who} is {loss} at step {step}; norms of the last good state: {norms}")
+        self.loss = loss
         self.step = step
         self.last_good = last_good
+        self.who = who
+
+    def __reduce__(self) -> tuple:
+        return type(self), (self.loss, self.step, self.last_good, self.who)  # to come home from another process
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,19 @@ class Schedule:
     lr: float = 1e-3
     weight_decay: float = 1e-5
 
+    def steps(self, n: int) -> int:
+        """Batches in one epoch of ``n`` images."""
+        return math.ceil(n / self.batch_size)
+
+    def batches(self, n: int, seed: int) -> Iterator[Tensor]:
+        """Rows of every batch of the whole training, shuffled anew each epoch; the last of an epoch may be smaller.
+
+        The paper does not say what happens to the last batch (HD-14).
+        """
+        generator = torch.Generator().manual_seed(seed)
+        for _ in range(self.epochs):
+            yield from torch.randperm(n, generator=generator).split(self.batch_size)
+
 
 def fit_head(
     head: nn.Module,
@@ -37,7 +57,7 @@ def fit_head(
     *,
     seed: int,
 ) -> list[float]:
-    """Train ``head`` in place with Adam on shuffled batches; the last batch of an epoch may be smaller (HD-14).
+    """Train ``head`` in place with Adam; :mod:`lib.training.sweep` does the same with many heads at once.
 
     Args:
         head: maps features (n, dim) to embeddings.
@@ -53,26 +73,18 @@ def fit_head(
     Raises:
         Diverged: when the loss is not finite; says where, gives the parameter norms, keeps the last good state.
     """
-    generator = torch.Generator().manual_seed(seed)
     features, classes = torch.from_numpy(x), torch.from_numpy(labels)
     optimiser = torch.optim.Adam(head.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay)
-    history: list[float] = []
-    for epoch in range(schedule.epochs):
-        last_good = {name: value.clone() for name, value in head.state_dict().items()}
-        total = 0.0
-        for batch, rows in enumerate(torch.randperm(len(x), generator=generator).split(schedule.batch_size)):
-            value = loss(head(features[rows]), classes[rows])
-            if not math.isfinite(value.item()):
-                step = epoch * math.ceil(len(x) / schedule.batch_size) + batch
-                norms = ", ".join(f"{name} {tensor.norm():.3g}" for name, tensor in last_good.items())
-                raise Diverged(
-                    f"the loss is {value.item()} at step {step} (epoch {epoch}); norms when the epoch began: {norms}",
-                    step,
-                    last_good,
-                )
-            optimiser.zero_grad()
-            value.backward()
-            optimiser.step()
-            total += value.item() * len(rows)
-        history.append(total / len(x))
-    return history
+    totals = np.zeros(schedule.epochs)
+    last_good = copy.deepcopy(head.state_dict())
+    for step, rows in enumerate(schedule.batches(len(x), seed)):
+        value = loss(head(features[rows]), classes[rows])
+        if not math.isfinite(value.item()):
+            raise Diverged(value.item(), step, last_good)
+        if step % schedule.steps(len(x)) == 0:
+            last_good = copy.deepcopy(head.state_dict())
+        optimiser.zero_grad()
+        value.backward()
+        optimiser.step()
+        totals[step // schedule.steps(len(x))] += value.item() * len(rows)
+    return (totals / len(x)).tolist()

@@ -1,7 +1,8 @@
 """Hyper-DINO's experiment (sections 3.2 and 3.3): reduced features → mapper → retrieval, cross-validated."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -9,85 +10,14 @@ import torch
 from torch import Tensor
 
 from lib.datasets import folds
-from lib.errors import InputError
 from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.heads import HyperbolicMapper, Reduction
 from lib.losses import hyper_dino
 from lib.metrics import retrieval
 from lib.progress import track
-from lib.training.fit import Schedule, fit_head
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """One row of Hyper-DINO's Table 1: which features go in, and how long the embedding is.
-
-    ``source`` is ``"scaled"`` (the paper's [CLS]) or ``"PCA"``; ``dim_out`` 0 means no mapper at all: Euclidean
-    retrieval on the reduced features, the baseline of [9].
-    """
-
-    source: str
-    dim_in: int
-    dim_out: int
-
-    @property
-    def family(self) -> str:
-        """Column of the paper's tables: ``baseline``, ``dim_in``, or the embedding length."""
-        return {0: "baseline", self.dim_in: "dim_in"}.get(self.dim_out, str(self.dim_out))
-
-    @property
-    def name(self) -> str:
-        """As the paper writes it: ``Hyper-DINO(PCA(384), 32)``, and the bare input for the baseline."""
-        source = f"PCA({self.dim_in})" if self.source == "PCA" else f"{self.dim_in} scaled"
-        return f"Hyper-DINO({source}, {self.dim_out})" if self.dim_out else source
-
-
-def longest_pca(dim: int, folds_of: Iterable[np.ndarray]) -> int:
-    """The most components that every training part allows: ``dim``, or its number of images if that is smaller.
-
-    >>> longest_pca(156, [np.array([0, 0, 0, 1, 1])])
-    2
-    """
-    smallest = [len(fold_of) - np.bincount(fold_of).max() for fold_of in folds_of]
-    return int(min([dim, *smallest]))
-
-
-def recipes(dim: int, lengths: Sequence[int | str], dim_out: int = 32, longest: int | None = None) -> list[Recipe]:
-    """The recipes of the three families (baseline, ``dim_out``, ``dim_in``) for features of ``dim`` numbers.
-
-    Args:
-        dim: length of the feature.
-        lengths: PCA lengths, and ``"full"``; the scaled features without PCA are always there.
-        dim_out: embedding length of the compact family (published: 32).
-        longest: the most components that the training images allow (:func:`longest_pca`), what ``"full"`` means;
-            longer lengths are left out.
-
-    Raises:
-        InputError: if a length is not between 1 and ``dim``.
-
-    >>> [(r.source, r.dim_in, r.family) for r in recipes(8, [4], dim_out=2)][3:]
-    [('PCA', 4, 'baseline'), ('PCA', 4, '2'), ('PCA', 4, 'dim_in')]
-    """
-    longest = dim if longest is None else longest
-    inputs = [("scaled", dim)]
-    for length in lengths:
-        n = longest if length == "full" else int(length)
-        if not 1 <= n <= dim:
-            raise InputError(f"PCA length {n} does not fit features of {dim} numbers; choose 1 to {dim} or 'full'")
-        if n <= longest:
-            inputs.append(("PCA", n))
-    return [Recipe(source, n, out) for source, n in dict.fromkeys(inputs) for out in dict.fromkeys((0, dim_out, n))]
-
-
-def contrasts(todo: Sequence[Recipe]) -> list[tuple[Recipe, Recipe]]:
-    """The questions worth a test: at full PCA length, the compact embedding against no mapper and against ``dim_in``.
-
-    >>> [(a.name, b.name) for a, b in contrasts(recipes(8, [4, 8], dim_out=2))]
-    [('Hyper-DINO(PCA(8), 2)', 'PCA(8)'), ('Hyper-DINO(PCA(8), 2)', 'Hyper-DINO(PCA(8), 8)')]
-    """
-    longest = max(recipe.dim_in for recipe in todo if recipe.source == "PCA")
-    baseline, compact, *others = (r for r in todo if r.source == "PCA" and r.dim_in == longest)
-    return [(compact, other) for other in (baseline, *others)]
+from lib.training import sweep
+from lib.training.fit import Schedule
+from lib.training.recipes import Recipe
 
 
 @dataclass(frozen=True)
@@ -102,78 +32,145 @@ class Settings:
     norm_weight: float = 1e-3
     self_pairs: bool = False
     detach_mean: bool = True
-    whiten: bool = False
+    half: bool = True
+    nca_images: int = 2000
+
+    def mapper(self, recipe: Recipe, seed: int) -> HyperbolicMapper:
+        """The untrained mapper of a recipe."""
+        generator = torch.Generator().manual_seed(seed)
+        return HyperbolicMapper(
+            recipe.dim_in,
+            recipe.dim_out,
+            hidden=self.hidden,
+            geometry=self.geometry,
+            delta=self.delta,
+            generator=generator,
+        )
+
+    def loss(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+        """The contrastive loss of one batch, or of a stack of batches."""
+        options = {name: getattr(self, name) for name in ("m0", "alpha", "norm_weight", "self_pairs", "detach_mean")}
+        return hyper_dino.contrastive(h, labels, self.geometry, valid=valid, **options).total
+
+    @torch.inference_mode()
+    def embed(self, head: HyperbolicMapper | None, x: np.ndarray) -> Tensor:
+        """Embeddings of reduced features ``x: (n, dim_in)``, the features themselves without a ``head``.
+
+        With ``half`` they are rounded to float16 as they would be stored, then projected again, since rounding can
+        put a point onto the rim (HD-10); distances are taken in float32.
+        """
+        values = torch.from_numpy(x)
+        if head is None:
+            return values
+        values = head(values)
+        return head.onto(values.half().float()) if self.half else values
 
 
 @dataclass(frozen=True)
+class Split:
+    """Who may be learnt from and who asks: indices of images, and the seed of all that is drawn at random."""
+
+    fold: int
+    train: np.ndarray
+    test: np.ndarray
+    seed: int
+
+
+def splits(fold_of: np.ndarray, seed: int) -> list[Split]:
+    """Cross-validation: every fold asks once, the others are learnt from and searched; fold ``f`` has seed + f."""
+    return [Split(f, *folds.split(fold_of, f), seed + f) for f in sorted(set(fold_of.tolist()))]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A recipe fitted on one split: its map from features to embeddings, and how the training went."""
+
+    recipe: Recipe
+    split: Split
+    reduction: Reduction
+    head: HyperbolicMapper | None
+    history: list[float]
+    settings: Settings
+
+    @property
+    def geometry(self) -> Geometry:
+        """Where the embeddings live: flat space without a mapper."""
+        return Euclidean() if self.head is None else self.settings.geometry
+
+    def embed(self, x: np.ndarray) -> Tensor:
+        """Embeddings (n, d) of features ``x: (n, dim)``."""
+        return self.settings.embed(self.head, self.reduction(x))
+
+
+def fit(
+    x: np.ndarray,
+    labels: np.ndarray,
+    todo: Sequence[Recipe],
+    where: Sequence[Split],
+    settings: Settings,
+    schedule: Schedule,
+    *,
+    store: Path | None = None,
+    workers: int = -1,
+    what: str = "heads",
+) -> list[Fitted]:
+    """Fit every recipe on the training part of every split: scaler and PCA or NCA, then all mappers at once.
+
+    Args:
+        x: (n, dim) features.
+        labels: (n,) integer classes.
+        todo: the recipes.
+        where: the splits; they vary slowest in the result. Recipes of one split see the images in one order.
+        settings, schedule: mapper, loss and training.
+        store, workers, what: as in :func:`lib.training.sweep.fit`.
+    """
+    inputs = list(
+        dict.fromkeys((split_, recipe.source, recipe.dim_in) for split_ in range(len(where)) for recipe in todo)
+    )
+    jobs = (joblib.delayed(_reduce)(x, labels, where[s], source, n, settings) for s, source, n in inputs)
+    found = joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)
+    reduced = dict(zip(inputs, track(found, total=len(inputs), what=f"{what}, inputs", unit="inputs"), strict=True))
+
+    pairs = [(s, recipe) for s in range(len(where)) for recipe in todo]
+    heads = {pair: settings.mapper(pair[1], where[pair[0]].seed) for pair in pairs if pair[1].dim_out}
+    tasks = []
+    for (s, recipe), head in heads.items():
+        part = where[s]
+        rows = reduced[s, recipe.source, recipe.dim_in][1]
+        tasks.append(sweep.Task(f"{recipe.name}, fold {part.fold}", head, rows, labels[part.train], part.seed))
+    histories = sweep.fit(tasks, settings.loss, schedule, store=store, workers=workers, what=what)
+    history = dict(zip(heads, histories, strict=True))
+    return [
+        Fitted(
+            recipe,
+            where[s],
+            reduced[s, recipe.source, recipe.dim_in][0],
+            heads.get((s, recipe)),
+            history.get((s, recipe), []),
+            settings,
+        )
+        for s, recipe in pairs
+    ]
+
+
+def _reduce(
+    x: np.ndarray, labels: np.ndarray, where: Split, source: str, n: int, settings: Settings
+) -> tuple[Reduction, np.ndarray]:
+    """A reduction fitted on the training part, and that part reduced."""
+    options = {"half": settings.half, "nca_images": settings.nca_images, "seed": where.seed}
+    reduction = Reduction.fit(x[where.train], labels[where.train], source, n, **options)
+    return reduction, reduction(x[where.train])
+
+
+@dataclass(frozen=True, eq=False)
 class Outcome:
-    """One recipe on one test fold: loss per epoch, norms of the gallery's embeddings, values per query."""
+    """One recipe on one split: loss per epoch, norms of the gallery's embeddings, values per query."""
 
     recipe: Recipe
     fold: int
     history: list[float]
     norms: np.ndarray
     per_query: retrieval.PerQuery
-
-
-def run(
-    recipe: Recipe,
-    x: np.ndarray,
-    labels: np.ndarray,
-    fold_of: np.ndarray,
-    fold: int,
-    settings: Settings,
-    schedule: Schedule,
-    ks: Sequence[int],
-    seed: int,
-) -> Outcome:
-    """Fit scaler, PCA and mapper on the training folds; let every image of the test fold query the training images.
-
-    Args:
-        recipe: what to fit.
-        x: (n, dim) features.
-        labels: (n,) integer classes.
-        fold_of: (n,) the test fold of each image.
-        fold: which fold is the test fold.
-        settings: mapper and loss.
-        schedule: training of the mapper.
-        ks: list lengths at which the metrics are taken.
-        seed: decides initial weights and order of images; recipes with one seed see the images in one order.
-    """
-    train, test = folds.split(fold_of, fold)
-    reduction = Reduction.fit(x[train], whiten=settings.whiten)
-    reduced = reduction.scale(x) if recipe.source == "scaled" else reduction(x, recipe.dim_in)
-    geometry: Geometry = Euclidean()
-    history: list[float] = []
-    embedding = torch.from_numpy(reduced)
-    if recipe.dim_out:
-        geometry = settings.geometry
-        head = HyperbolicMapper(
-            recipe.dim_in,
-            recipe.dim_out,
-            hidden=settings.hidden,
-            geometry=geometry,
-            delta=settings.delta,
-            generator=torch.Generator().manual_seed(seed),
-        )
-        history = fit_head(head, _loss(settings), reduced[train], labels[train], schedule, seed=seed)
-        with torch.inference_mode():
-            embedding = head(embedding)
-    per_query = retrieval.evaluate(
-        embedding[test], embedding[train], labels[test], labels[train], geometry, ks=tuple(ks)
-    )
-    return Outcome(recipe, fold, history, embedding[train].norm(dim=-1).numpy(), per_query)
-
-
-def _loss(settings: Settings) -> Callable[[Tensor, Tensor], Tensor]:
-    options = {name: getattr(settings, name) for name in ("m0", "alpha", "norm_weight", "self_pairs", "detach_mean")}
-    return lambda h, y: hyper_dino.contrastive(h, y, settings.geometry, **options).total
-
-
-def _run_alone(*arguments) -> Outcome:
-    """One thread per worker: the result does not depend on how many processors there are."""
-    torch.set_num_threads(1)
-    return run(*arguments)
 
 
 def crossvalidate(
@@ -186,22 +183,52 @@ def crossvalidate(
     *,
     ks: Sequence[int] = (1, 5, 10, 20),
     seed: int = 0,
+    store: Path | None = None,
     workers: int = -1,
     what: str = "heads",
 ) -> list[Outcome]:
-    """Run every recipe on every fold, several at a time, with a progress bar; folds vary slowest in the result.
+    """Fit every recipe on every fold's training part; let every image of the fold query the training images.
 
     Args:
-        x, labels, fold_of, settings, schedule, ks: as in :func:`run`.
+        x: (n, dim) features.
+        labels: (n,) integer classes.
+        fold_of: (n,) the test fold of each image.
         todo: the recipes.
+        settings, schedule: mapper, loss and training.
+        ks: list lengths at which the metrics are taken.
         seed: fold ``f`` uses ``seed + f``.
-        workers: processes; -1 takes all processors. The result does not depend on it.
-        what: the name of the work in the progress bar.
+        store, workers, what: as in :func:`lib.training.sweep.fit`. The result does not depend on ``workers``.
+
+    Returns:
+        The outcomes, folds vary slowest.
     """
-    jobs = [
-        joblib.delayed(_run_alone)(recipe, x, labels, fold_of, fold, settings, schedule, ks, seed + fold)
-        for fold in sorted(set(fold_of.tolist()))
-        for recipe in todo
+    fitted = fit(x, labels, todo, splits(fold_of, seed), settings, schedule, store=store, workers=workers, what=what)
+    asked = joblib.Parallel(n_jobs=workers, return_as="generator")(
+        joblib.delayed(ask)(one, x, labels, one.split.test, one.split.train, ks) for one in fitted
+    )
+    values = track(asked, total=len(fitted), what=f"{what}, queries", unit="recipes")
+    return [
+        Outcome(one.recipe, one.split.fold, one.history, norms, per_query)
+        for one, (norms, per_query) in zip(fitted, values, strict=True)
     ]
-    outcomes = joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)
-    return list(track(outcomes, total=len(jobs), what=what, unit="heads"))
+
+
+def ask(
+    fitted: Fitted,
+    x: np.ndarray,
+    labels: np.ndarray,
+    queries: np.ndarray,
+    gallery: np.ndarray,
+    ks: Sequence[int],
+    ids: np.ndarray | None = None,
+) -> tuple[np.ndarray, retrieval.PerQuery]:
+    """Let the images ``queries`` search the images ``gallery`` (indices); the gallery's norms and the values.
+
+    ``ids: (n,)`` of all images leaves out what shares the query's id, as in :func:`lib.metrics.retrieval.evaluate`.
+    """
+    embedded = fitted.embed(x[gallery])
+    known = (None, None) if ids is None else (ids[queries], ids[gallery])
+    per_query = retrieval.evaluate(
+        fitted.embed(x[queries]), embedded, labels[queries], labels[gallery], fitted.geometry, tuple(ks), *known
+    )
+    return embedded.norm(dim=-1).numpy(), per_query

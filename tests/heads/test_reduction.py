@@ -1,60 +1,201 @@
-"""Scaling and PCA are fitted on the training part only, and every length is a prefix of one rotation."""
+"""What is fitted comes from the training part alone, and equals scikit-learn's scaler, PCA and NCA."""
 
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.preprocessing import StandardScaler
 
 from lib.errors import InputError
 from lib.heads import Reduction
+from lib.heads.reduction import SOURCES
+
+DIM = 6
+every_source = pytest.mark.parametrize("source", SOURCES)
 
 
-def features(seed: int, n: int, dim: int = 6) -> np.ndarray:
+def features(seed: int, n: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return (rng.normal(size=(n, dim)) @ rng.normal(size=(dim, dim)) + 5).astype(np.float32)
+    return (rng.normal(size=(n, DIM)) @ rng.normal(size=(DIM, DIM)) + 5).astype(np.float32)
 
 
-def test_scaling_uses_the_training_part_alone():
+def classes(n: int) -> np.ndarray:
+    return np.arange(n) % 3
+
+
+def fitted(train: np.ndarray, source: str, n: int = DIM, *, half: bool = False, **options) -> Reduction:
+    return Reduction.fit(train, classes(len(train)), source, n, half=half, **options)
+
+
+def scaled(train: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Standard scaling written out, in float64."""
+    wide = train.astype(np.float64)
+    return (x.astype(np.float64) - wide.mean(0)) / wide.std(0)
+
+
+def apart(rows: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(rows[:, None] - rows[None], axis=-1)
+
+
+@every_source
+def test_the_training_part_alone_decides(source):
+    """The map is fitted before any other image is seen; each image is mapped by itself."""
     train, test = features(0, 40), features(1, 10)
-    scaled = Reduction.fit(train).scale(test)
-    expected = (test - train.mean(0)) / train.std(0)
-    np.testing.assert_allclose(scaled, expected, rtol=1e-3, atol=1e-4)
-    assert scaled.dtype == np.float32
+    reduction = fitted(train, source)
+    mapped = reduction(test)
+    np.testing.assert_array_equal(mapped, fitted(train, source)(test))
+    changed = test.copy()
+    changed[1:] *= 1000
+    np.testing.assert_allclose(reduction(changed)[0], mapped[0], rtol=1e-5, atol=1e-6)
+    assert mapped.dtype == np.float32
+    assert np.abs(fitted(test, source)(test) - mapped).max() > 0.1
 
 
-@pytest.mark.parametrize("n", [1, 3, 6])
-def test_a_length_is_the_pca_of_that_length(n):
+def test_scaled_features_have_the_mean_and_deviation_of_the_training_part():
     train, test = features(0, 40), features(1, 10)
-    scaled = ((rows - train.mean(0, dtype=np.float64)) / train.std(0, dtype=np.float64) for rows in (train, test))
-    fitted, asked = scaled
-    expected = PCA(n, svd_solver="full").fit(fitted).transform(asked)
-    np.testing.assert_allclose(Reduction.fit(train)(test, n), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(fitted(train, "scaled")(test), scaled(train, test), rtol=1e-5, atol=1e-5)
 
 
-def test_full_pca_only_rotates_unless_it_whitens():
+@pytest.mark.parametrize("n_train", [40, 7, 4])
+@pytest.mark.parametrize("n", [1, 3, DIM])
+def test_a_length_is_the_pca_of_that_length(n, n_train):
+    """Also where there are hardly more, or fewer, images than numbers; all lengths are prefixes of the longest."""
+    if n > n_train:
+        pytest.skip("more components than images")
+    train, test = features(0, n_train), features(1, 10)
+    expected = PCA(n, svd_solver="full").fit(scaled(train, train)).transform(scaled(train, test))
+    got, longest = fitted(train, "PCA", n)(test), fitted(train, "PCA", min(DIM, n_train))(test)
+    informative = min(n, n_train - 1)  # centred images span one dimension less
+    np.testing.assert_allclose(got[:, :informative], expected[:, :informative], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(got, longest[:, :n], rtol=1e-6, atol=1e-6)
+
+
+def test_full_pca_only_rotates():
     """HD-6: distances between scaled features stay as they are, so the [CLS] row and the 384 row should agree."""
-    train = features(0, 40)
-    plain, whitened = Reduction.fit(train), Reduction.fit(train, whiten=True)
-    before, after = plain.scale(train), plain(train, 6)
-    np.testing.assert_allclose(
-        np.linalg.norm(before[:, None] - before[None], axis=-1),
-        np.linalg.norm(after[:, None] - after[None], axis=-1),
-        atol=1e-4,
+    train, test = features(0, 40), features(1, 10)
+    before, after = (apart(fitted(train, source)(test)) for source in ("scaled", "PCA"))
+    np.testing.assert_allclose(before, after, atol=1e-4)
+    assert np.abs(apart(fitted(train, "PCA", 3)(test)) - before).max() > 0.1
+
+
+@pytest.mark.parametrize("n", [3, DIM])
+def test_whitening_gives_unit_variance_and_no_correlation(n):
+    train, test = features(0, 40), features(1, 10)
+    whitened = fitted(train, "whitened", n)
+    np.testing.assert_allclose(np.cov(whitened(train).T), np.eye(n), atol=1e-4)
+    expected = PCA(n, svd_solver="full", whiten=True).fit(scaled(train, train)).transform(scaled(train, test))
+    np.testing.assert_allclose(whitened(test), expected, rtol=1e-4, atol=1e-5)
+    assert np.abs(apart(whitened(test)) - apart(fitted(train, "PCA", n)(test))).max() > 0.1
+
+
+@pytest.mark.parametrize("n_train", [40, 5])
+def test_whitened_components_without_variance_stay_zero(n_train):
+    """Two columns that repeat others, or fewer images than numbers: no noise is blown up to unit variance."""
+    train, test = features(0, n_train), features(1, 10)
+    train[:, 4:], test[:, 4:] = train[:, :2], test[:, :2]
+    rank = min(4, n_train - 1)
+    longest = min(DIM, n_train)
+    reduction = fitted(train, "whitened", longest)
+    test[:, 4] += 1  # leaves the plane that the training images span
+    assert (reduction(test)[:, rank:] == 0).all()
+    np.testing.assert_allclose(reduction(train).std(0, ddof=1)[:rank], np.ones(rank), rtol=1e-4)
+
+
+@every_source
+def test_a_constant_column_takes_no_part(source):
+    """Images are as far from each other as without it."""
+    train, test = features(0, 40), features(1, 10)
+    train[:, 2] = test[:, 2] = 7
+    with_it = fitted(train, source)(test)
+    without = fitted(np.delete(train, 2, 1), source, DIM - 1)(np.delete(test, 2, 1))
+    np.testing.assert_allclose(apart(with_it), apart(without), rtol=1e-4, atol=1e-4)
+    if source == "scaled":
+        assert (with_it[:, 2] == 0).all()
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in divide")  # scikit-learn's share of no variance
+@every_source
+def test_images_that_are_all_alike_give_zeros(source):
+    assert (fitted(np.full((9, DIM), 3.0, dtype=np.float32), source)(np.full((2, DIM), 3.0, np.float32)) == 0).all()
+
+
+@pytest.mark.parametrize("n", [2, 4, DIM])
+def test_nca_is_that_of_scikit_learn(n):
+    """On scaled features, whatever start scikit-learn chooses for the length; the images come in a drawn order."""
+    train, test, labels = features(0, 60), features(1, 10), classes(60)
+    order = np.random.default_rng(3).permutation(60)
+    scaler = StandardScaler().fit(train.astype(np.float64))
+    nca = NeighborhoodComponentsAnalysis(n, random_state=3)
+    nca.fit(scaler.transform(train.astype(np.float64))[order], labels[order])
+    expected = nca.transform(scaler.transform(test.astype(np.float64)))
+    got = Reduction.fit(train, labels, "NCA", n, half=False, seed=3)(test)
+    np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_nca_alone_looks_at_the_labels():
+    train, test = features(0, 40), features(1, 10)
+    turned = np.random.default_rng(0).permutation(classes(40))
+    for source in SOURCES:
+        one, two = (Reduction.fit(train, labels, source, DIM)(test) for labels in (classes(40), turned))
+        assert np.array_equal(one, two) == (source != "NCA")
+
+
+def test_nca_learns_from_a_part_that_the_seed_draws():
+    train, test = features(0, 60), features(1, 10)
+
+    def nca(seed: int, nca_images: int) -> np.ndarray:
+        return fitted(train, "NCA", 3, seed=seed, nca_images=nca_images)(test)
+
+    np.testing.assert_array_equal(nca(0, 30), nca(0, 30))
+    assert np.abs(nca(0, 30) - nca(1, 30)).max() > 1e-2
+    assert np.abs(nca(0, 30) - nca(0, 60)).max() > 1e-2
+    np.testing.assert_array_equal(nca(0, 60), nca(0, 1000))
+
+
+def test_the_scaler_sees_all_training_images_though_nca_does_not():
+    train = features(0, 60)
+    scaler = fitted(train, "NCA", 3, nca_images=20).scaler
+    np.testing.assert_allclose(scaler.mean_, train.astype(np.float64).mean(0))
+
+
+@every_source
+def test_half_rounds_to_float16_as_numpy_does(source):
+    train, test = features(0, 40), features(1, 10)
+    exact, half = fitted(train, source)(test), fitted(train, source, half=True)(test)
+    assert half.dtype == np.float32
+    reduction = fitted(train, source)
+    wide = reduction.scaler.transform(test.astype(np.float64)) @ (
+        np.eye(DIM) if reduction.matrix is None else reduction.matrix
     )
-    np.testing.assert_allclose(whitened(train, 6).std(0, ddof=1), np.ones(6), rtol=1e-4)
+    np.testing.assert_array_equal(half, wide.astype(np.float16).astype(np.float32))
+    assert (half != exact).any()
 
 
-def test_a_constant_column_stays_finite():
-    train = features(0, 20)
-    train[:, 2] = 7
-    for whiten in (False, True):
-        assert np.isfinite(Reduction.fit(train, whiten=whiten)(train, 6)).all()
+def test_half_is_the_default_as_in_section_2_1():
+    assert Reduction.fit(features(0, 40), classes(40), "PCA", 3).half
 
 
-@pytest.mark.parametrize("n", [0, 7])
-def test_too_many_components_are_refused_with_the_way_out(n):
-    with pytest.raises(InputError, match=rf"PCA\({n}\).*1 to 6; choose a smaller length"):
-        Reduction.fit(features(0, 40))(features(1, 3), n)
+@pytest.mark.parametrize(
+    ("source", "n", "n_train", "way_out"),
+    [
+        ("PCA", 0, 40, "1 to 6"),
+        ("PCA", 7, 40, "1 to 6"),
+        ("PCA", 5, 4, "1 to 4"),
+        ("whitened", 5, 4, "1 to 4"),
+        ("NCA", -1, 40, "1 to 6"),
+        ("NCA", 7, 40, "1 to 6"),
+        ("scaled", 5, 40, "6"),
+        ("scaled", 7, 40, "6"),
+    ],
+)
+def test_a_length_that_does_not_fit_is_refused_with_the_way_out(source, n, n_train, way_out):
+    message = (
+        rf"{source}\({n}\) does not fit {n_train} training images with 6 numbers each; choose the length {way_out}$"
+    )
+    with pytest.raises(InputError, match=message):
+        fitted(features(0, n_train), source, n)
 
 
-def test_few_images_limit_the_length():
-    assert Reduction.fit(features(0, 4)).longest == 4
+def test_an_unknown_source_is_refused_with_the_way_out():
+    with pytest.raises(InputError, match="scaled, PCA, whitened, NCA; not as 'pca'"):
+        fitted(features(0, 40), "pca")

@@ -130,3 +130,88 @@ def test_float32_agrees_with_float64():
 def test_labels_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"labels have shape \(3,\), the embeddings need \(4,\)"):
         contrastive(points(seed=7, n=4), torch.tensor([0, 1, 2]), Euclidean())
+
+
+# Rows that only fill up
+
+
+def padded() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Four batches of 9, 5, 2 and 1 images anywhere in it; the rest repeat row 0, in one beyond the rim."""
+    h = torch.stack([points(seed, n=9) for seed in (11, 12, 13, 14)])
+    labels = torch.tensor([0, 0, 0, 1, 1, 2, 2, 2, 3]).repeat(4, 1)
+    counted = [range(9), range(5), (3, 4), (5,)]
+    valid = torch.tensor([[row in rows for row in range(9)] for rows in counted])
+    filling = torch.tensor([1.0, 1.0, 4.0, 1.0]).reshape(4, 1, 1) * h[:, :1]
+    return torch.where(valid.unsqueeze(-1), h, filling), labels, valid
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: f"{g.name}-{getattr(g, 'c', '')}")
+@pytest.mark.parametrize("self_pairs", [False, True])
+@pytest.mark.parametrize("detach_mean", [False, True])
+def test_only_valid_rows_count(geometry, self_pairs, detach_mean):
+    """Values and gradients of a stack are those of each batch's valid rows alone; the others get exactly 0."""
+    h, labels, valid = padded()
+    options = {"self_pairs": self_pairs, "detach_mean": detach_mean, "norm_weight": 0.1}
+    h.requires_grad_()
+    parts = contrastive(h, labels, geometry, valid=valid, **options)
+    (gradient,) = torch.autograd.grad(parts.total.sum(), h)
+    for i in range(4):
+        rows = h[i, valid[i]].detach().requires_grad_()
+        alone = contrastive(rows, labels[i, valid[i]], geometry, **options)
+        for name, value in alone._asdict().items():
+            torch.testing.assert_close(getattr(parts, name)[i], value, rtol=1e-12, atol=1e-15)
+        (expected,) = torch.autograd.grad(alone.total, rows)
+        torch.testing.assert_close(gradient[i, valid[i]], expected, rtol=1e-9, atol=1e-12)
+        assert (gradient[i, ~valid[i]] == 0).all()
+    assert (gradient[:3][valid[:3]] != 0).any(-1).all()
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: f"{g.name}-{getattr(g, 'c', '')}")
+@pytest.mark.parametrize("self_pairs", [False, True])
+def test_valid_rows_equal_plain_loops(geometry, self_pairs):
+    h, labels, valid = padded()
+    options = {"m0": 0.5, "alpha": 0.1, "norm_weight": 1e-3, "self_pairs": self_pairs}
+    parts = contrastive(h, labels, geometry, valid=valid, **options)
+    for i in range(3):  # a single image has no pair to loop over
+        expected = by_loops(h[i, valid[i]], labels[i, valid[i]], geometry, **options)
+        for name, value in expected.items():
+            assert getattr(parts, name)[i].item() == pytest.approx(value, rel=1e-6), name
+
+
+def test_leading_dimensions_are_independent_batches():
+    """Changing a batch moves its own loss alone, whatever the shape of the stack."""
+    h, labels, valid = (values.unflatten(0, (2, 2)) for values in padded())
+    before = contrastive(h, labels, PoincareBall(1.0), valid=valid).total
+    changed = h.clone()
+    changed[1, 0] *= 0.5
+    after = contrastive(changed, labels, PoincareBall(1.0), valid=valid).total
+    assert before.shape == (2, 2)
+    assert (before != after).tolist() == [[False, False], [True, False]]
+
+
+def test_filling_up_changes_nothing_in_float32_with_many_dimensions():
+    """As a sweep does it: 384 numbers, the last batch of an epoch filled up with copies of one image."""
+    h, labels = points(seed=15, n=40, d=384, scale=0.02).float(), torch.arange(40) % 8
+    alone, filled = h.clone().requires_grad_(), torch.cat([h, h[:1].repeat(24, 1)]).requires_grad_()
+    expected = contrastive(alone, labels, PoincareBall(1.0)).total
+    got = contrastive(
+        filled, torch.cat([labels, labels[:1].repeat(24)]), PoincareBall(1.0), valid=torch.arange(64) < 40
+    ).total
+    assert got.item() == pytest.approx(expected.item(), rel=1e-6)
+    (slope,), (slope_filled,) = torch.autograd.grad(expected, alone), torch.autograd.grad(got, filled)
+    torch.testing.assert_close(slope_filled[:40], slope, rtol=1e-4, atol=1e-6 * slope.abs().max().item())
+    assert (slope_filled[40:] == 0).all()
+
+
+def test_all_rows_count_if_not_told():
+    h, labels = points(seed=16, n=9), torch.tensor([0, 0, 0, 1, 1, 2, 2, 2, 3])
+    for detach in (True, False):
+        plain = contrastive(h, labels, PoincareBall(1.0), detach_mean=detach)
+        told = contrastive(h, labels, PoincareBall(1.0), detach_mean=detach, valid=torch.ones(9, dtype=torch.bool))
+        assert plain == told
+
+
+def test_class_numbers_may_be_large_and_have_gaps():
+    h = points(seed=17, n=6).float()
+    small, large = torch.tensor([0, 0, 1, 1, 2, 2]), torch.tensor([5, 5, 2**24 - 2, 2**24 - 2, 2**24 - 1, 2**24 - 1])
+    assert contrastive(h, small, Euclidean()) == contrastive(h, large, Euclidean())

@@ -6,9 +6,10 @@ import pytest
 
 from lib import paths
 from lib.metrics import retrieval
-from lib.results import hyper_dino
+from lib.results import hyper_dino, paired
 from lib.results.store import Run
-from lib.training.hyper_dino import Outcome, Recipe
+from lib.training.hyper_dino import Outcome
+from lib.training.recipes import LENGTHS, Recipe, recipes
 
 DIM = 155
 
@@ -23,7 +24,7 @@ def outcome(recipe: Recipe, fold: int, ap: float, n_relevant: list[int]) -> Outc
     )
 
 
-SCALED, FULL, SHORT = Recipe("scaled", DIM, 32), Recipe("PCA", DIM, 32), Recipe("PCA", 20, 20)
+SCALED, FULL, SHORT = Recipe("scaled", DIM, 32), Recipe("NCA", DIM, 32), Recipe("PCA", 20, 20)
 OUTCOMES = {
     "by image": [
         outcome(recipe, fold, ap + 0.02 * fold, [3, 3, 0])
@@ -73,13 +74,13 @@ def test_every_published_table_is_read_whole():
         rows = hyper_dino.published(dataset)
         assert len(rows) == 4 * (14 + 18 + baselines)
         assert not rows.isna().any(axis=None)
-        assert not rows.duplicated(["source", "dim_in", "family", "k"]).any()
+        assert not rows.duplicated(["cls", "dim_in", "family", "k"]).any()
 
 
 def test_layout_is_the_papers(table):
     lines = hyper_dino.layout(table, "by image").splitlines()
     assert lines[0].startswith("| input | k=1 baseline | k=1 32 | k=1 dim_in | k=20 baseline")
-    assert [line.split(" | ")[0] for line in lines[2:]] == ["| 155 scaled", "| PCA(155)", "| PCA(20)"]
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| 155 scaled", "| NCA(155)", "| PCA(20)"]
     assert "61.00 ± 1.41 (94.61)" in lines[3]
 
 
@@ -107,16 +108,37 @@ def test_a_table_is_saved_with_its_origin(table, tmp_path, monkeypatch):
     np.testing.assert_allclose(saved["ours"], table["ours"], atol=5e-5)
 
 
+def test_table_1_is_the_papers():
+    """62 mappers from 384 numbers, each with the published rate; the rates that the paper prints as numbers."""
+    rows = hyper_dino.configurations(recipes(384, LENGTHS))
+    assert len(rows) == 62
+    np.testing.assert_allclose(rows["rate"], rows["published"])
+    cls = rows.set_index("output").loc["Hyper-DINO(384 scaled, 32)"]
+    assert (cls["rate"], cls["bytes_in_float32"], cls["bytes_in_float16"], cls["bytes_out"]) == (12, 1536, 768, 64)
+
+
+def test_a_row_that_the_paper_does_not_have_has_no_published_rate():
+    rows = hyper_dino.configurations([Recipe("PCA", 156, 32), Recipe("PCA", 40, 32)])
+    assert rows["published"].isna().tolist() == [True, False]
+
+
+def test_the_figure_shows_each_source_under_each_rule_and_the_published_values(table):
+    shown = hyper_dino.panels(table, "kather")
+    assert list(shown) == ["folds by image", "published: Kather 2016"]
+    ours, theirs = shown.values()
+    assert set(ours["source"]) == {"PCA", "NCA"}
+    assert theirs.query("family == '32' and k == 20")["value"].max() == 94.61
+    assert list(hyper_dino.panels(table, "none")) == ["folds by image"]
+
+
 def test_paired_tests_pair_queries_and_average_groups():
     """The first method is better by 10 points in every group of fold 0 and by 30 in every group of fold 1."""
     a = [outcome(FULL, 0, 0.6, [1] * 4), outcome(FULL, 1, 0.8, [1] * 4)]
     b = [outcome(SHORT, 0, 0.5, [1] * 4), outcome(SHORT, 1, 0.5, [1] * 4)]
     groups = np.array(["p", "p", "q", "q", "r", "r", "s", "s"])
-    tests = hyper_dino.paired_tests(
-        {"by image": a + b}, groups, {"by image": np.repeat([0, 1], 4)}, [(FULL, SHORT)], [20]
-    )
+    tests = paired.paired_tests({"by image": a + b}, groups, {"by image": np.repeat([0, 1], 4)}, [(FULL, SHORT)], [20])
     assert tests.loc[0, ["difference", "n_units", "p_value"]].tolist() == pytest.approx([20, 4, 0.125])
-    assert hyper_dino.verdicts(tests) == [
-        "k = 20, folds by image: Hyper-DINO(PCA(155), 32) is not clearly different from Hyper-DINO(PCA(20), 20)"
+    assert paired.verdicts(tests) == [
+        "k = 20, folds by image: Hyper-DINO(NCA(155), 32) is not clearly different from Hyper-DINO(PCA(20), 20)"
     ]
-    assert "| +20.00 | +10.00 to +30.00 | ≤ 0.1250 | 4 |" in hyper_dino.tests_layout(tests)
+    assert "| +20.00 | +10.00 to +30.00 | ≤ 0.1250 | 4 |" in paired.tests_layout(tests)

@@ -68,7 +68,7 @@ def test_the_committed_index_is_current():
 def test_the_plan_lists_stages_missing_data_weights_and_hours(monkeypatch, tmp_path):
     monkeypatch.setattr(paths, "DATA", tmp_path)
     text = plan.text("paper")
-    assert "Profile paper would run 5 stages" in text
+    assert f"Profile paper would run {len(plan.table('paper', index.params()))} stages" in text
     for dataset, facts in (("kather", "5,000 images, about 246 MB, CC BY 4.0"), ("bh400x", "1,820 images, about 4 GB")):
         assert f"| hyper_dino_retrieval@{dataset} |" in text
         assert f"needs {dataset}: " in text and facts in text
@@ -79,15 +79,21 @@ def test_the_plan_lists_stages_missing_data_weights_and_hours(monkeypatch, tmp_p
 def test_the_plan_knows_what_is_here(monkeypatch, tmp_path):
     monkeypatch.setattr(paths, "DATA", tmp_path)
     (tmp_path / "kather").mkdir()
-    assert plan.table("paper", index.params()).set_index("stage")["here"].to_dict() == {
-        "hyper_dino_retrieval@kather": "yes",
-        **{f"hyper_dino_retrieval@bh{m}x": "no" for m in (40, 100, 200, 400)},
-    }
+    here = plan.table("paper", index.params()).set_index("stage")["here"]
+    assert here["hyper_dino_retrieval@kather"] == here["hyper_dino_mapper@kather"] == "yes"
+    assert set(here[[stage for stage in here.index if "@bh" in stage]]) == {"no"}
+
+
+def test_a_notebook_without_images_is_planned_too():
+    row = plan.table("demo", index.params()).set_index("stage").loc["hyper_dino_ball@all"]
+    assert row[["dataset", "images", "here", "hours"]].tolist() == ["no images", "–", "yes", "–"]
 
 
 def test_training_hours_follow_from_the_schedule():
-    """9 mapped recipes of 10 (PCA(32) into 32 is one), 5 folds, 2 rules, 100 epochs of 32 batches at 2 ms."""
+    """12 mappers (2 from the scaled features, 5 each from PCA and NCA), 5 folds, 2 rules, 100 epochs of 32 batches."""
     settings = index.params()
+    settings["plan"]["seconds_per_step"] = 0.002
     run = {"lengths": [5, 20, 32, "full"], "encoder": "x"}
-    steps = 9 * 5 * 2 * 100 * 32
+    steps = 12 * 5 * 2 * 100 * 32
     assert plan.head_hours(run, 5000, 384, settings) == pytest.approx(steps * 0.002 / 3600)
+    assert plan.head_hours(run | {"epochs": 10}, 5000, 384, settings) == pytest.approx(steps * 0.002 / 36000)

@@ -1,7 +1,8 @@
-"""``python -m lib.datasets.tissue --n_tiles 2000 ...``: draw the embedded tiles where the pipelines look for them."""
+"""``python -m lib.datasets.tissue --n_tiles 2000 ...``: draw tiles, by default where the pipelines look for them."""
 
 import argparse
 import inspect
+from pathlib import Path
 
 from lib import paths
 from lib.datasets.tissue import write
@@ -12,9 +13,9 @@ def main() -> None:
     """One option per argument of :func:`write`, with its default."""
     parser = argparse.ArgumentParser(prog="python -m lib.datasets.tissue", description=__doc__)
     for name, argument in inspect.signature(write).parameters.items():
-        if name != "root":
-            parser.add_argument(f"--{name}", type=type(argument.default), default=argument.default)
-    write(paths.images("tissue"), **vars(parser.parse_args()))
+        default, kind = (paths.images("tissue"), Path) if name == "root" else (argument.default, type(argument.default))
+        parser.add_argument(f"--{name}", type=kind, default=default, help="default: %(default)s")
+    write(**vars(parser.parse_args()))
 
 
 if __name__ == "__main__":

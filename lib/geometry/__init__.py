@@ -36,6 +36,7 @@ import torch
 from torch import Tensor
 
 from lib.errors import InputError
+from lib.geometry import numerics
 
 RIM_MARGIN = {torch.float32: 1e-3, torch.float64: 1e-5}
 """``PoincareBall.project`` keeps √c‖x‖ ≤ 1 − margin. Up to there rounding of 1 − c‖x‖² costs a distance at most
@@ -95,10 +96,10 @@ class Euclidean(Geometry):
     name: ClassVar[str] = "euclidean"
 
     def pairwise(self, x: Tensor, y: Tensor) -> Tensor:
-        return _chords(*_floating(x, y))
+        return numerics.chords(*_floating(x, y))
 
     def between(self, x: Tensor, y: Tensor) -> Tensor:
-        return _chord(*_floating(x, y))
+        return numerics.chord_of_rows(*_floating(x, y))
 
     def project(self, x: Tensor) -> Tensor:
         return _floating(x)[0]
@@ -127,10 +128,10 @@ class Sphere(Geometry):
     name: ClassVar[str] = "sphere"
 
     def pairwise(self, x: Tensor, y: Tensor) -> Tensor:
-        return 2 * torch.atan2(*self._half_angles(_chords, x, y))
+        return 2 * torch.atan2(*self._half_angles(numerics.chords, x, y))
 
     def between(self, x: Tensor, y: Tensor) -> Tensor:
-        return 2 * torch.atan2(*self._half_angles(_chord, x, y))
+        return 2 * torch.atan2(*self._half_angles(numerics.chord_of_rows, x, y))
 
     def project(self, x: Tensor) -> Tensor:
         """``x: (..., d)`` scaled to unit length; zero stays zero."""
@@ -150,7 +151,7 @@ class Sphere(Geometry):
         return self.project((weights * self.project(x)).sum(-2))
 
     def rank_key(self, query: Tensor, gallery: Tensor) -> Tensor:
-        sine, cosine = self._half_angles(_chords, query, gallery)
+        sine, cosine = self._half_angles(numerics.chords, query, gallery)
         return sine / (sine + cosine)
 
     def _half_angles(self, chord: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -189,11 +190,11 @@ class PoincareBall(Geometry):
 
     def pairwise(self, x: Tensor, y: Tensor) -> Tensor:
         x, y = _floating(x, y)
-        return self._distance(_chords(x, y), self._gap(x).unsqueeze(-1), self._gap(y).unsqueeze(-2))
+        return self._distance(numerics.chords(x, y), self._gap(x).unsqueeze(-1), self._gap(y).unsqueeze(-2))
 
     def between(self, x: Tensor, y: Tensor) -> Tensor:
         x, y = _floating(x, y)
-        return self._distance(_chord(x, y), self._gap(x), self._gap(y))
+        return self._distance(numerics.chord_of_rows(x, y), self._gap(x), self._gap(y))
 
     def exp0(self, v: Tensor) -> Tensor:
         """tanh(√c‖v‖)·v/(√c‖v‖) for tangent vectors ``v: (..., d)``, at distance 2‖v‖ from the origin.
@@ -201,7 +202,7 @@ class PoincareBall(Geometry):
         Hyper-DINO, Section 2.2, with c = 1; Hyp-ViT, Equation 3, at the origin.
         """
         (v,) = _floating(v)
-        return v * _over_root(torch.tanh, _TANH, self._squared(v).unsqueeze(-1))
+        return v * numerics.over_root(torch.tanh, numerics.TANH, self._squared(v).unsqueeze(-1))
 
     def log0(self, x: Tensor) -> Tensor:
         """artanh(√c‖x‖)·x/(√c‖x‖) for points ``x: (..., d)``, the inverse of ``exp0``.
@@ -210,7 +211,7 @@ class PoincareBall(Geometry):
         """
         (x,) = _floating(x)
         inside = self._squared(x).clamp_max(1 - torch.finfo(x.dtype).eps)
-        return x * _over_root(torch.atanh, _ARTANH, inside.unsqueeze(-1))
+        return x * numerics.over_root(torch.atanh, numerics.ARTANH, inside.unsqueeze(-1))
 
     def project(self, x: Tensor, margin: float | None = None) -> Tensor:
         """``x: (..., d)`` scaled back to √c‖x‖ = 1 − ``margin`` where it is longer, else unchanged to the bit.
@@ -241,7 +242,7 @@ class PoincareBall(Geometry):
     def rank_key(self, query: Tensor, gallery: Tensor) -> Tensor:
         """‖x − y‖²/(1 − c‖y‖²): the distance grows with it, the factor of the query is the same in a row."""
         query, gallery = _floating(query, gallery)
-        return _chords(query, gallery).square() / self._gap(gallery).unsqueeze(-2)
+        return numerics.chords(query, gallery).square() / self._gap(gallery).unsqueeze(-2)
 
     def conformal_factor(self, x: Tensor) -> Tensor:
         """λ(x) = 2/(1 − c‖x‖²) of points ``x: (..., d)``, returns ``(...)``: how much longer steps are at x."""
@@ -261,9 +262,9 @@ class PoincareBall(Geometry):
     def _distance(self, chord: Tensor, gap_x: Tensor, gap_y: Tensor) -> Tensor:
         stretched = chord * (gap_x.rsqrt() * gap_y.rsqrt())
         if isinstance(self.c, Tensor) or self.c < 0.01:  # smooth in c, through c = 0
-            return 2 * stretched * _over_root(torch.asinh, _ASINH, self.c * stretched.square())
+            return 2 * stretched * numerics.over_root(torch.asinh, numerics.ASINH, self.c * stretched.square())
         root = math.sqrt(self.c)
-        return 2 / root * torch.asinh(root * stretched)
+        return 2 / root * numerics.Asinh.apply(root * stretched)
 
 
 def by_name(name: str, c: float = 1.0) -> Geometry:
@@ -274,25 +275,6 @@ def by_name(name: str, c: float = 1.0) -> Geometry:
     return makers[name]()
 
 
-# Taylor coefficients of f(√z)/√z.
-_ASINH = (1, -1 / 6, 3 / 40, -5 / 112, 35 / 1152, -63 / 2816, 231 / 13312, -143 / 10240)
-_TANH = (1, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075, -929569 / 638512875)
-_ARTANH = tuple(1 / (2 * n + 1) for n in range(8))
-
-
-def _over_root(function: Callable[[Tensor], Tensor], series: tuple[float, ...], z: Tensor) -> Tensor:
-    """``function(√z)/√z`` for z ≥ 0, by its Taylor series near 0, where it is 0/0 and its derivative cancels.
-
-    As a function of z = c‖·‖² it is smooth at 0, so no square root of c or of a squared norm needs a guard.
-    Eight terms below z = 0.01 are exact to float64 in value and to 1e-13 in slope.
-    """
-    small = z < 0.01
-    root = z.masked_fill(small, 1.0).sqrt()
-    near = z.masked_fill(~small, 0.0)
-    taylor = functools.reduce(lambda value, coefficient: value * near + coefficient, reversed(series))
-    return torch.where(small, taylor, function(root) / root)
-
-
 def _floating(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors in their common dtype, but at least float32, and contiguous.
 
@@ -300,16 +282,6 @@ def _floating(*tensors: Tensor) -> tuple[Tensor, ...]:
     """
     dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors), torch.float32)
     return tuple(tensor.to(dtype).contiguous() for tensor in tensors)
-
-
-def _chords(x: Tensor, y: Tensor) -> Tensor:
-    """‖x − y‖ of all pairs, from differences: by matrix product near-duplicates would be rounding noise."""
-    return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
-
-
-def _chord(x: Tensor, y: Tensor) -> Tensor:
-    """‖x − y‖ row by row."""
-    return torch.linalg.vector_norm(x - y, dim=-1)
 
 
 def _weighted(x: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,157 @@
+"""A vision transformer small enough to train on two processors: ``demo_vit``, and whatever is trained like it.
+
+Plain linear patches learn next to nothing from a few thousand tiles; a convolutional stem does (Xiao et al. 2021,
+"Early convolutions help transformers see better"). The feature is the [CLS] token of the last two blocks, joined to
+384 numbers, the length of DINO ViT-S/16. It is not DINO ViT-S/16: 1.6 million weights, taught by drawn tiles.
+"""
+
+from pathlib import Path
+
+import safetensors.torch
+import timm
+import torch
+from timm.layers import resample_abs_pos_embed, trunc_normal_
+from timm.models.vision_transformer import Block
+from torch import Tensor, nn
+from torchvision.transforms import v2
+
+from lib.encoders.backbones import UNREADABLE, UNTRAINED, Backbone, one_line, state_sha256
+from lib.errors import InputError
+from lib.paths import whole
+
+NAME = "demo_vit"
+WEIGHTS = Path(__file__).with_name(f"{NAME}.safetensors")
+SIZE = 96
+STRIDE = 16
+WIDTHS = (32, 64, 96, 192)
+DEPTH = 3
+HEADS = 3
+DIM = 2 * WIDTHS[-1]
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as for most backbones
+
+
+class SmallViT(nn.Module):
+    """Four convolutions of stride 2, three transformer blocks of width 192; images (n, 3, h, w) to (n, 384)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        width = WIDTHS[-1]
+        layers: list[nn.Module] = []
+        for before, after in zip((3, *WIDTHS), WIDTHS, strict=False):
+            convolution = nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)
+            layers += [convolution, nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+        self.stem = nn.Sequential(*layers, nn.Conv2d(width, width, 1))
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
+        self.position = nn.Parameter(torch.zeros(1, 1 + (SIZE // STRIDE) ** 2, width))
+        self.blocks = nn.ModuleList(Block(width, HEADS, qkv_bias=True) for _ in range(DEPTH))
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.apply(_initialise)
+        trunc_normal_(self.cls_token, std=0.02)
+        trunc_normal_(self.position, std=0.02)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features (n, 384) of normalised images (n, 3, h, w).
+
+        Height and width are multiples of 16; the position embedding, learnt on 6 x 6 tokens, is interpolated.
+
+        Raises ValueError for any other size.
+        """
+        height, width = images.shape[-2:]
+        if height % STRIDE or width % STRIDE:
+            raise ValueError(f"images are {height} x {width} pixels; both must be multiples of {STRIDE}")
+        grid = [height // STRIDE, width // STRIDE]
+        tokens = self.stem(images).flatten(2).transpose(1, 2)
+        tokens = torch.cat([self.cls_token.expand(len(images), -1, -1), tokens], dim=1)
+        tokens = tokens + resample_abs_pos_embed(self.position, grid)
+        classes = []
+        for block in self.blocks:
+            tokens = block(tokens)
+            classes.append(self.norm(tokens[:, 0]))
+        return torch.cat(classes[-2:], dim=-1)
+
+
+def _initialise(module: nn.Module) -> None:
+    """The usual initialisation of a vision transformer and, in the stem, of a residual network."""
+    if isinstance(module, nn.Linear):
+        trunc_normal_(module.weight, std=0.02)
+        nn.init.zeros_(module.bias)
+    elif isinstance(module, nn.Conv2d):
+        nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+
+def create(seed: int) -> SmallViT:
+    """A network with random weights that depend on ``seed`` alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return SmallViT()
+
+
+def load(
+    weights: Path | None = WEIGHTS,
+    name: str = NAME,
+    device: str | None = None,
+    bf16: bool = False,
+    batch_size: int = 64,
+    seed: int = 0,
+) -> Backbone:
+    """A small vision transformer as a frozen encoder.
+
+    weights: a file of :func:`save`, by default the one that comes with this package; None: random ones under ``seed``.
+    name: of the encoder; "-untrained" is put behind it where ``weights`` is None.
+    device, bf16, batch_size: as in :func:`lib.encoders.backbones.load`.
+
+    Raises InputError for a weights file that is missing, damaged or of another network.
+    """
+    model = create(seed)
+    about = f"untrained, seed {seed}" if weights is None else _fill(model, Path(weights))
+    name += UNTRAINED if weights is None else ""
+    target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    model = model.eval().requires_grad_(False).to(target)
+    scale = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+    transform = v2.Compose([v2.Resize((SIZE, SIZE), antialias=True), *scale, v2.Normalize(MEAN, STD)])
+    provenance = {
+        "encoder": name,
+        "model": f"convolutional stem {WIDTHS}, {DEPTH} blocks, {HEADS} heads",
+        "weights": about,
+        "weights_sha256": state_sha256(model),
+        "pooling": "[CLS] of the last two blocks",
+        "transform": f"whole image to {SIZE} x {SIZE}, aspect ratio not kept: {one_line(transform)}",
+        "dtype": "bfloat16 autocast" if bf16 else "float32",
+        "timm": timm.__version__,
+    }
+    return Backbone(name, DIM, provenance, model, transform, target, bf16, batch_size)
+
+
+def save(model: SmallViT, target: Path, about: str) -> None:
+    """Write the weights to ``target`` in float16, half the size; :func:`load` makes float32 of them again.
+
+    ``about``: how they came about; it travels with the file into the provenance of the encoder.
+    """
+    state = {key: _half(value) for key, value in model.state_dict().items()}
+    with whole(target) as draft:
+        draft.write_bytes(safetensors.torch.save(state, metadata={"about": about}))
+
+
+def _half(value: Tensor) -> Tensor:
+    value = value.detach().cpu().contiguous()
+    return value.half() if value.is_floating_point() else value
+
+
+def _fill(model: SmallViT, file: Path) -> str:
+    """Load ``file`` into ``model``; return what it says about itself. InputError names a file that does not fit."""
+    if not file.is_file():
+        raise InputError(
+            f"There is no weights file {file}: train it with python -m lib.training.dino, or copy it there."
+        )
+    try:
+        model.load_state_dict(safetensors.torch.load_file(file))
+        with safetensors.safe_open(file, framework="pt") as opened:
+            about = (opened.metadata() or {}).get("about", "no record")
+        if not all(value.isfinite().all() for value in model.state_dict().values()):
+            raise ValueError("some are infinite or undefined")
+    except UNREADABLE as error:
+        raise InputError(
+            f"{file} cannot be used as weights of a small vision transformer ({one_line(error)[:200]}). "
+            "Fetch the file again, or train it with python -m lib.training.dino."
+        ) from error
+    return about

@@ -1,0 +1,112 @@
+"""What the distances are made of: chords of all pairs, and functions that are smooth where they look singular."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# Taylor coefficients of f(√z)/√z.
+ASINH = (1, -1 / 6, 3 / 40, -5 / 112, 35 / 1152, -63 / 2816, 231 / 13312, -143 / 10240)
+TANH = (1, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075, -929569 / 638512875)
+ARTANH = tuple(1 / (2 * n + 1) for n in range(8))
+
+
+def over_root(function: Callable[[Tensor], Tensor], series: tuple[float, ...], z: Tensor) -> Tensor:
+    """``function(√z)/√z`` for z ≥ 0, by its Taylor series near 0, where it is 0/0 and its derivative cancels.
+
+    As a function of z = c‖·‖² it is smooth at 0, so no square root of c or of a squared norm needs a guard.
+    Eight terms below z = 0.01 are exact to float64 in value and to 1e-13 in slope.
+    """
+    small = z < 0.01
+    root = z.masked_fill(small, 1.0).sqrt()
+    near = z.masked_fill(~small, 0.0)
+    taylor = functools.reduce(lambda value, coefficient: value * near + coefficient, reversed(series))
+    return torch.where(small, taylor, function(root) / root)
+
+
+def chords(x: Tensor, y: Tensor) -> Tensor:
+    """‖x − y‖ of all pairs, accurate for near-duplicates too."""
+    batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    # Not by address: ``x.detach()`` shares it, but takes no gradient.
+    return _Chords.apply(x.expand(*batch, -1, -1), y.expand(*batch, -1, -1), x is y)
+
+
+class _Chords(torch.autograd.Function):
+    """‖x − y‖ of all pairs, with a gradient by matrix products: Σⱼ gᵢⱼ (xᵢ − yⱼ)/‖xᵢ − yⱼ‖ = xᵢ Σⱼ cᵢⱼ − Σⱼ cᵢⱼ yⱼ.
+
+    Autograd through ``cdist`` takes several times longer and no second derivative is needed here. The products are
+    taken in float64, as the difference of two long sums would drown the gradient of near-duplicates in rounding.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, y: Tensor, one_set: bool) -> Tensor:
+        ctx.one_set = one_set
+        many = x.dtype == torch.float32 and x.shape[-1] > 64
+        chord = _by_products(x, y, one_set) if many else _by_differences(x, y)
+        ctx.save_for_backward(x, y, chord)
+        return chord
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        x, y, chord = ctx.saved_tensors
+        # Equal points have no direction: 0, as cdist has it. This is gradient / chord without a slow comparison.
+        share = gradient * chord / (chord.square() + torch.finfo(chord.dtype).tiny)
+        if ctx.one_set:
+            return _pull(share + share.mT, x, x), None, None
+        return _pull(share, x, y), _pull(share.mT, y, x), None
+
+
+class Asinh(torch.autograd.Function):
+    """asinh(u) for u ≥ 0 as log1p(u + u²/(1 + √(1 + u²))): as exact, and ten times faster than ``torch.asinh``."""
+
+    @staticmethod
+    def forward(ctx: Any, u: Tensor) -> Tensor:
+        squared = u.square()
+        root = (1 + squared).sqrt_()
+        ctx.save_for_backward(root)
+        return squared.div_(1 + root).add_(u).log1p_()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient / ctx.saved_tensors[0]
+
+
+def _pull(share: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Σⱼ cᵢⱼ (xᵢ − yⱼ), in float64 and returned as ``x``."""
+    share, wide_x, wide_y = share.double(), x.double(), y.double()
+    return (wide_x * share.sum(-1).unsqueeze(-1) - share @ wide_y).to(x.dtype)
+
+
+def _by_differences(x: Tensor, y: Tensor) -> Tensor:
+    """By matrix product in their own precision, near-duplicates would be rounding noise."""
+    return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _by_products(x: Tensor, y: Tensor, one_set: bool) -> Tensor:
+    """√(‖x‖² + ‖y‖² − 2⟨x, y⟩) of float32 points in float64: faster than differences for many dimensions.
+
+    Rounding costs ‖x − y‖² at most about d·2⁻⁵³(‖x‖² + ‖y‖²). Pairs nearer than 3e-4 of their norms are computed
+    from differences, so up to d = 1,000 the relative error of a chord stays below 1e-6 (measured: 1e-7).
+    """
+    wide_x, wide_y = x.double(), y.double()
+    norms = wide_x.square().sum(-1).unsqueeze(-1) + wide_y.square().sum(-1).unsqueeze(-2)
+    squared = norms - 2 * wide_x @ wide_y.mT
+    if one_set:
+        squared.diagonal(dim1=-2, dim2=-1).copy_(norms.diagonal(dim1=-2, dim2=-1))  # not near: set to 0 below
+    near = squared < 1e-7 * norms
+    if near.sum() * x.shape[-1] > near.numel():  # collapsed points: one by one they would need too much memory
+        return _by_differences(x, y)
+    *batch, row, column = near.nonzero(as_tuple=True)
+    squared[near] = (wide_x[*batch, row] - wide_y[*batch, column]).square().sum(-1)
+    if one_set:
+        squared.diagonal(dim1=-2, dim2=-1).zero_()
+    return squared.sqrt().to(x.dtype)
+
+
+def chord_of_rows(x: Tensor, y: Tensor) -> Tensor:
+    """‖x − y‖ row by row."""
+    return torch.linalg.vector_norm(x - y, dim=-1)

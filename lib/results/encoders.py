@@ -1,0 +1,135 @@
+"""Encoders side by side: table, paired tests, sentences, and how the self-distillation before it went."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.metrics.retrieval import PerQuery
+from lib.metrics.significance import paired_permutation
+from lib.results.store import Run, markdown_table, percent
+
+PAIRS = (
+    ("domain_vit", "demo_vit"),
+    ("domain_vit", "texture"),
+    ("demo_vit", "demo_vit-untrained"),
+    ("demo_vit", "texture"),
+)
+"""The questions: does it help to train on the images at hand, to train at all, and is it better than the classic?"""
+
+Asked = Mapping[str, Mapping[str, PerQuery]]
+"""Encoder → gallery → values per query."""
+
+
+def table(asked: Asked, dims: Mapping[str, int]) -> pd.DataFrame:
+    """One row per gallery, encoder, metric and k: ours (mean over queries, percent), dim, counts of queries."""
+    frames = [
+        per_query.mean().assign(gallery=gallery, encoder=encoder, dim=dims[encoder])
+        for encoder, galleries in asked.items()
+        for gallery, per_query in galleries.items()
+    ]
+    rows = pd.concat(frames, ignore_index=True)
+    rows["ours"] = 100 * rows.pop("value")
+    return rows[["gallery", "encoder", "dim", "metric", "k", "ours", "n_queries", "n_without_relevant"]]
+
+
+def layout(rows: pd.DataFrame, metric: str = "ap_min") -> str:
+    """Rows by encoder, for each gallery the list lengths, as Markdown."""
+    part = rows[rows["metric"] == metric]
+    lines = []
+    for (encoder, dim), of_encoder in part.groupby(["encoder", "dim"], sort=False):
+        values = {f"{row.gallery}, k = {row.k}": percent(row.ours) for row in of_encoder.itertuples()}
+        lines.append({"encoder": encoder, "numbers": dim} | values)
+    return markdown_table(pd.DataFrame(lines))
+
+
+def tests(asked: Asked, groups: np.ndarray, ks: Sequence[int], *, seed: int) -> pd.DataFrame:
+    """Paired permutation tests of MAP@k (min(k, relevant)) for :data:`PAIRS`, groups of queries are the unit.
+
+    Args:
+        asked: what each encoder answered.
+        groups: (q,) group of each query.
+        ks: list lengths.
+        seed: of the random sign flips.
+
+    Returns:
+        One row per gallery, pair and k with both encoders and the fields of
+        :class:`lib.metrics.significance.PairedTest`; differences are first minus second, in percentage points.
+    """
+    lines = []
+    for first, second in PAIRS:
+        if first not in asked or second not in asked:
+            continue
+        for gallery in asked[first]:
+            for k in ks:
+                a, b = (100 * asked[name][gallery].values["ap_min", k].to_numpy() for name in (first, second))
+                test = paired_permutation(a, b, groups=groups, seed=seed)
+                lines.append({"gallery": gallery, "first": first, "second": second, "k": k} | asdict(test))
+    return pd.DataFrame(lines)
+
+
+def tests_layout(found: pd.DataFrame) -> str:
+    """The paired tests as Markdown."""
+    return markdown_table(
+        pd.DataFrame(
+            {
+                "gallery": test.gallery,
+                "first": test.first,
+                "second": test.second,
+                "k": test.k,
+                "first − second, pp": f"{test.difference:+.2f}",
+                "95 % interval": f"{test.low:+.2f} to {test.high:+.2f}",
+                "p": f"≤ {test.p_floor:.4f}" if test.p_value <= test.p_floor else f"{test.p_value:.4f}",
+                "groups": test.n_units,
+            }
+            for test in found.itertuples()
+        )
+    )
+
+
+def verdicts(found: pd.DataFrame, level: float = 0.05) -> list[str]:
+    """One sentence per paired test; it has four possible outcomes."""
+    sentences = []
+    for test in found.itertuples():
+        clear = "is better than" if test.difference > 0 else "is worse than"
+        word = clear if test.p_value <= level else "is not clearly different from"
+        if test.p_floor > level:
+            word = f"cannot, with {test.n_units} groups, be told from"
+        sentences.append(f"{test.gallery} gallery, k = {test.k}: {test.first} {word} {test.second}")
+    return sentences
+
+
+def save_table(run: Run, rows: pd.DataFrame) -> None:
+    """Write the comparison."""
+    at_most = rows.groupby("gallery")["n_without_relevant"].max()
+    left_out = ", ".join(f"{gallery}: {n}" for gallery, n in at_most.items())
+    text = (
+        "MAP@k in percent, AP divided by min(k, relevant); Euclidean distance of features standard-scaled on the "
+        f"training groups. Queries are the images of fold 0 of {run.parameters['folds']} by group. Closed: they search "
+        "the training groups; open: they search each other, without the query's own group. The two galleries differ "
+        f"in size. Queries without any relevant image, left out: {left_out}."
+    )
+    if "domain_vit" in set(rows["encoder"]):
+        text += f" domain_vit was trained on the training groups for {run.parameters['steps']} steps without labels."
+    run.save_table("table_encoders", f"Encoders on {run.dataset}", rows, layout(rows), text)
+
+
+def save_tests(run: Run, found: pd.DataFrame) -> None:
+    """Write the paired tests."""
+    text = (
+        "Difference of MAP@k (min(k, relevant)) in percentage points, averaged per group first; two-sided sign-flip "
+        "test over groups, percentile bootstrap interval. With n groups p cannot be smaller than 2 in 2^n, and it is "
+        "not corrected for the number of rows."
+    )
+    run.save_table("table_encoders_tests", f"Encoders on {run.dataset}, paired tests", found, tests_layout(found), text)
+
+
+def save_pretraining(run: Run, figure: Figure, history: pd.DataFrame) -> None:
+    """Write the curves of the self-distillation."""
+    text = (
+        f"Self-distillation (DINO) of the small vision transformer for {run.parameters['steps']} steps without labels, "
+        "on the training groups: loss, entropy of the teacher's answers, spread of its features (0: all the same)."
+    )
+    run.save_figure("figure_pretraining", f"Self-distillation on {run.dataset}", figure, history, text)

@@ -1,0 +1,203 @@
+"""Self-distillation without labels (DINO; Caron et al. 2021) of a small vision transformer.
+
+``python -m lib.training.dino --dataset tissue --root build/data/tissue --steps 300 --target weights.safetensors``
+
+A student is to say about a crop of an image what a teacher says about another crop of it; the teacher is a running
+mean of the student. Everything random in step ``i`` depends on the seed and on ``i`` alone, so a training that was
+killed goes on from its checkpoint as if nothing had happened.
+"""
+
+import argparse
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+from torchvision.transforms import v2
+
+from lib import datasets, paths
+from lib.datasets import ImageTable
+from lib.encoders import small_vit
+from lib.encoders.small_vit import SIZE, SmallViT
+from lib.errors import BrokenImage, InputError, one_message
+from lib.progress import track
+from lib.training.distillation import Pair, Settings
+from lib.training.multicrop import crops
+
+MOST_IMAGES = 20_000
+"""More images than this are sampled: as bytes of 96 x 96 pixels they take half a gigabyte of memory."""
+CHECKPOINT_STEPS = 50
+LEAST_SPREAD = 0.1
+"""Below it the features of all images are nearly one; a network with random weights has 0.3 in training."""
+LEAST_INFORMATION = 0.05
+"""Nats; below it the teacher says the same about every image. It starts at about 0.3."""
+
+
+@dataclass(frozen=True, eq=False)
+class Distilled:
+    """A trained network (the teacher, which is the better of the two) and how the training went.
+
+    ``history``: one row per step with ``step``, ``loss``, ``entropy`` of the teacher's answer (nats), ``information``
+    (entropy of the mean answer minus mean entropy, nats) and ``spread`` of its features (:func:`spread`).
+    """
+
+    network: SmallViT
+    history: pd.DataFrame
+    settings: Settings
+
+    @property
+    def end(self) -> pd.Series:
+        """Mean of the history over the last tenth of the steps."""
+        return self.history.tail(max(1, len(self.history) // 10)).mean()
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether in the end all images have the same feature, or the same answer from the teacher."""
+        return bool(self.end["spread"] < LEAST_SPREAD or self.end["information"] < LEAST_INFORMATION)
+
+    def verdict(self) -> str:
+        """Whether it collapsed, and the values that this rests on."""
+        end = self.end
+        facts = f"spread of the features {end['spread']:.2f}, information {end['information']:.2f} nats"
+        if self.collapsed:
+            return f"collapsed, all images look the same to it ({facts}); do not use these weights"
+        return f"no collapse ({facts})"
+
+
+def load_images(table: ImageTable, limit: int = MOST_IMAGES, seed: int = 0, on_broken: str = "error") -> Tensor:
+    """Images of the table as (n, 3, 96, 96) uint8, each resized as the encoder does.
+
+    limit: of more images a random part under ``seed`` is taken. on_broken: "error" raises BrokenImage at the first
+    unreadable image, "skip" leaves such images out. Raises InputError if none is left.
+    """
+    wanted = np.arange(len(table))
+    if len(table) > limit:
+        wanted = np.sort(np.random.default_rng(seed).choice(len(table), limit, replace=False))
+    resize = v2.Compose([v2.ToImage(), v2.Resize((SIZE, SIZE), antialias=True)])
+    pixels = torch.empty(len(wanted), 3, SIZE, SIZE, dtype=torch.uint8)
+    n = 0
+    for row in track(wanted, total=len(wanted), what=f"reading {table.name}", unit="images"):
+        try:
+            pixels[n] = resize(datasets.read_image(table.path(row)))
+            n += 1
+        except BrokenImage:
+            if on_broken == "error":
+                raise
+    if n == 0:
+        raise InputError(f"{table.name}: none of the {len(table)} images under {table.root} can be used.")
+    return pixels[:n]
+
+
+def views(pixels: Tensor, step: int, seed: int, settings: Settings) -> list[Tensor]:
+    """The crops of step ``step`` of images (n, 3, 96, 96) uint8, from 0 to 1: two of 96 pixels, then those of 48."""
+    generator = _generator(seed, 1, step)
+    wanted = [(SIZE, settings.global_area)] * 2 + [(SIZE // 2, settings.local_area)] * settings.local_crops
+    return [crops(pixels, size, area, generator, settings.stain) for size, area in wanted]
+
+
+def pretrain(
+    pixels: Tensor,
+    settings: Settings,
+    *,
+    seed: int,
+    store: Path | None = None,
+    device: str = "auto",
+    bf16: bool = True,
+    what: str = "self-distillation",
+) -> Distilled:
+    """Train a small vision transformer on images without labels.
+
+    Args:
+        pixels: (n, 3, 96, 96) uint8 of :func:`load_images`, at least a batch of them.
+        settings: see :class:`Settings`.
+        seed: decides the first weights, the order of the images and all crops.
+        store: checkpoint file, written every 50 steps and removed at the end; a training that was killed goes on
+            from it. A checkpoint of other images, settings or seed is not used.
+        device: "cpu", "cuda", or "auto" for cuda where there is one.
+        bf16: bfloat16 autocast; on processors of the last years half the time.
+        what: the name of the work in the progress bar.
+
+    Raises:
+        InputError: if there are fewer images than a batch takes.
+        Diverged: when the loss or its gradient is not finite.
+    """
+    if len(pixels) < settings.batch_size:
+        raise InputError(
+            f"{len(pixels)} images are fewer than a batch of {settings.batch_size}: add some, or take less."
+        )
+    target = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
+    pair = Pair(settings, seed, target, bf16)
+    key = _key(pixels, settings, seed, bf16)
+    history = pair.resume(store, key)
+    steps = range(len(history), settings.steps)
+    orders = list(_batches(len(pixels), settings, seed))
+
+    def run() -> Iterator[dict[str, float]]:
+        for step in steps:
+            batch = pixels[orders[step]].to(target)
+            history.append({"step": step} | pair.step(step, views(batch, step, seed, settings)))
+            if store is not None and (step + 1) % CHECKPOINT_STEPS == 0:
+                pair.keep(store, key, history)
+            yield history[-1]
+
+    for _ in track(run(), total=len(steps), what=what, unit="steps", note=lambda row: f"loss {row['loss']:.3f}"):
+        pass
+    if store is not None:
+        store.unlink(missing_ok=True)
+    return Distilled(pair.teacher[0].cpu().eval(), pd.DataFrame(history), settings)
+
+
+def _generator(*key: int) -> torch.Generator:
+    """A generator for one purpose and step: neighbouring seeds have nothing in common."""
+    return torch.Generator().manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
+
+
+def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:
+    """Rows of the batch of every step: full batches of all images in a new order, again and again."""
+    per_lap = n // settings.batch_size
+    for step in range(settings.steps):
+        lap, place = divmod(step, per_lap)
+        if place == 0:
+            order = torch.randperm(n, generator=_generator(seed, 0, lap))
+        yield order[place * settings.batch_size : (place + 1) * settings.batch_size]
+
+
+def _key(pixels: Tensor, settings: Settings, seed: int, bf16: bool) -> str:
+    """A hash of everything that a training depends on."""
+    digest = hashlib.sha256(f"{settings} {seed} {bf16} {tuple(pixels.shape)}".encode())
+    digest.update(pixels.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def main() -> None:
+    """Parse the command line, train, and write the weights unless the training collapsed."""
+    parser = argparse.ArgumentParser(prog="python -m lib.training.dino", description=__doc__.splitlines()[0])
+    parser.add_argument("--dataset", required=True, help="name of the loader, for example tissue, kather, folder")
+    parser.add_argument("--root", required=True, type=Path, help="folder of the dataset")
+    parser.add_argument("--target", required=True, type=Path, help="weights to write (.safetensors)")
+    parser.add_argument("--steps", type=int, default=Settings.steps, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default)")
+    parser.add_argument("--on-broken", choices=("error", "skip"), default="error", help="unreadable images")
+    arguments = parser.parse_args()
+    if arguments.steps < 1:
+        raise InputError(f"--steps {arguments.steps}: train for at least one step.")
+    table = datasets.load(arguments.dataset, arguments.root)
+    pixels = load_images(table, seed=arguments.seed, on_broken=arguments.on_broken)
+    settings = Settings(steps=arguments.steps)
+    store = paths.BUILD / "checkpoints" / f"{arguments.target.stem}.pt"
+    done = pretrain(pixels, settings, seed=arguments.seed, store=store, device=arguments.device)
+    if done.collapsed:
+        raise InputError(f"{arguments.target} is not written: {done.verdict()}. Try another seed or more images.")
+    seen = "" if len(pixels) == len(table) else f"{len(pixels):,} of "
+    about = f"DINO, {settings.steps} steps of {settings.batch_size}, seed {arguments.seed}, on {seen}{table.describe()}"
+    small_vit.save(done.network, arguments.target, about)
+    print(f"{arguments.target}: {about}; loss {done.history['loss'].iloc[-1]:.2f}, {done.verdict()}")
+
+
+if __name__ == "__main__":
+    one_message(main)

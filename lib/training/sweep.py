@@ -1,0 +1,228 @@
+"""Fit many heads at once: weights stacked, products batched, each head with its own images, order and schedule.
+
+A head of Hyper-DINO is so small that alone it keeps a processor waiting. Heads of one shape are therefore stacked and
+trained side by side, ``chunk`` of them at a time, and chunks run on all processors. Every head sees exactly the
+batches that :func:`lib.training.fit.fit_head` would give it, so that both end with the same weights up to rounding.
+"""
+
+import hashlib
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+
+import joblib
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, stack_module_state, vmap
+
+from lib.paths import whole
+from lib.progress import track
+from lib.training.fit import Diverged, Schedule
+
+CHUNK = 10
+"""Heads in a stack on a CPU: their weights and one batch of each still fit into a processor's cache."""
+
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Takes embeddings (S, B, d), labels (S, B) and which rows count (S, B); returns the loss of each of S heads."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A head to train: ``x: (n, dim)`` features (float16 or float32), ``labels: (n,)``, the seed of their order."""
+
+    name: str
+    head: nn.Module
+    x: np.ndarray
+    labels: np.ndarray
+    seed: int
+
+
+def fit(
+    tasks: Sequence[Task],
+    loss: Loss,
+    schedule: Schedule,
+    *,
+    store: Path | None = None,
+    device: str = "auto",
+    workers: int = -1,
+    what: str = "heads",
+) -> list[list[float]]:
+    """Train the head of every task in place.
+
+    Args:
+        tasks: heads of any shapes; those of one shape differ in their weights alone, and have no buffers.
+        loss: of a stack of batches; picklable, since other processes call it.
+        schedule: for all of them.
+        store: a folder for finished stacks, so that work that was killed goes on where it stopped; it is removed
+            when all is done. Stacks are recognised by their images, weights, seeds, schedule and loss.
+        device: "cpu", "cuda", or "auto" for cuda where there is one.
+        workers: processes on a CPU; -1 takes all processors. The result does not depend on it.
+        what: the name of the work in the progress bar.
+
+    Returns:
+        For every task the mean loss of every epoch.
+
+    Raises:
+        Diverged: when a loss is not finite; names the task and the step.
+    """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    parts = list(chunks(tasks, schedule, chunk_size(tasks, schedule, device)))
+    jobs = (joblib.delayed(_stored)([tasks[i] for i in part], loss, schedule, device, store) for part in parts)
+    threads = torch.get_num_threads()
+    results = joblib.Parallel(n_jobs=workers if device == "cpu" else 1, return_as="generator")(jobs)
+    histories: list[list[float]] = [[] for _ in tasks]
+    shown = track(
+        zip(parts, results, strict=True),
+        total=len(tasks),
+        what=what,
+        unit="heads",
+        size=lambda done: len(done[0]),
+        note=lambda done: f"loss {np.mean([history[-1] for _, history in done[1]]):.3f}",
+    )
+    try:
+        for part, result in shown:
+            for index, (state, history) in zip(part, result, strict=True):
+                tasks[index].head.load_state_dict(state)
+                histories[index] = history
+    finally:
+        torch.set_num_threads(threads)
+    if store is not None:
+        shutil.rmtree(store, ignore_errors=True)
+    return histories
+
+
+def chunks(tasks: Sequence[Task], schedule: Schedule, size: int) -> Iterable[list[int]]:
+    """Indices of tasks that are trained together: equal shapes, numbers of steps within a quarter, ``size`` at most."""
+
+    def shape(task: Task) -> tuple:
+        return tuple(tuple(value.shape) for value in task.head.state_dict().values())
+
+    def key(index: int) -> tuple:
+        return shape(tasks[index]), -schedule.steps(len(tasks[index].x)), index
+
+    part: list[int] = []
+    for index in sorted(range(len(tasks)), key=key):
+        if part:
+            longest, steps = (schedule.steps(len(tasks[i].x)) for i in (part[0], index))
+            if len(part) == size or shape(tasks[part[0]]) != shape(tasks[index]) or 4 * steps < 3 * longest:
+                yield part
+                part = []
+        part.append(index)
+    if part:
+        yield part
+
+
+def chunk_size(tasks: Sequence[Task], schedule: Schedule, device: str) -> int:
+    """How many heads are stacked: :data:`CHUNK` on a CPU, as many as half of the free memory holds on a GPU."""
+    if device == "cpu" or not tasks:
+        return CHUNK
+    weights = max(sum(value.numel() for value in task.head.state_dict().values()) for task in tasks)
+    images = max(task.x.size for task in tasks)
+    pairs = schedule.batch_size**2
+    free, _ = torch.cuda.mem_get_info()
+    # Weights, their gradient and Adam's two moments; features; about 40 matrices of pairs live until the backward pass.
+    return max(1, int(free / 2 // (4 * (4 * weights + images + 40 * pairs))))
+
+
+def _stored(
+    tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, store: Path | None
+) -> list[tuple[dict[str, Tensor], list[float]]]:
+    """:func:`_fit`, or what it returned before the work was killed."""
+    torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
+    if store is None:
+        return _fit(tasks, loss, schedule, device)
+    file = store / f"{_key(tasks, loss, schedule)}.pt"
+    if not file.exists():
+        with whole(file) as draft:
+            torch.save(_fit(tasks, loss, schedule, device), draft)
+    return torch.load(file, weights_only=True)
+
+
+def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule) -> str:
+    """A hash of everything that the weights of a stack depend on."""
+    digest = hashlib.sha256(f"{schedule} {joblib.hash(loss)}".encode())
+    for task in tasks:
+        digest.update(f"{task.name} {task.seed} {joblib.hash([task.x, task.labels])}".encode())
+        digest.update(joblib.hash({name: value.numpy() for name, value in task.head.state_dict().items()}).encode())
+    return digest.hexdigest()
+
+
+def _fit(
+    tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str
+) -> list[tuple[dict[str, Tensor], list[float]]]:
+    """Train a stack of heads of one shape; the weights and the mean loss per epoch of each."""
+    sizes = [len(task.x) for task in tasks]
+    lasts = [schedule.epochs * schedule.steps(n) - 1 for n in sizes]
+    model = tasks[0].head
+    dtype = next(model.parameters()).dtype
+    x = torch.zeros(len(tasks), max(sizes), tasks[0].x.shape[1], dtype=dtype, device=device)
+    y = torch.zeros(len(tasks), max(sizes), dtype=torch.long, device=device)
+    for row, task in enumerate(tasks):
+        x[row, : sizes[row]] = torch.tensor(task.x)
+        y[row, : sizes[row]] = torch.tensor(task.labels)
+    weights = {
+        name: value.to(device).detach() for name, value in stack_module_state([t.head for t in tasks])[0].items()
+    }
+    for value in weights.values():
+        value.requires_grad_()
+    apply = vmap(lambda state, batch: functional_call(model, state, (batch,)))
+    optimiser = torch.optim.Adam(weights.values(), lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
+
+    finished: dict[int, dict[str, Tensor]] = {}
+    good, losses, unchecked = _states(weights), [], []
+    orders = [schedule.batches(n, task.seed) for n, task in zip(sizes, tasks, strict=True)]
+    offset = max(sizes) * torch.arange(len(tasks), device=device).unsqueeze(-1)
+    for step, batches in enumerate(zip_longest(*orders, fillvalue=torch.zeros(1, dtype=torch.long))):
+        rows, valid = _padded(batches, device)
+        taken = (rows + offset).flatten()
+        batch, labels = (values.flatten(0, 1).index_select(0, taken).unflatten(0, rows.shape) for values in (x, y))
+        values = loss(apply(weights, batch), labels, valid)
+        unchecked.append(values.detach())
+        done = [row for row, last in enumerate(lasts) if last == step]
+        if done or len(unchecked) == schedule.steps(max(sizes)):
+            losses.append(torch.stack(unchecked).double().cpu())
+            _check(tasks, losses[-1], step + 1 - len(unchecked), lasts, good)
+            good, unchecked = _states(weights), []
+        optimiser.zero_grad()
+        values.sum().backward()
+        optimiser.step()
+        if done:
+            states = _states(weights)
+            finished |= {row: states[row] for row in done}
+    history = torch.cat(losses).T.numpy()
+    return [(finished[row], _means(history[row, : lasts[row] + 1], sizes[row], schedule)) for row in range(len(tasks))]
+
+
+def _padded(batches: Sequence[Tensor], device: str) -> tuple[Tensor, Tensor]:
+    """Batches of unequal size as rows (S, B), filled up with row 0, and which of them count (S, B)."""
+    lengths = torch.tensor([len(batch) for batch in batches])
+    rows = nn.utils.rnn.pad_sequence(list(batches), batch_first=True)
+    return rows.to(device), (torch.arange(rows.shape[1]) < lengths.unsqueeze(-1)).to(device)
+
+
+def _states(weights: dict[str, Tensor]) -> list[dict[str, Tensor]]:
+    """The state of every head of a stack, on the CPU."""
+    copies = {name: value.detach().cpu() for name, value in weights.items()}
+    n_heads = len(next(iter(copies.values())))
+    return [{name: value[row].clone() for name, value in copies.items()} for row in range(n_heads)]
+
+
+def _check(
+    tasks: Sequence[Task], losses: Tensor, first: int, lasts: Sequence[int], good: list[dict[str, Tensor]]
+) -> None:
+    """Raise Diverged for the first of ``losses: (steps, S)`` that is not finite, of a head that was still training."""
+    for step, row in (~losses.isfinite()).nonzero().tolist():
+        if first + step <= lasts[row]:
+            raise Diverged(losses[step, row].item(), first + step, good[row], tasks[row].name)
+
+
+def _means(losses: np.ndarray, n: int, schedule: Schedule) -> list[float]:
+    """Mean loss of every epoch from the losses of its batches."""
+    steps = schedule.steps(n)
+    sizes = np.full(steps, schedule.batch_size)
+    sizes[-1] = n - schedule.batch_size * (steps - 1)
+    return (losses.reshape(schedule.epochs, steps) @ sizes / n).tolist()

@@ -1,0 +1,78 @@
+"""Twins are found: the same pixels, another compression; and unrelated pictures, or blank ones, are no twins."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from lib import datasets
+from lib.datasets import ImageTable, duplicates, tissue
+from lib.errors import BrokenImage
+
+
+def picture(seed: int, size: int = 64) -> Image.Image:
+    """Blurred noise: a picture with structure, unlike any other."""
+    rng = np.random.default_rng(seed)
+    small = Image.fromarray(rng.integers(0, 255, (8, 8, 3), dtype=np.uint8))
+    return small.resize((size, size), Image.Resampling.BICUBIC)
+
+
+@pytest.fixture
+def table(tmp_path) -> ImageTable:
+    """a = b to the pixel in two classes, c is a as JPEG, d and e are others, f and g are blank."""
+    rows = []
+    for name, label, group in zip("abcdefg", "xyxxyxy", "ppqqrrs", strict=True):
+        path = tmp_path / f"{name}.{'jpg' if name == 'c' else 'png'}"
+        image = {"d": picture(1), "e": picture(2)}.get(name, picture(0))
+        if name in "fg":
+            image = Image.new("RGB", (64, 64), "white" if name == "f" else "beige")
+        image.save(path)
+        rows.append({"image_id": name, "path": path.name, "label": label, "group": group})
+    return ImageTable("folder", tmp_path, pd.DataFrame(rows), "patient")
+
+
+def test_identical_and_near_twins_are_found_and_nothing_else(table):
+    found = duplicates.find(table)
+    kinds = {(row.first, row.second): row.kind for row in found.itertuples()}
+    assert kinds == {("a", "b"): "identical", ("a", "c"): "near", ("b", "c"): "near"}
+    twins = found.set_index(["first", "second"])
+    assert twins.loc[("a", "b"), ["distance", "same_class", "same_group"]].tolist() == [0, False, True]
+    assert twins.loc[("a", "c"), ["same_class", "same_group"]].tolist() == [True, False]
+    assert 0 <= twins.loc[("a", "c"), "distance"] <= duplicates.NEAR
+
+
+def test_same_pixels_in_another_format_are_identical(tmp_path):
+    picture(3).save(tmp_path / "one.png")
+    picture(3).save(tmp_path / "two.bmp")
+    rows = pd.DataFrame({"image_id": ["1", "2"], "path": ["one.png", "two.bmp"], "label": "x", "group": ["p", "q"]})
+    assert duplicates.find(ImageTable("folder", tmp_path, rows, "patient"))["kind"].tolist() == ["identical"]
+
+
+def test_the_summary_counts_pairs_and_what_folds_do_with_them(table):
+    """a | b c d … : the pair a, b and the pair a, c are cut by the first rule, so a, b and c have a twin elsewhere."""
+    folds = {"cut": np.array([0, 1, 1, 1, 0, 0, 0]), "whole": np.zeros(7, dtype=int)}
+    lines = duplicates.summary(duplicates.find(table), table, folds).set_index("kind")
+    assert lines.loc["identical"].tolist() == [1, 2, 1, 0, 2, 0]
+    assert lines.loc["near"].tolist() == [2, 3, 1, 2, 2, 0]
+
+
+def test_without_twins_everything_is_zero(table, tmp_path):
+    rows = table.rows[table.rows["image_id"].isin(["d", "e"])]
+    other = ImageTable("folder", tmp_path, rows, "patient")
+    found = duplicates.find(other)
+    assert found.empty and list(found.columns) == duplicates.COLUMNS
+    lines = duplicates.summary(found, other, {"cut": np.array([0, 1])})
+    assert lines.drop(columns="kind").to_numpy().sum() == 0
+
+
+def test_the_planted_tiles_and_only_these_are_identical(tmp_path):
+    tissue.write(tmp_path / "tissue", n_tiles=80, n_patients=4, size=48, n_duplicates=3, seed=1)
+    found = duplicates.find(datasets.load("tissue", tmp_path / "tissue"))
+    assert found["kind"].tolist() == ["identical"] * 3
+    assert not found["same_class"].any()
+
+
+def test_a_broken_image_is_named(table):
+    (table.root / "d.png").write_bytes(b"")
+    with pytest.raises(BrokenImage, match=r"d\.png"):
+        duplicates.find(table)

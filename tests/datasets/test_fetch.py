@@ -1,0 +1,255 @@
+"""Downloads against a server of our own: whole or not at all, and nothing is written outside the target."""
+
+import hashlib
+import io
+import tarfile
+import threading
+import zipfile
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lib import datasets, paths
+from lib.datasets import catalogue, fetch
+from lib.errors import InputError
+
+KATHER = {
+    f"Kather_texture_2016_image_tiles_5000/{folder}/{i}_CRC-Prim-HE-0{i}_00{i}.tif_Row_1_Col_1.tif": folder
+    for folder in ("01_TUMOR", "02_STROMA")
+    for i in (1, 2)
+}
+BREAKHIS = {
+    f"BreaKHis_v1/histology_slides/breast/{kind}/SOB/{slide}/{m}X/SOB_{slide}-{m}-001.png": kind
+    for kind, slide in (("benign", "B_A-14-22549AB"), ("malignant", "M_DC-14-2523"))
+    for m in (40, 200)
+}
+METADATA = """lesion_id,image_id,dx,dx_type,age,sex,localization
+HAM_1,ISIC_1,nv,histo,50,male,back
+HAM_2,ISIC_2,mel,histo,60,female,face
+"""
+
+
+def tile(name: str) -> bytes:
+    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4])
+    pixels = np.random.default_rng(seed).integers(0, 255, (8, 8, 3), dtype=np.uint8)
+    stream = io.BytesIO()
+    Image.fromarray(pixels).save(stream, {"tif": "TIFF", "png": "PNG", "jpg": "JPEG"}[name.rpartition(".")[2]])
+    return stream.getvalue()
+
+
+def zipped(*names: str) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name in names:
+            archive.writestr(name, tile(name))
+    return stream.getvalue()
+
+
+def tarred(*members: tarfile.TarInfo | str) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for member in members:
+            data = tile(member) if isinstance(member, str) else b""
+            info = tarfile.TarInfo(member) if isinstance(member, str) else member
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return stream.getvalue()
+
+
+def entry(name: str, kind: bytes, target: str) -> tarfile.TarInfo:
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname = kind, target
+    return info
+
+
+class Server:
+    """Serves ``files``; of a name in ``broken`` it sends half and hangs up. ``asked`` remembers the requests."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.broken: set[str] = set()
+        self.asked: list[str] = []
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                name = self.path.lstrip("/")
+                server.asked.append(name)
+                if name not in server.files:
+                    self.send_error(404)
+                    return
+                data = server.files[name]
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data[: len(data) // 2] if name in server.broken else data)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    served = Server()
+    yield served
+    served.http.shutdown()
+
+
+@pytest.fixture
+def offer(server, monkeypatch):
+    """Serve files as the archives of a dataset, with their true checksums unless told otherwise."""
+
+    def offered(dataset: str, files: dict[str, bytes], checksum: str = "true") -> None:
+        server.files |= files
+        base = f"http://127.0.0.1:{server.http.server_port}"
+        archives = tuple(
+            catalogue.Archive(f"{base}/{name}", name, f"sha256:{hashlib.sha256(data).hexdigest()}")
+            for name, data in files.items()
+        )
+        if checksum != "true":
+            archives = tuple(replace(archive, checksum=checksum or None) for archive in archives)
+        monkeypatch.setitem(catalogue.DATASETS, dataset, replace(catalogue.DATASETS[dataset], files=archives))
+
+    return offered
+
+
+def left(data: Path) -> list[str]:
+    """What lies in data/ after a failure, checksum records and finished downloads aside."""
+    return [p.name for p in (data / "originals").glob("*") if not p.name.endswith((".sha256", ".download"))] + [
+        p.name for p in data.glob("*") if p.name != "originals"
+    ]
+
+
+def test_a_zip_becomes_the_dataset(server, offer):
+    offer("kather", {"tiles.zip": zipped(*KATHER)})
+    assert list(fetch.fetch("kather")) == ["kather"]
+    table = datasets.load("kather", paths.images("kather"))
+    assert len(table) == 4 and set(table.labels) == {"tumor", "stroma"}
+    assert datasets.read_image(table.path(0)).size == (8, 8)
+    assert sorted(left(paths.DATA)) == ["kather", "kather"]
+
+
+def test_a_second_call_downloads_nothing(server, offer):
+    offer("kather", {"tiles.zip": zipped(*KATHER)})
+    fetch.fetch("kather")
+    assert list(fetch.fetch("kather")) == ["kather"]
+    assert server.asked == ["tiles.zip"]
+
+
+def test_every_magnification_of_breakhis_is_found(offer):
+    offer("breakhis", {"BreaKHis_v1.tar.gz": tarred(*BREAKHIS)})
+    assert sorted(fetch.fetch("breakhis")) == ["bh200x", "bh40x"]
+    assert len(datasets.load("bh200x", paths.images("bh200x"))) == 2
+
+
+def test_a_dataset_of_several_files(offer):
+    files = {"one.zip": zipped("ISIC_1.jpg"), "two.zip": zipped("ISIC_2.jpg")}
+    offer("ham10000", {"HAM10000_metadata.csv": METADATA.encode()} | files)
+    fetch.fetch("ham10000")
+    assert sorted(datasets.load("ham10000", paths.images("ham10000")).labels) == ["mel", "nv"]
+
+
+def test_a_broken_download_leaves_nothing_and_goes_on_with_what_is_missing(server, offer):
+    files = {"HAM10000_metadata.csv": METADATA.encode(), "one.zip": zipped("ISIC_1.jpg", "ISIC_2.jpg")}
+    offer("ham10000", files)
+    server.broken = {"one.zip"}
+    with pytest.raises(InputError, match=r"one\.zip: the download broke off .* Run again, or download http"):
+        fetch.fetch("ham10000")
+    assert left(paths.DATA) == []
+    server.broken = set()
+    fetch.fetch("ham10000")
+    assert server.asked == ["HAM10000_metadata.csv", "one.zip", "one.zip"]
+
+
+def test_a_server_without_the_file_is_a_clear_error(server, offer):
+    offer("kather", {"tiles.zip": zipped(*KATHER)})
+    server.files.clear()
+    with pytest.raises(InputError, match=r"tiles\.zip: the download broke off \(404"):
+        fetch.fetch("kather")
+    assert left(paths.DATA) == []
+
+
+def test_a_wrong_checksum_is_refused(offer):
+    offer("kather", {"tiles.zip": zipped(*KATHER)}, checksum="sha256:" + "0" * 64)
+    with pytest.raises(InputError, match=r"tiles\.zip: what was downloaded has another checksum"):
+        fetch.fetch("kather")
+    assert left(paths.DATA) == []
+
+
+def test_without_a_published_checksum_the_first_download_decides(server, offer, capsys):
+    data = zipped(*KATHER)
+    offer("kather", {"tiles.zip": data}, checksum="")
+    fetch.fetch("kather")
+    assert f"SHA-256 is {hashlib.sha256(data).hexdigest()}" in capsys.readouterr().out
+    fetch.shutil.rmtree(paths.DATA / "originals" / "kather")
+    server.files["tiles.zip"] = zipped(*list(KATHER)[:3])
+    with pytest.raises(InputError, match="another checksum"):
+        fetch.fetch("kather")
+
+
+@pytest.mark.parametrize("name", ["tiles.zip", "tiles.tar.gz"])
+def test_a_truncated_archive_is_named(offer, name):
+    whole = zipped(*KATHER) if name.endswith("zip") else tarred(*KATHER)
+    offer("kather", {name: whole[: 2 * len(whole) // 3]})
+    with pytest.raises(InputError, match=rf"{name} cannot be unpacked"):
+        fetch.fetch("kather")
+    assert left(paths.DATA) == []
+
+
+@pytest.mark.parametrize("name", ["../outside.tif", "/tmp/outside.tif", "a/../../outside.tif", "..\\outside.tif"])
+def test_a_zip_that_leads_out_is_refused(offer, tmp_path, name):
+    offer("kather", {"tiles.zip": zipped(*KATHER, name)})
+    with pytest.raises(InputError, match="leads out of the folder"):
+        fetch.fetch("kather")
+    assert left(paths.DATA) == [] and not list(tmp_path.rglob("outside*"))
+
+
+def test_a_zip_with_a_link_is_refused(offer):
+    stream = io.BytesIO(zipped(*KATHER))
+    with zipfile.ZipFile(stream, "a") as archive:
+        link = zipfile.ZipInfo("link.tif")
+        link.external_attr = 0o120777 << 16
+        archive.writestr(link, "/etc/passwd")
+    offer("kather", {"tiles.zip": stream.getvalue()})
+    with pytest.raises(InputError, match=r"link\.tif is a link"):
+        fetch.fetch("kather")
+    assert left(paths.DATA) == []
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        tarfile.TarInfo("../outside.tif"),
+        entry("link.tif", tarfile.SYMTYPE, "/etc/passwd"),
+        entry("link.tif", tarfile.SYMTYPE, "../../outside"),
+        entry("link.tif", tarfile.LNKTYPE, "../outside"),
+    ],
+    ids=["path", "absolute link", "link out", "hard link out"],
+)
+def test_a_tar_that_leads_out_is_refused(offer, tmp_path, member):
+    offer("kather", {"tiles.tar.gz": tarred(*KATHER, member)})
+    with pytest.raises(InputError, match="is not unpacked"):
+        fetch.fetch("kather")
+    assert left(paths.DATA) == [] and not list(tmp_path.rglob("outside*"))
+
+
+def test_too_little_space_is_said_before_anything_is_downloaded(server, offer, monkeypatch):
+    offer("kather", {"tiles.zip": zipped(*KATHER)})
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1e8}))
+    with pytest.raises(InputError, match=r"0\.1 GB free; Kather 2016 needs 0\.6 GB"):
+        fetch.fetch("kather")
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("name", ["tissue", "bh200x", "nonsense"])
+def test_what_cannot_be_downloaded_is_refused(name):
+    with pytest.raises(InputError, match="choose one of kather, breakhis, ham10000"):
+        fetch.fetch(name)

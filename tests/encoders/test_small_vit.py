@@ -1,0 +1,168 @@
+"""The small transformer that ships with its weights: its form, its files, and that self-distillation was worth it."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load_file, save_file
+
+from lib import encoders
+from lib.datasets import tissue
+from lib.encoders import small_vit
+from lib.encoders.backbones import state_sha256
+from lib.errors import InputError
+
+
+def pictures(n: int) -> list[Image.Image]:
+    rng = np.random.default_rng(0)
+    shapes = [(96, 96), (90, 130), (200, 300)]
+    return [Image.fromarray(rng.integers(0, 256, (*shapes[i % 3], 3), dtype=np.uint8)) for i in range(n)]
+
+
+def by_hand(model: small_vit.SmallViT, pixels: torch.Tensor) -> torch.Tensor:
+    """The network written out for one normalised image of 96 pixels."""
+    tokens = model.stem(pixels[None])[0].reshape(192, 36).T
+    tokens = torch.cat([model.cls_token[0], tokens]) + model.position[0]
+    states = []
+    for block in model.blocks:
+        tokens = block(tokens[None])[0]
+        states.append(model.norm(tokens[0]))
+    return torch.cat([states[1], states[2]])
+
+
+def test_the_feature_is_the_normalised_cls_token_of_the_last_two_blocks():
+    model = small_vit.create(3).eval()
+    images = torch.randn(2, 3, 96, 96, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        expected = torch.stack([by_hand(model, image) for image in images])
+        torch.testing.assert_close(model(images), expected, rtol=1e-4, atol=1e-5)
+    assert expected.shape == (2, 384)
+
+
+def test_it_has_the_size_that_was_planned():
+    assert sum(p.numel() for p in small_vit.create(0).parameters()) == pytest.approx(1.62e6, rel=0.01)
+
+
+def test_images_of_other_sizes_go_through_and_use_the_place():
+    model = small_vit.create(0).eval()
+    with torch.no_grad():
+        model.position[:, 1:] = torch.arange(36.0)[None, :, None] / 36
+        for shape in ((48, 48), (96, 32), (160, 96)):
+            assert model(torch.rand(1, 3, *shape)).shape == (1, 384)
+        image = torch.rand(1, 3, 48, 48)
+        features = model(image)
+        model.position[:, 1:] = model.position[:, 1:].flip(1)
+        assert not torch.allclose(model(image), features, atol=1e-4)
+
+
+def test_a_size_that_does_not_fit_is_refused():
+    with pytest.raises(ValueError, match="50 x 96 pixels; both must be multiples of 16"):
+        small_vit.create(0)(torch.zeros(1, 3, 50, 96))
+
+
+def test_untrained_weights_follow_the_seed_and_leave_the_random_state_alone():
+    before = torch.random.get_rng_state()
+    first, again, other = (encoders.make("demo_vit-untrained", device="cpu", seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert first.provenance == again.provenance
+    assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
+    assert first.name == first.provenance["encoder"] == "demo_vit-untrained"
+    assert first.provenance["weights"] == "untrained, seed 0"
+
+
+def test_encoding_equals_resizing_scaling_and_the_network():
+    encoder = encoders.make("demo_vit-untrained", device="cpu", batch_size=2)
+    rows = []
+    for picture in pictures(3):
+        pixels = np.asarray(picture.resize((96, 96), Image.Resampling.BILINEAR), dtype=np.float32) / 255
+        pixels = (pixels - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+        rows.append(torch.from_numpy(pixels).permute(2, 0, 1).float())
+    with torch.inference_mode():
+        expected = encoder.model(torch.stack(rows)).numpy()
+    values = encoder.encode(pictures(3))
+    assert values.dtype == np.float32 and values.shape == (3, encoder.dim) == (3, 384)
+    np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_nothing_is_trainable_and_encoding_changes_nothing():
+    encoder = encoders.make("demo_vit-untrained", device="cpu")
+    assert not encoder.model.training and not any(p.requires_grad for p in encoder.model.parameters())
+    encoder.encode(pictures(2))
+    assert state_sha256(encoder.model) == encoder.provenance["weights_sha256"]
+
+
+def test_saved_weights_come_back_in_half_precision_with_their_story(tmp_path):
+    model, file = small_vit.create(5).eval(), tmp_path / "mine.safetensors"
+    small_vit.save(model, file, "5 steps on nothing")
+    encoder = small_vit.load(file, "domain_vit", device="cpu")
+    assert (encoder.name, encoder.provenance["weights"]) == ("domain_vit", "5 steps on nothing")
+    for key, value in encoder.model.state_dict().items():
+        assert value.dtype == model.state_dict()[key].dtype
+        torch.testing.assert_close(value, model.state_dict()[key], rtol=1e-3, atol=1e-6)
+    again = tmp_path / "again.safetensors"
+    small_vit.save(model, again, "5 steps on nothing")
+    assert file.read_bytes() == again.read_bytes()
+    assert {t.dtype for t in load_file(file).values()} == {torch.float16, torch.int64}
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path):
+    with pytest.raises(InputError, match=r"no weights file .*nothing\.safetensors: train it with python -m"):
+        small_vit.load(tmp_path / "nothing.safetensors")
+
+
+def test_damaged_and_foreign_weights_are_named(tmp_path):
+    damaged, foreign, undefined = (tmp_path / f"{name}.safetensors" for name in ("damaged", "foreign", "undefined"))
+    damaged.write_bytes(small_vit.WEIGHTS.read_bytes()[:5000])
+    save_file({"weight": torch.zeros(3)}, foreign)
+    state = small_vit.create(0).state_dict()
+    save_file(state | {"norm.weight": torch.full_like(state["norm.weight"], torch.nan)}, undefined)
+    for file in (damaged, foreign, undefined):
+        with pytest.raises(InputError, match=f"{file.name} cannot be used as weights of a small vision") as caught:
+            small_vit.load(file, device="cpu")
+        assert "\n" not in str(caught.value)
+
+
+def test_a_misspelt_name_finds_it():
+    with pytest.raises(InputError, match=r"Unknown encoder 'demo_vitt'.*demo_vit"):
+        encoders.make("demo_vitt")
+
+
+def test_the_shipped_weights_are_small_and_say_where_they_come_from():
+    assert small_vit.WEIGHTS.stat().st_size < 4e6
+    encoder = encoders.make("demo_vit", device="cpu")
+    assert (encoder.name, encoder.dim) == ("demo_vit", 384)
+    assert "DINO" in encoder.provenance["weights"] and "procedural" in encoder.provenance["weights"]
+    assert all(p.dtype == torch.float32 for p in encoder.model.parameters())
+
+
+@pytest.fixture(scope="module")
+def drawn() -> tuple[list[Image.Image], np.ndarray, np.ndarray]:
+    """Tiles of patients that neither the training nor the demo has seen."""
+    rows = tissue.sample(n_tiles=320, n_patients=8, seed=77, n_duplicates=0)
+    tiles = [Image.fromarray(tissue.draw(row)) for row in rows.to_dict("records")]
+    return tiles, rows["label"].to_numpy(), rows["patient"].to_numpy()
+
+
+def nearest(values: np.ndarray, labels: np.ndarray, patients: np.ndarray) -> float:
+    """How often the nearest tile of another patient has the same label."""
+    z = (values - values.mean(axis=0)) / (values.std(axis=0) + 1e-9)
+    distance = ((z[:, None] - z[None]) ** 2).sum(axis=-1)
+    distance[patients[:, None] == patients] = np.inf
+    return float((labels[distance.argmin(axis=1)] == labels).mean())
+
+
+def test_self_distillation_was_worth_it(drawn):
+    tiles, labels, patients = drawn
+    trained, untrained = (encoders.make(n, device="cpu").encode(tiles) for n in ("demo_vit", "demo_vit-untrained"))
+    assert nearest(trained, labels, patients) > nearest(untrained, labels, patients) + 0.05
+    assert nearest(trained, labels, patients) > 3 * np.mean(labels[:, None] == labels)
+
+
+def test_features_differ_between_tissues(drawn):
+    """Between classes the features vary more than chance allows: F of the first principal component."""
+    tiles, labels, _ = drawn
+    values = encoders.make("demo_vit", device="cpu").encode(tiles)
+    first = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)[0][:, 0]
+    means = np.array([first[labels == label].mean() for label in np.unique(labels)])
+    within = np.mean([first[labels == label].var() for label in np.unique(labels)])
+    assert means.var() * len(labels) / 8 > 4 * within

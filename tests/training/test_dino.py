@@ -1,0 +1,269 @@
+"""Self-distillation learns, follows its seed, survives being killed, and says when it has gone wrong."""
+
+import math
+import sys
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from lib import paths
+from lib.datasets import ImageTable, tissue
+from lib.encoders import small_vit
+from lib.errors import BrokenImage, InputError
+from lib.training import dino
+from lib.training.distillation import Pair, Settings, cosine, spread
+from lib.training.fit import Diverged
+
+TINY = Settings(steps=6, batch_size=3, prototypes=16, local_crops=1)
+
+
+@pytest.fixture(scope="module")
+def pixels() -> torch.Tensor:
+    rows = tissue.sample(n_tiles=24, n_patients=3, seed=5, n_duplicates=0).to_dict("records")
+    return torch.stack([torch.from_numpy(tissue.draw(row)).permute(2, 0, 1) for row in rows])
+
+
+def run(pixels: torch.Tensor, settings: Settings = TINY, seed: int = 0, **options) -> dino.Distilled:
+    return dino.pretrain(pixels, settings, seed=seed, device="cpu", **options)
+
+
+def same(one: dino.Distilled, two: dino.Distilled) -> bool:
+    states = one.network.state_dict(), two.network.state_dict()
+    return one.history.equals(two.history) and all(torch.equal(states[0][k], states[1][k]) for k in states[0])
+
+
+def test_the_learning_rate_rises_and_follows_half_a_cosine():
+    settings = Settings(steps=100, lr=(1.0, 0.2))
+    rates = [settings.learning_rate(step) for step in range(100)]
+    assert rates[:10] == pytest.approx([0.1 * (i + 1) for i in range(10)])
+    assert (rates[10], rates[99]) == pytest.approx((1.0, 0.2))
+    assert rates[10 + 89 // 2] == pytest.approx(0.6, abs=0.01)
+    assert sorted(rates[10:], reverse=True) == rates[10:]
+    assert Settings(steps=1).learning_rate(0) == Settings().lr[0]
+
+
+def test_the_teacher_grows_slower_in_the_end():
+    settings = Settings(steps=11, momentum=(0.9, 1.0))
+    assert [settings.teacher_momentum(s) for s in (0, 5, 10)] == pytest.approx([0.9, 0.95, 1.0])
+    assert cosine(2.0, 4.0, 1 / 3) == pytest.approx(4 - 2 * 0.75)
+
+
+def test_the_teacher_is_a_running_mean_of_the_student():
+    pair = Pair(TINY, 0, torch.device("cpu"), bf16=False)
+    before = [p.clone() for p in pair.teacher.parameters()]
+    with torch.no_grad():
+        for p in pair.student.parameters():
+            p += 1
+    pair.follow(0.75)
+    for old, new in zip(before, pair.teacher.parameters(), strict=True):
+        torch.testing.assert_close(new, 0.75 * old + 0.25 * (old + 1))
+
+
+def test_a_step_changes_student_teacher_and_centre_as_written(pixels):
+    """The first step by hand: AdamW of a first gradient is its sign times the rate, before decay."""
+    pair = Pair(TINY, 0, torch.device("cpu"), bf16=False)
+    student = {k: v.clone() for k, v in pair.student.named_parameters()}
+    crops = dino.views(pixels[:3], 0, 0, TINY)
+    with torch.no_grad():
+        logits = Pair(TINY, 0, torch.device("cpu"), bf16=False).teacher((torch.cat(crops[:2]) - MEAN) / STD)
+    pair.step(0, crops)
+    rate = TINY.learning_rate(0)
+    for name, p in pair.student.named_parameters():
+        moved = p.detach() - student[name] * (1 - rate * TINY.weight_decay * (p.ndim in (2, 4)))
+        clear = p.grad.abs() > 1e-6
+        expected = -rate * p.grad.sign()
+        torch.testing.assert_close(moved[clear], expected[clear], rtol=0.02, atol=1e-6)
+    for (name, t), s in zip(pair.teacher.named_parameters(), pair.student.parameters(), strict=True):
+        m = TINY.teacher_momentum(0)
+        torch.testing.assert_close(t, m * student[name] + (1 - m) * s.detach())
+    torch.testing.assert_close(pair.centre, logits.mean(dim=0), rtol=1e-4, atol=1e-6)
+    before = pair.centre
+    with torch.no_grad():
+        logits = deepcopy(pair.teacher)((torch.cat(crops[:2]) - MEAN) / STD)
+    pair.step(1, crops)
+    torch.testing.assert_close(pair.centre, 0.9 * before + 0.1 * logits.mean(dim=0), rtol=1e-4, atol=1e-6)
+
+
+MEAN = torch.tensor([0.485, 0.456, 0.406])[:, None, None]
+STD = torch.tensor([0.229, 0.224, 0.225])[:, None, None]
+
+
+def test_spread_by_hand():
+    """Unit vectors along the axes, both ways: each number is 0 except in one pair of 2d, so its variance is 1/d."""
+    axes = torch.cat([torch.eye(5), -torch.eye(5)])
+    assert spread(3 * axes).item() == pytest.approx(1)
+    assert spread(torch.ones(4, 5) * torch.tensor([[1.0], [2], [3], [4]])).item() == pytest.approx(0, abs=1e-6)
+
+
+def test_views_are_two_large_and_the_small_crops(pixels):
+    shapes = [tuple(v.shape) for v in dino.views(pixels[:3], 7, 1, Settings(local_crops=2))]
+    assert shapes == [(3, 3, 96, 96)] * 2 + [(3, 3, 48, 48)] * 2
+    one, again, next_step = (dino.views(pixels[:3], step, 1, TINY)[0] for step in (7, 7, 8))
+    assert torch.equal(one, again) and not torch.equal(one, next_step)
+
+
+def test_it_learns_to_tell_images_apart(pixels):
+    """The loss falls, and the teacher's answers say more and more about the image."""
+    settings = Settings(steps=24, batch_size=8, prototypes=256, local_crops=1)
+    done = run(pixels, settings)
+    history = done.history
+    assert history.columns.tolist() == ["step", "loss", "entropy", "information", "spread"]
+    assert history["step"].tolist() == list(range(24))
+    start, end = history.head(5).mean(), history.tail(5).mean()
+    assert end["loss"] < 0.9 * start["loss"]
+    assert end["information"] > start["information"] + 0.05
+    assert end["spread"] > start["spread"] + 0.05
+    assert not done.network.training and not done.collapsed
+
+
+def test_one_seed_gives_one_result(pixels):
+    one, again, other = run(pixels), run(pixels), run(pixels, seed=1)
+    assert same(one, again) and not same(one, other)
+
+
+class Killed(Exception):
+    pass
+
+
+def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_happened(pixels, tmp_path, monkeypatch):
+    monkeypatch.setattr(dino, "CHECKPOINT_STEPS", 2)
+    store, step = tmp_path / "run.pt", Pair.step
+    steps = []
+
+    def dies(self, number, crops):
+        steps.append(number)
+        if number == 5 and len(steps) == 6:
+            raise Killed
+        return step(self, number, crops)
+
+    whole = run(pixels)
+    monkeypatch.setattr(Pair, "step", dies)
+    with pytest.raises(Killed):
+        run(pixels, store=store)
+    assert store.is_file()
+    resumed = run(pixels, store=store)
+    assert steps == [0, 1, 2, 3, 4, 5, 4, 5]
+    assert same(whole, resumed)
+    assert not store.exists()
+
+
+def test_a_checkpoint_of_another_training_is_not_used(pixels, tmp_path, monkeypatch):
+    monkeypatch.setattr(dino, "CHECKPOINT_STEPS", 1)
+    store = tmp_path / "run.pt"
+    monkeypatch.setattr(type(store), "unlink", lambda *_, **__: None)
+    run(pixels, seed=3, store=store)
+    assert store.is_file()
+    assert same(run(pixels, store=store), run(pixels))
+
+
+def test_a_damaged_checkpoint_is_named(pixels, tmp_path):
+    store = tmp_path / "run.pt"
+    store.write_bytes(b"not a checkpoint")
+    with pytest.raises(InputError, match=r"run\.pt: the checkpoint is damaged\. Remove it"):
+        run(pixels, store=store)
+
+
+def test_a_loss_that_is_not_a_number_stops_with_the_last_good_state(pixels):
+    with pytest.raises(Diverged, match="the loss of self-distillation is nan at step 0") as caught:
+        run(pixels, Settings(steps=2, batch_size=3, prototypes=16, student_temperature=math.nan))
+    assert caught.value.step == 0
+    assert all(value.isfinite().all() for value in caught.value.last_good.values())
+
+
+def test_too_few_images_are_refused(pixels):
+    with pytest.raises(InputError, match="2 images are fewer than a batch of 3"):
+        run(pixels[:2])
+
+
+def ended(spread: float, information: float) -> dino.Distilled:
+    frame = pd.DataFrame({"step": range(20), "loss": 1.0, "entropy": 0.5, "information": 2.0, "spread": 0.8})
+    frame.loc[18:, ["spread", "information"]] = spread, information
+    return dino.Distilled(small_vit.create(0), frame, TINY)
+
+
+def test_a_collapse_is_called_by_its_name():
+    assert ended(0.5, 1.0).verdict() == "no collapse (spread of the features 0.50, information 1.00 nats)"
+    assert (
+        ended(0.01, 1.0).verdict().startswith("collapsed, all images look the same to it (spread of the features 0.01")
+    )
+    assert ended(0.5, 0.0).verdict().endswith("information 0.00 nats); do not use these weights")
+
+
+def test_without_sharpening_a_real_training_collapses(pixels):
+    settings = Settings(steps=20, batch_size=6, prototypes=32, local_crops=0, teacher_temperature=1.0)
+    assert run(pixels, settings).collapsed
+
+
+@pytest.fixture
+def table(tmp_path) -> ImageTable:
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(9):
+        picture = Image.fromarray(rng.integers(0, 256, (90 + i, 120, 3), dtype=np.uint8))
+        picture.save(tmp_path / f"{i}.png")
+        rows.append({"image_id": str(i), "path": f"{i}.png", "label": "a", "group": str(i % 3)})
+    return ImageTable("folder", tmp_path, pd.DataFrame(rows), "image")
+
+
+def test_images_are_read_as_the_encoder_sees_them(table):
+    pixels = dino.load_images(table)
+    assert pixels.shape == (9, 3, 96, 96) and pixels.dtype == torch.uint8
+    encoder = small_vit.load(None, device="cpu")
+    with Image.open(table.path(4)) as picture:
+        seen = encoder.transform(picture)
+    torch.testing.assert_close((pixels[4] / 255 - MEAN) / STD, seen, rtol=0, atol=0.03)
+
+
+def test_a_large_set_is_sampled_by_its_seed(table):
+    everything = dino.load_images(table)
+    one, again, other = (dino.load_images(table, limit=4, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(one, again) and not torch.equal(one, other)
+    rows = [next(i for i in range(9) if torch.equal(everything[i], image)) for image in one]
+    assert rows == sorted(set(rows)) and len(rows) == 4
+
+
+def test_a_broken_image_is_named_or_left_out(table):
+    table.path(2).write_bytes(b"")
+    with pytest.raises(BrokenImage, match=r"2\.png"):
+        dino.load_images(table)
+    assert len(dino.load_images(table, on_broken="skip")) == 8
+
+
+def command(monkeypatch, *words: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["python -m lib.training.dino", *map(str, words)])
+    dino.main()
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    return tissue.write(tmp_path / "tiles", n_tiles=70, n_patients=3, n_duplicates=0)
+
+
+def test_the_command_writes_weights_that_load(root, tmp_path, monkeypatch, capsys):
+    target = tmp_path / "out" / "mine.safetensors"
+    command(monkeypatch, "--dataset", "tissue", "--root", root, "--target", target, "--steps", 1, "--device", "cpu")
+    encoder = small_vit.load(target, "mine", device="cpu")
+    assert encoder.provenance["weights"].startswith("DINO, 1 steps of 64, seed 0, on procedural H&E-like tiles, 70")
+    assert f"{target}: DINO, 1 steps" in capsys.readouterr().out
+
+
+def test_the_command_writes_no_collapsed_weights(root, tmp_path, monkeypatch):
+    monkeypatch.setattr(dino, "LEAST_SPREAD", 10.0)
+    target = tmp_path / "mine.safetensors"
+    with pytest.raises(InputError, match=r"mine\.safetensors is not written: collapsed"):
+        command(monkeypatch, "--dataset", "tissue", "--root", root, "--target", target, "--steps", 1)
+    assert not target.exists()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_does_the_same_first_step(pixels):
+    losses = [
+        dino.pretrain(pixels, TINY, seed=0, device=device, bf16=False).history["loss"].iloc[0]
+        for device in ("cpu", "cuda")
+    ]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)

@@ -1,0 +1,258 @@
+"""A head trained in a stack ends as it does alone; killed work goes on where it stopped; a broken loss is named."""
+
+import contextlib
+import copy
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+from lib import paths
+from lib.geometry import Euclidean
+from lib.training import sweep
+from lib.training.fit import Diverged, Schedule, fit_head
+from lib.training.hyper_dino import Settings
+from lib.training.recipes import Recipe
+
+SETTINGS = Settings(hidden=8)
+LOSS = SETTINGS.loss
+SCHEDULE = Schedule(epochs=4, batch_size=16, lr=1e-2)
+# Images, input and output length: 4, 3, 4, 4, 2, 1 batches an epoch, last ones of 2, 11, 16, 1, 1 and 9 images.
+SIZES = [(50, 6, 2), (43, 6, 2), (64, 6, 2), (49, 5, 5), (17, 6, 2), (9, 6, 2)]
+
+
+def tasks(sizes: list[tuple[int, int, int]] = SIZES, dtype: torch.dtype = torch.float32) -> list[sweep.Task]:
+    made = []
+    for seed, (n, dim_in, dim_out) in enumerate(sizes):
+        x = np.random.default_rng(seed).normal(size=(n, dim_in)).astype(str(dtype).removeprefix("torch."))
+        head = SETTINGS.mapper(Recipe("PCA", dim_in, dim_out), seed).to(dtype)
+        made.append(sweep.Task(f"head {seed}", head, x, np.arange(n) % 3, seed))
+    return made
+
+
+def weights(task: sweep.Task) -> Tensor:
+    return torch.cat([value.flatten() for value in task.head.state_dict().values()])
+
+
+def alone(todo: list[sweep.Task], schedule: Schedule = SCHEDULE) -> list[list[float]]:
+    return [fit_head(task.head, LOSS, task.x, task.labels, schedule, seed=task.seed) for task in todo]
+
+
+def calls(loss: Callable) -> tuple[Callable, list[Tensor]]:
+    """The loss, spied on: the embeddings of every call."""
+    seen = []
+
+    def spy(h: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
+        seen.append(h.detach())
+        return loss(len(seen) - 1, LOSS(h, labels, valid))
+
+    return spy, seen
+
+
+# Together as alone
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-4)], ids=str)
+def test_a_head_in_a_stack_ends_as_it_does_alone(dtype, tolerance):
+    together, single = tasks(dtype=dtype), tasks(dtype=dtype)
+    start = [weights(task).clone() for task in together]
+    histories = sweep.fit(together, LOSS, SCHEDULE, device="cpu", workers=1)
+    for i, history in enumerate(alone(single)):
+        assert histories[i] == pytest.approx(history, rel=tolerance)
+        torch.testing.assert_close(weights(together[i]), weights(single[i]), rtol=tolerance, atol=tolerance)
+        assert (weights(together[i]) - start[i]).abs().max() > 0.01
+        assert weights(together[i]).dtype == dtype
+
+
+@pytest.mark.parametrize("size", [1, 2, 6])
+def test_who_else_is_in_the_stack_does_not_matter(size, monkeypatch):
+    together, other = tasks(dtype=torch.float64), tasks(dtype=torch.float64)[::-1]
+    histories = sweep.fit(together, LOSS, SCHEDULE, device="cpu", workers=1)
+    monkeypatch.setattr(sweep, "CHUNK", size)
+    others = sweep.fit(other, LOSS, SCHEDULE, device="cpu", workers=1)
+    for i in range(len(SIZES)):
+        assert histories[i] == pytest.approx(others[-1 - i], rel=1e-10)
+        torch.testing.assert_close(weights(together[i]), weights(other[-1 - i]), rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_workers_change_nothing_to_the_bit():
+    one, two = tasks(), tasks()
+    histories = [sweep.fit(todo, LOSS, SCHEDULE, device="cpu", workers=n) for todo, n in ((one, 1), (two, 2))]
+    assert histories[0] == histories[1]
+    assert all(torch.equal(weights(a), weights(b)) for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_the_caller_keeps_its_threads(breaks):
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        loss, seen = calls(lambda call, values: values * (np.nan if breaks else 1.0))
+        with pytest.raises(Diverged) if breaks else contextlib.nullcontext():
+            sweep.fit(tasks(), loss, SCHEDULE, device="cpu", workers=1)
+        assert seen and torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_float16_features_are_taken_as_they_are():
+    half = [sweep.Task(t.name, t.head, t.x.astype(np.float16), t.labels, t.seed) for t in tasks()]
+    full = [sweep.Task(t.name, t.head, t.x.astype(np.float16).astype(np.float32), t.labels, t.seed) for t in tasks()]
+    assert sweep.fit(half, LOSS, SCHEDULE, workers=1) == sweep.fit(full, LOSS, SCHEDULE, workers=1)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_gpu_ends_where_the_processor_does():
+    on_gpu, on_cpu = tasks(), tasks()
+    histories = [sweep.fit(todo, LOSS, SCHEDULE, device=name) for todo, name in ((on_gpu, "cuda"), (on_cpu, "cpu"))]
+    for i in range(len(SIZES)):
+        assert histories[0][i] == pytest.approx(histories[1][i], rel=1e-3)
+        torch.testing.assert_close(weights(on_gpu[i]), weights(on_cpu[i]), rtol=1e-3, atol=1e-3)
+
+
+def test_nothing_to_train(monkeypatch):
+    """Baselines alone, also where there is a GPU to ask."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert sweep.fit([], LOSS, SCHEDULE) == []
+
+
+# Which heads make a stack
+
+
+def test_stacks_have_one_shape_and_epochs_of_similar_length():
+    """Batches of 10; 8, 6, 5, 4 and 1 of them: 6 is three quarters of 8, 4 of 5 is more, 5 of 8 and 1 of 5 are less."""
+    todo = tasks([(40, 6, 2), (80, 6, 2), (60, 3, 2), (10, 6, 2), (60, 6, 2), (50, 6, 2)])
+    parts = list(sweep.chunks(todo, Schedule(batch_size=10), size=10))
+    assert sorted(parts) == [[1, 4], [2], [3], [5, 0]]
+
+
+@pytest.mark.parametrize(("size", "lengths"), [(1, [1] * 7), (3, [3, 3, 1]), (7, [7]), (100, [7])])
+def test_stacks_are_not_larger_than_told(size, lengths):
+    parts = list(sweep.chunks(tasks([(20, 6, 2)] * 7), SCHEDULE, size))
+    assert [len(part) for part in parts] == lengths
+    assert list(chain(*parts)) == list(range(7))
+
+
+def test_stacks_follow_the_memory_of_a_gpu(monkeypatch):
+    def size(free: float, batch_size: int = 16) -> int:
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (int(free), int(free)))
+        return sweep.chunk_size(tasks(), Schedule(batch_size=batch_size), "cuda")
+
+    assert size(0) == size(1e4) == 1
+    assert size(2e9) == pytest.approx(2 * size(1e9), rel=0.01)
+    assert size(1e9) > size(1e9, batch_size=32) > size(1e9, batch_size=128) > 1
+    assert size(1e9) * sum(task.x.nbytes for task in tasks()) / len(SIZES) < 1e9
+    assert sweep.chunk_size(tasks(), SCHEDULE, "cpu") == sweep.CHUNK
+
+
+# Killed work
+
+
+def killed(store: str) -> None:
+    """Train one head at a time, and be killed with the third stack half written."""
+    save, saved = torch.save, []
+
+    def dies(value: object, file: Path) -> None:
+        save(value, file)
+        saved.append(file)
+        if len(saved) == 3:
+            Path(file).write_bytes(Path(file).read_bytes()[:500])
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sweep.CHUNK, torch.save = 1, dies
+    sweep.fit(tasks(), LOSS, SCHEDULE, store=Path(store), device="cpu", workers=1)
+
+
+@pytest.mark.slow
+def test_killed_work_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "CHUNK", 1)
+    fit, trained = sweep._fit, []
+    monkeypatch.setattr(sweep, "_fit", lambda todo, *rest: trained.append(todo[0].name) or fit(todo, *rest))
+    uninterrupted, resumed, store = tasks(), tasks(), tmp_path / "store"
+    histories = sweep.fit(uninterrupted, LOSS, SCHEDULE, device="cpu", workers=1)
+    in_order, trained[:] = trained[:], []
+
+    script = f"import runpy; runpy.run_path({__file__!r})['killed']({str(store)!r})"
+    ended = subprocess.run([sys.executable, "-c", script], cwd=paths.ROOT, capture_output=True, timeout=300)
+    assert ended.returncode == -signal.SIGKILL
+    assert len(list(store.glob("*.pt"))) == 2
+    assert [file.stat().st_size for file in store.glob(".*/*.pt")] == [500]  # half-written, and not in its place
+
+    assert sweep.fit(resumed, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
+    assert trained == in_order[2:]
+    assert all(torch.equal(weights(a), weights(b)) for a, b in zip(resumed, uninterrupted, strict=True))
+    assert not store.exists()
+
+
+@pytest.mark.parametrize("changed", ["images", "labels", "weights", "order", "schedule", "loss", "nothing"])
+def test_finished_stacks_are_recognised_by_all_that_decides_them(changed):
+    todo, schedule, loss = tasks(), SCHEDULE, LOSS
+    before = sweep._key(todo, loss, schedule)
+    last = copy.deepcopy(todo[-1])
+    if changed == "images":
+        last.x[3, 2] += 1e-3
+    elif changed == "labels":
+        last.labels[0] += 1
+    elif changed == "weights":
+        last.head.layers[2].bias.data[1] += 1e-3
+    elif changed == "order":
+        last = sweep.Task(last.name, last.head, last.x, last.labels, seed=77)
+    elif changed == "schedule":
+        schedule = Schedule(epochs=4, batch_size=16, lr=1e-2, weight_decay=0.0)
+    elif changed == "loss":
+        loss = Settings(hidden=8, geometry=Euclidean()).loss
+    assert (sweep._key([*todo[:-1], last], loss, schedule) == before) == (changed == "nothing")
+
+
+# Losses that are not numbers
+
+
+def test_diverged_names_the_head_and_the_step_and_keeps_the_last_good_state():
+    """The second of two heads breaks in the third epoch (batches 8 to 11): the state of batch 7 was the last good."""
+    todo = tasks([(64, 6, 2), (64, 6, 2)])
+    loss, seen = calls(lambda call, values: values * torch.tensor([1.0, np.nan if call == 10 else 1.0]))
+    with pytest.raises(Diverged, match=r"the loss of head 1 is nan at step 10; norms .* layers.0.weight \d") as caught:
+        sweep.fit(todo, loss, SCHEDULE, device="cpu", workers=1)
+    assert caught.value.step == 10
+    rows = list(SCHEDULE.batches(64, seed=1))[7]
+    h = functional_call(todo[1].head, caught.value.last_good, (torch.from_numpy(todo[1].x[rows]),))
+    torch.testing.assert_close(h, seen[7][1])
+
+
+def test_the_last_good_state_is_one_that_gave_a_finite_loss():
+    """One batch an epoch and a step far too long: the state that follows it is not good, though it is finite."""
+    todo, before = tasks([(9, 6, 2)]), tasks([(9, 6, 2)])[0].head.state_dict()
+    settings = Settings(geometry=Euclidean(), norm_weight=1.0)
+    with pytest.raises(Diverged, match=r"the loss of head 0 is (inf|nan) at step 1;") as caught:
+        sweep.fit(todo, settings.loss, Schedule(epochs=3, lr=1e30), device="cpu", workers=1)
+    assert all(torch.equal(caught.value.last_good[name], value) for name, value in before.items())
+
+
+@pytest.mark.slow
+def test_a_broken_image_is_reported_from_another_process():
+    todo = tasks()
+    todo[4].x[0] = np.nan
+    first = next(i for i, rows in enumerate(SCHEDULE.batches(17, seed=4)) if 0 in rows)
+    with pytest.raises(Diverged, match=f"the loss of head 4 is nan at step {first}; norms"):
+        sweep.fit(todo, LOSS, SCHEDULE, device="cpu", workers=2)
+
+
+def test_a_finished_head_may_lose_its_mind():
+    """The second head ends after 12 of 16 steps; what fills its place then may be anything and spoils nothing."""
+    together, single = (tasks([(50, 6, 2), (43, 6, 2)], torch.float64) for _ in range(2))
+    loss, seen = calls(lambda call, values: values * torch.tensor([1.0, np.nan if call > 11 else 1.0]))
+    histories = sweep.fit(together, loss, SCHEDULE, device="cpu", workers=1)
+    assert len(seen) == 16 and seen[-1][1].isnan().all() and seen[-1][0].isfinite().all()
+    for i, history in enumerate(alone(single)):
+        assert histories[i] == pytest.approx(history, rel=1e-10)
+        torch.testing.assert_close(weights(together[i]), weights(single[i]), rtol=1e-10, atol=1e-10)

@@ -1,0 +1,49 @@
+"""A moved slider redraws the picture and rewrites the numbers."""
+
+import io
+
+import numpy as np
+import pytest
+from ipywidgets import FloatSlider
+from matplotlib.figure import Figure
+from PIL import Image
+
+from lib.widgets.board import DPI, Board
+
+
+def draw(level: float) -> Figure:
+    figure = Figure(figsize=(2, 1))
+    axis = figure.add_axes((0, 0, 1, 1))
+    axis.axhspan(0, level)
+    axis.set_ylim(0, 1)
+    return figure
+
+
+def board() -> Board:
+    return Board(
+        {"level": FloatSlider(value=0.5, min=0, max=1)}, draw, lambda level: f"level < {level:.2f}", height=100
+    )
+
+
+def test_picture_and_text_follow_the_slider():
+    shown = board()
+    picture = shown.picture.value
+    assert (shown.text, shown.readout.value) == ("level < 0.50", "<pre>level &lt; 0.50</pre>")
+    shown.sliders["level"].value = 0.8
+    assert (shown.text, shown.readout.value) == ("level < 0.80", "<pre>level &lt; 0.80</pre>")
+    assert shown.picture.value != picture
+
+
+def test_the_picture_is_the_figure():
+    shown = board()
+    image = Image.open(io.BytesIO(shown.picture.value))
+    assert (image.format, image.size) == ("PNG", (2 * DPI, DPI))
+    assert np.asarray(image)[:, DPI, 0].mean() == pytest.approx((255 + 31) / 2, abs=5)  # half white, half C0
+    assert shown.still().data == shown.picture.value and shown.still().format == "png"
+
+
+def test_nothing_is_drawn_while_dragging_and_nothing_jumps():
+    shown = board()
+    assert not shown.sliders["level"].continuous_update
+    assert shown.picture.layout.height == "100px"
+    assert shown.sliders["level"].readout
