@@ -51,10 +51,10 @@ def _column(committed: pd.Series, built: pd.Series, allowed: float, name: str) -
     column = str(committed.name)
     if not (pd.api.types.is_numeric_dtype(committed) and pd.api.types.is_numeric_dtype(built)):
         unequal = committed.astype(str) != built.astype(str)
-        problem = (
-            f"row {unequal.idxmax()}: {committed[unequal.idxmax()]!r} committed, {built[unequal.idxmax()]!r} built"
-        )
-        return Deviation(name, column, float(unequal.any()), 0.0, problem if unequal.any() else "")
+        if not unequal.any():
+            return Deviation(name, column, 0.0, 0.0)
+        row = unequal.idxmax()
+        return Deviation(name, column, 1.0, 0.0, f"row {row}: {committed[row]!r} committed, {built[row]!r} built")
     if (committed.isna() != built.isna()).any():
         return Deviation(name, column, float("inf"), allowed, "a cell is empty in one of the two")
     return Deviation(name, column, float((committed - built).abs().max()) if committed.notna().any() else 0.0, allowed)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from nbformat import NotebookNode
 
 from lib import datasets, encoders, notebooks, paths
 from lib.errors import MissingDataset
@@ -25,13 +25,13 @@ from lib.widgets.board import Board
 
 pytestmark = pytest.mark.slow
 
+BALL = paths.NOTEBOOKS / "11_hyper_dino_poincare_ball.ipynb"
+LOSS = paths.NOTEBOOKS / "12_hyper_dino_mapper_and_loss.ipynb"
 TOKEN = "a-token-for-this-test-only"
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight exist as well
     "apputils-extension/notification": {"checkForUpdates": False, "doNotDisturbMode": True, "fetchNews": "false"},
 }
-SHORT = {"encoder": "texture", "epochs": 1, "n_folds": 2}
-"""Parameters of the copies: nothing that the sliders show depends on the last two."""
 
 
 def absent(what: str) -> None:
@@ -52,8 +52,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         file = folders["settings"] / "@jupyterlab" / extension / f"{plugin}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values))
-    for path in paths.NOTEBOOKS.glob("1[12]_*.ipynb"):
-        notebooks.write(shortened(path), folders["notebooks"] / path.name)
+    for path in (BALL, LOSS):
+        notebooks.write(up_to_the_sliders(path), folders["notebooks"] / path.name)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -76,6 +76,9 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         "ServerApp.root_dir": folders["notebooks"],
         "ServerApp.open_browser": False,
         "ServerApp.allow_root": True,
+        "MappingKernelManager.cull_idle_timeout": 300,  # if the tests are killed, kernels and server end by themselves
+        "MappingKernelManager.cull_connected": True,
+        "ServerApp.shutdown_no_activity_timeout": 300,
         "LabApp.expose_app_in_browser": True,
         "LabApp.extension_manager": "readonly",
     }
@@ -92,12 +95,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         server.wait(30)
 
 
-def shortened(path: Path):
-    """A copy of the notebook in ``path``, without outputs, with the parameters in SHORT as far as it has them."""
+def up_to_the_sliders(path: Path) -> NotebookNode:
+    """A copy without outputs that ends with the sliders: what comes after them is not asked for here."""
     copy = notebooks.stripped(notebooks.read(path))
-    (cell,) = (cell for cell in copy.cells if "parameters" in cell.metadata.get("tags", []))
-    for name, value in SHORT.items():
-        cell.source = re.sub(rf"^{name} = .*$", f"{name} = {value!r}", cell.source, flags=re.MULTILINE)
+    (sliders,) = (n for n, cell in enumerate(copy.cells) if "nbval-ignore-output" in cell.metadata.get("tags", []))
+    copy.cells = copy.cells[: sliders + 1]
     return copy
 
 
@@ -130,9 +132,9 @@ def browser() -> Iterator:
         running.close()
 
 
-def run_all(page, address: str, name: str) -> None:
-    """Open notebook ``name`` and run all its cells."""
-    page.goto(f"{address}/lab/tree/{name}.ipynb?token={TOKEN}&reset")
+def run_all(page, address: str, path: Path) -> None:
+    """Open the copy of the notebook ``path`` and run all its cells."""
+    page.goto(f"{address}/lab/tree/{path.name}?token={TOKEN}&reset")
     page.wait_for_function(
         """() => {
             const panel = window.jupyterapp?.shell.currentWidget;
@@ -181,7 +183,7 @@ def press_right(page, board: Board, slider: str) -> str:
 
 def test_the_ball_answers_the_arrow_keys(lab, browser):
     page = browser.new_page()
-    run_all(page, lab, "11_hyper_dino_poincare_ball")
+    run_all(page, lab, BALL)
     assert_nothing_failed(page)
     board = ball.explore()
     for slider, value in (("c", 1.05), ("clip_radius", 0.7), ("x", 0.65), ("y", 0.35)):
@@ -195,7 +197,7 @@ def test_the_ball_answers_the_arrow_keys(lab, browser):
 def test_the_loss_answers_the_arrow_keys(lab, browser):
     board = published_board()
     page = browser.new_page()
-    run_all(page, lab, "12_hyper_dino_mapper_and_loss")
+    run_all(page, lab, LOSS)
     assert_nothing_failed(page)
     for slider, value in (("m0", 0.75), ("alpha", 0.2), ("norm_weight", 0.01), ("step", 35)):
         found = press_right(page, board, slider)
@@ -211,7 +213,8 @@ def published_board() -> Board:
         images = datasets.load("tissue", paths.images("tissue"))
     except MissingDataset as missing:
         absent(f"the embedded tiles have not been drawn yet: run make reproduce ({missing})")
-    features = encoders.extract(images, encoders.make("texture"), paths.features("tissue", "texture"))
+    encoder = notebooks.parameters(notebooks.read(LOSS))["encoder"]
+    features = encoders.extract(images, encoders.make(encoder), paths.features("tissue", encoder))
     images, x = features.align(images)
     few = grid.few(images.codes, per_class=6, classes=8, seed=0)
     small = Reduction.fit(x, images.codes, "PCA", 32)(x[few])
