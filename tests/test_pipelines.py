@@ -130,7 +130,7 @@ def on_tissue(*names: str) -> set[str]:
             "lib/losses/hyper_dino.py",
             "m0: float = 0.5",
             "m0: float = 0.6",
-            on_tissue("embeddings", "mapper", "retrieval", "queries", "pretraining", "beyond"),
+            on_tissue("embeddings", "mapper", "retrieval", "queries", "beyond"),
         ),
         (
             "lib/encoders/texture.py",
