@@ -80,7 +80,7 @@ def report(profile: str, deviations: list[compare.Deviation], notes: list[str]) 
         print(f"not compared: {note}")
     beyond = [d for d in deviations if not d.within]
     if beyond:
-        lines = "\n".join(f"  {d.table} {d.column}: {d.problem or f'{d.deviation:g} > {d.allowed:g}'}" for d in beyond)
+        lines = "\n".join(f"  {d.table} {d.column}: {d.problem}" for d in beyond)
         raise InputError(f"{len(beyond)} columns deviate from the committed reports more than allowed:\n{lines}")
     if deviations:
         tables = len({d.table for d in deviations})

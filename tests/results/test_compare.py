@@ -46,8 +46,34 @@ def test_any_other_change_of_one_cell_is_found(built):
     assert len(beyond(built)) == 1
 
 
+def test_an_infinite_tolerance_leaves_a_column_alone_and_no_other():
+    built = TABLE.assign(family=["baseline", "dim_in"], p=[float("nan"), 0.2])
+    without = compare.tables(TABLE, built, {"family": float("inf"), "p": float("inf")}, "table_2")
+    assert all(d.within for d in without)
+    assert [d.column for d in compare.tables(TABLE, built, {"family": float("inf")}, "table_2") if not d.within] == [
+        "p"
+    ]
+
+
+@pytest.mark.parametrize(("value", "passes"), [(88.9, True), (93.9, True), (94.1, False)])
+def test_a_row_whose_folds_differ_may_deviate_further_and_no_other(value, passes):
+    table = TABLE.assign(spread=[0.0, 2.5])
+    assert all(d.within for d in compare.tables(table, table.assign(ours=[90.9, value]), TOLERANCES, "t")) == passes
+    assert not all(d.within for d in compare.tables(table, table.assign(ours=[91.1, 88.0]), TOLERANCES, "t"))
+
+
+def test_answers_yes_and_no_are_compared():
+    table = TABLE.assign(right=[True, False])
+    (column,) = [d for d in compare.tables(table, table.assign(right=[True, True]), TOLERANCES, "t") if not d.within]
+    assert column.column == "right"
+
+
+def test_an_empty_table_equals_itself():
+    assert beyond(TABLE) == [] and all(d.within for d in compare.tables(TABLE[:0], TABLE[:0], TOLERANCES, "table_2"))
+
+
 def test_a_changed_word_is_shown():
-    assert beyond(TABLE.assign(family=["baseline", "dim_in"])) == [("family", "row 1: '32' committed, 'dim_in' built")]
+    assert beyond(TABLE.assign(family=["baseline", "dim_in"])) == [("family", "row 1: 32 committed, dim_in built")]
 
 
 OLD, SAME, NEW, OTHER = ("old.csv", "same.csv", "new.csv", "other.csv")
@@ -106,7 +132,7 @@ def test_only_the_datasets_asked_for_are_compared(repository):
 def test_the_report_names_what_deviates(repository, capsys):
     with pytest.raises(InputError, match=r"3 columns deviate.*\n.*old.csv : committed, but not built") as caught:
         reproduce.report("demo", *compare.with_commit("demo", TOLERANCES))
-    assert "other.csv ours: 5 > 1" in str(caught.value)
+    assert "other.csv ours: row 0: 90 committed, 95 built (± 1)" in str(caught.value)
 
 
 def test_the_report_prints_the_largest_deviation(capsys):
