@@ -156,10 +156,12 @@ def rank_keys(
     geometry: Geometry,
     query_ids: ArrayLike | None = None,
     gallery_ids: ArrayLike | None = None,
-) -> Callable[[slice, slice], Tensor]:
+    wide: bool = False,
+) -> Callable[[slice | Tensor, slice], Tensor]:
     """Check the input once and return ``key(rows, columns)``, the rank keys of that block, inf where ids are equal.
 
-    ``query``: (q, d), ``gallery``: (m, d), ids one per row, both or neither. Raises InputError as :func:`evaluate`.
+    ``query``: (q, d), ``gallery``: (m, d), ids one per row, both or neither; ``wide``: compute the keys in float64.
+    Raises InputError as :func:`evaluate`.
     """
     if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
         shapes = f"{tuple(query.shape)} and {tuple(gallery.shape)}"
@@ -175,11 +177,14 @@ def rank_keys(
         raise InputError("give both query_ids and gallery_ids, or neither")
     ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
 
-    def key(rows: slice, columns: slice) -> Tensor:
-        keys = geometry.rank_key(query[rows], gallery[columns])
+    dtype = torch.float64 if wide else query.dtype
+
+    def key(rows: slice | Tensor, columns: slice) -> Tensor:
+        keys = geometry.rank_key(query[rows].to(dtype), gallery[columns].to(dtype))
         if not torch.stack(keys.aminmax()).isfinite().all():
             row, column = (~keys.isfinite()).nonzero()[0].tolist()
-            pair = f"query row {row + (rows.start or 0)} to gallery row {column + (columns.start or 0)}"
+            row = torch.arange(len(query))[rows][row]
+            pair = f"query row {row} to gallery row {column + (columns.start or 0)}"
             raise InputError(f"the {geometry.name} distance of {pair} is not finite; project the points first")
         return keys if ids is None else keys.masked_fill(ids[0][rows, None] == ids[1][columns], torch.inf)
 
