@@ -1,4 +1,4 @@
-"""How tree-like is a set of points? Gromov's δ of its distances (Hyp-ViT, Section 2.5; Khrulkov et al., 2020).
+"""How tree-like is a set of points? Gromov's δ of its distances (Hyp-ViT, Section 2.3; Khrulkov et al., 2020).
 
 With the Gromov product (x|y)_w = ½(d(x,w) + d(y,w) − d(x,y)), a space is δ-hyperbolic at the base point w if
 (x|z)_w ≥ min((x|y)_w, (y|z)_w) − δ for all x, y, z. A tree has δ = 0. Two rules must be stated with a number:
@@ -45,7 +45,7 @@ class Hyperbolicity:
 
     @property
     def curvature(self) -> float:
-        """The c that Hyp-ViT (Section 2.5) derives: (0.144/δ_rel)², infinite for a tree."""
+        """The c that Hyp-ViT (Section 2.3) derives: (0.144/δ_rel)², infinite for a tree."""
         return (CURVATURE_OF_DELTA / self.relative) ** 2 if self.relative else np.inf
 
 

@@ -102,10 +102,10 @@ def _by_products(x: Tensor, y: Tensor, one_set: bool) -> Tensor:
     if one_set:
         squared.diagonal(dim1=-2, dim2=-1).copy_(norms.diagonal(dim1=-2, dim2=-1))  # not near: set to 0 below
     if squared.numel() and squared.amin() < _NEAR * norms.amax():  # one look at all: most sets hold no near pair
-        near = squared < _NEAR * norms
-        if near.sum() * x.shape[-1] > near.numel():  # collapsed points: one by one they would need too much memory
+        near = (squared < norms.mul_(_NEAR)).nonzero(as_tuple=True)
+        if near[0].numel() * x.shape[-1] > squared.numel():  # collapsed points: their differences would fill memory
             return _by_differences(x, y)
-        *batch, row, column = near.nonzero(as_tuple=True)
+        *batch, row, column = near
         squared[near] = (wide_x[*batch, row] - wide_y[*batch, column]).square().sum(-1)
     if one_set:
         squared.diagonal(dim1=-2, dim2=-1).zero_()

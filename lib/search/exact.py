@@ -8,7 +8,7 @@ from torch import Tensor
 
 from lib.errors import InputError
 from lib.geometry import Geometry
-from lib.metrics.retrieval import common_codes, rank_keys
+from lib.metrics.keys import common_codes, rank_keys
 from lib.search.inner import InnerProduct, optimistic
 
 SPARE = 12
