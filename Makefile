@@ -69,7 +69,7 @@ notebooks: $(READY)  ## bring the executed demo notebooks and the README's gener
 
 lock: pyproject.toml | $(UV)  ## compile requirements.lock anew from pyproject.toml
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
-	  --group dev pyproject.toml -o requirements.lock
+	  --group dev --extra index pyproject.toml -o requirements.lock
 
 clean:  ## remove the environment and everything built; reports, data and weights stay
 	rm -rf .venv .uv build *.egg-info .pytest_cache .ruff_cache .hypothesis

@@ -24,6 +24,7 @@ def declared(requirements: list[str]) -> set[str]:
 
 
 RUNTIME = declared(PROJECT["project"]["dependencies"])
+OPTIONAL = declared(PROJECT["project"]["optional-dependencies"]["index"])
 DEVELOPMENT = declared(PROJECT["dependency-groups"]["dev"])
 
 
@@ -38,8 +39,9 @@ def imports(source: str) -> set[str]:
     return names - set(sys.stdlib_module_names) - {"lib"}
 
 
-def sources(folder: str) -> str:
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted((paths.ROOT / folder).rglob("*.py")))
+def sources(folder: str, without: str = "-") -> str:
+    files = [path for path in sorted((paths.ROOT / folder).rglob("*.py")) if without not in path.parts]
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)
 
 
 def undeclared(modules: set[str], allowed: set[str]) -> set[str]:
@@ -48,13 +50,14 @@ def undeclared(modules: set[str], allowed: set[str]) -> set[str]:
 
 
 def test_every_dependency_has_bounds_on_both_sides():
-    for requirement in PROJECT["project"]["dependencies"] + PROJECT["dependency-groups"]["dev"]:
+    extra = PROJECT["project"]["optional-dependencies"]["index"]
+    for requirement in PROJECT["project"]["dependencies"] + extra + PROJECT["dependency-groups"]["dev"]:
         assert re.fullmatch(r"[\w.-]+>=[\d.]+,<[\d.]+", requirement), requirement
 
 
 def test_the_lock_holds_every_dependency_with_hashes_and_names_no_host():
     pinned = {canonical(name) for name in re.findall(r"^([\w.-]+)==", LOCK, flags=re.M)}
-    assert pinned >= RUNTIME | DEVELOPMENT
+    assert pinned >= RUNTIME | OPTIONAL | DEVELOPMENT
     entries = re.split(r"^(?=[\w.-]+==)", LOCK, flags=re.M)[1:]
     assert all("--hash=sha256:" in entry for entry in entries)
     assert not re.search(r"://|^--(extra-)?index|^# ", LOCK, flags=re.M)
@@ -79,9 +82,10 @@ def test_every_import_is_declared():
         for c in notebooks.read(path).cells
         if c.cell_type == "code"
     ]
-    assert undeclared(imports(sources("lib")) | imports("\n".join(cells)), RUNTIME) == set()
+    assert undeclared(imports(sources("lib", without="bench")) | imports("\n".join(cells)), RUNTIME) == set()
+    assert undeclared(imports(sources("lib/bench")), RUNTIME | OPTIONAL | DEVELOPMENT) == set()
     ours = {path.stem for path in Path(__file__).parent.rglob("*.py")}
-    assert undeclared(imports(sources("tests")) - ours, RUNTIME | DEVELOPMENT) == set()
+    assert undeclared(imports(sources("tests")) - ours, RUNTIME | OPTIONAL | DEVELOPMENT) == set()
 
 
 def test_every_declared_dependency_is_used():

@@ -275,6 +275,17 @@ def by_name(name: str, c: float = 1.0) -> Geometry:
     return makers[name]()
 
 
+def clip(v: Tensor, radius: float) -> Tensor:
+    """``v: (..., d)`` shortened to norm ``radius`` > 0 where it is longer, else unchanged to the bit.
+
+    A feature that is clipped before ``exp0`` stays off the rim, where gradients vanish (Hyp-ViT, Section 2.4).
+    Raises InputError for a radius that is not positive.
+    """
+    if not radius > 0:
+        raise InputError(f"a clip radius of {radius:g} would leave no feature; choose a radius > 0 (Hyp-ViT: 2.3)")
+    return v * (radius / torch.linalg.vector_norm(v, dim=-1, keepdim=True).clamp_min(radius))
+
+
 def _floating(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors in their common dtype, but at least float32, and contiguous.
 

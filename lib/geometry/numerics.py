@@ -86,6 +86,10 @@ def _by_differences(x: Tensor, y: Tensor) -> Tensor:
     return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
 
 
+_NEAR = 1e-7
+"""Below this part of the squared norms, a squared distance is taken from differences."""
+
+
 def _by_products(x: Tensor, y: Tensor, one_set: bool) -> Tensor:
     """√(‖x‖² + ‖y‖² − 2⟨x, y⟩) of float32 points in float64: faster than differences for many dimensions.
 
@@ -94,17 +98,18 @@ def _by_products(x: Tensor, y: Tensor, one_set: bool) -> Tensor:
     """
     wide_x, wide_y = x.double(), y.double()
     norms = wide_x.square().sum(-1).unsqueeze(-1) + wide_y.square().sum(-1).unsqueeze(-2)
-    squared = norms - 2 * wide_x @ wide_y.mT
+    squared = (wide_x @ wide_y.mT).mul_(-2).add_(norms)
     if one_set:
         squared.diagonal(dim1=-2, dim2=-1).copy_(norms.diagonal(dim1=-2, dim2=-1))  # not near: set to 0 below
-    near = squared < 1e-7 * norms
-    if near.sum() * x.shape[-1] > near.numel():  # collapsed points: one by one they would need too much memory
-        return _by_differences(x, y)
-    *batch, row, column = near.nonzero(as_tuple=True)
-    squared[near] = (wide_x[*batch, row] - wide_y[*batch, column]).square().sum(-1)
+    if squared.numel() and squared.amin() < _NEAR * norms.amax():  # one look at all: most sets hold no near pair
+        near = (squared < norms.mul_(_NEAR)).nonzero(as_tuple=True)
+        if near[0].numel() * x.shape[-1] > squared.numel():  # collapsed points: their differences would fill memory
+            return _by_differences(x, y)
+        *batch, row, column = near
+        squared[near] = (wide_x[*batch, row] - wide_y[*batch, column]).square().sum(-1)
     if one_set:
         squared.diagonal(dim1=-2, dim2=-1).zero_()
-    return squared.sqrt().to(x.dtype)
+    return squared.to(x.dtype).sqrt_()
 
 
 def chord_of_rows(x: Tensor, y: Tensor) -> Tensor:

@@ -31,8 +31,12 @@ from torch import Tensor
 
 from lib.errors import InputError
 from lib.geometry import Geometry
+from lib.metrics.keys import common_codes, rank_keys
 
 Denominator = Literal["min", "hits", "k"]
+
+_DISTANCES = 2**25
+"""How many distances exist at a time."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +73,15 @@ def evaluate(
     ks: Sequence[int] = (1, 5, 10, 20),
     query_ids: ArrayLike | None = None,
     gallery_ids: ArrayLike | None = None,
-    block: int = 1024,
+    block: int | None = None,
 ) -> PerQuery:
     """Every metric of this module for each query; an item is relevant if it has the query's label.
 
     ``query``: (q, d), ``gallery``: (m, d); labels and ids one per row. A gallery item with the query's id is left out
     of that query's gallery: image ids leave out the image itself, patient ids all images of the patient. Without ids
-    nothing is left out. At most ``block`` x m distances exist at a time. Raises InputError for an empty or
-    mismatched input, a missing label or id, k < 1 and a distance that is not finite.
+    nothing is left out. At most ``block`` x m distances exist at a time; None takes as many queries as make 2²⁵ of
+    them, so that a gallery of a million points stays below two GB. Raises InputError for an empty or mismatched
+    input, a missing label or id, k < 1 and a distance that is not finite.
 
     Leave one out: each "a" finds the "b" before the other "a", and the "b" has no other "b":
 
@@ -94,6 +99,7 @@ def evaluate(
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
     query_class, gallery_class = common_codes(query_labels, gallery_labels, query, gallery, "label")
     values, n_relevant = [], []
+    block = block or max(1, _DISTANCES // len(gallery))
     for start in range(0, len(query), block):
         rows = slice(start, start + block)
         cut = _cut(key(rows, slice(None)), query_class[rows, None] == gallery_class, ks)
@@ -148,64 +154,6 @@ def hit_rate_at_k(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> Tens
     tensor([[0.3333, 0.6667, 1.0000]], dtype=torch.float64)
     """
     return _hit_rate(_cut(distance, relevant, ks))
-
-
-def rank_keys(
-    query: Tensor,
-    gallery: Tensor,
-    geometry: Geometry,
-    query_ids: ArrayLike | None = None,
-    gallery_ids: ArrayLike | None = None,
-) -> Callable[[slice, slice], Tensor]:
-    """Check the input once and return ``key(rows, columns)``, the rank keys of that block, inf where ids are equal.
-
-    ``query``: (q, d), ``gallery``: (m, d), ids one per row, both or neither. Raises InputError as :func:`evaluate`.
-    """
-    if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
-        shapes = f"{tuple(query.shape)} and {tuple(gallery.shape)}"
-        raise InputError(f"query and gallery have shapes {shapes}; expected (q, d) and (m, d) with the same d")
-    if query.dtype != gallery.dtype:
-        raise InputError(f"query is {query.dtype} but gallery is {gallery.dtype}; convert one of them")
-    for name, points in (("query", query), ("gallery", gallery)):
-        if points.numel() == 0:
-            raise InputError(f"the {name} is empty (shape {tuple(points.shape)})")
-        if (bad := ~points.isfinite().all(dim=1)).any():
-            raise InputError(f"{name} row {bad.nonzero()[0].item()} holds NaN or infinity; drop or repair it")
-    if (query_ids is None) != (gallery_ids is None):
-        raise InputError("give both query_ids and gallery_ids, or neither")
-    ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
-
-    def key(rows: slice, columns: slice) -> Tensor:
-        keys = geometry.rank_key(query[rows], gallery[columns])
-        if not torch.stack(keys.aminmax()).isfinite().all():
-            row, column = (~keys.isfinite()).nonzero()[0].tolist()
-            pair = f"query row {row + (rows.start or 0)} to gallery row {column + (columns.start or 0)}"
-            raise InputError(f"the {geometry.name} distance of {pair} is not finite; project the points first")
-        return keys if ids is None else keys.masked_fill(ids[0][rows, None] == ids[1][columns], torch.inf)
-
-    return key
-
-
-def common_codes(
-    query_values: ArrayLike, gallery_values: ArrayLike, query: Tensor, gallery: Tensor, what: str
-) -> tuple[Tensor, Tensor]:
-    """Integer codes, equal where the values of query and gallery rows are equal: (q,) and (m,) on their device.
-
-    Raises InputError where the number or the type of values does not fit or one is missing; ``what`` names them.
-    """
-    sides = (("query", query_values, query), ("gallery", gallery_values, gallery))
-    arrays = [np.asarray(values) for _, values, _ in sides]
-    for (name, _, points), array in zip(sides, arrays, strict=True):
-        if array.shape != (len(points),):
-            raise InputError(f"{name} {what}s have shape {array.shape}, but there are {len(points)} {name} rows")
-        if (missing := pd.isna(array)).any():
-            raise InputError(f"{name} row {missing.argmax()} has no {what}")
-    kinds = [pd.api.types.infer_dtype(array) for array in arrays]
-    if kinds[0] != kinds[1]:
-        raise InputError(f"query {what}s are {kinds[0]} but gallery {what}s are {kinds[1]}; convert one of them")
-    codes, _ = pd.factorize(np.concatenate(arrays))
-    query_codes, gallery_codes = torch.from_numpy(codes).to(query.device).split([len(query), len(gallery)])
-    return query_codes, gallery_codes
 
 
 class _Cut(NamedTuple):
@@ -282,8 +230,9 @@ def _check(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> None:
         raise InputError(f"there are no distances (shape {tuple(distance.shape)})")
     if len(ks) == 0 or any(not isinstance(k, int | np.integer) or k < 1 for k in ks):
         raise InputError(f"ks = {list(ks)}: expected one or more whole numbers from 1 on")
-    if (bad := distance.isnan().any(dim=1)).any():
-        raise InputError(f"the distances of query row {bad.nonzero()[0].item()} hold NaN")
+    if distance.amax().isnan():  # NaN wins every maximum
+        row = distance.isnan().any(dim=1).nonzero()[0].item()
+        raise InputError(f"the distances of query row {row} hold NaN")
 
 
 def _average_precision(cut: _Cut, denominator: Denominator) -> Tensor:

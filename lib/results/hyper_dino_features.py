@@ -26,10 +26,13 @@ def baselines(
 ) -> list[Recipe]:
     """Euclidean retrieval, the method of [9]: the scaled features, PCA, whitened PCA and NCA; arguments as `recipes`.
 
-    >>> [recipe.name for recipe in baselines(8, [2, "full"], [2])]
-    ['8 scaled', 'PCA(2)', 'PCA(8)', 'whitened(2)', 'whitened(8)', 'NCA(2)']
+    An NCA of a length that is not among ``lengths`` has a PCA of that length beside it.
+
+    >>> [recipe.name for recipe in baselines(8, [2, "full"], [3])]
+    ['8 scaled', 'PCA(2)', 'PCA(8)', 'whitened(2)', 'whitened(8)', 'PCA(3)', 'NCA(3)']
     """
     todo = recipes(dim, lengths, longest=longest, sources=("PCA", "whitened"))
+    todo += recipes(dim, nca_lengths, longest=longest, sources=("PCA",))
     todo += recipes(dim, nca_lengths, longest=longest, sources=("NCA",))
     return [recipe for recipe in dict.fromkeys(todo) if not recipe.dim_out]
 

@@ -175,7 +175,7 @@ def length_choice(
 
     Args:
         where: the splits. rule: "image" or "group", how the validation part (a fifth) is cut off.
-        todo: the recipes to choose from.
+        todo: the recipes to choose from; a PCA longer than the smallest part that is learnt from is cut to that.
 
     Returns:
         One row per fold, recipe and k: fold, dim_in, k, validation, test (percent). Heads that are validated learn
@@ -186,6 +186,8 @@ def length_choice(
         part = folds.assign(labels[split.train].astype(str), groups[split.train], 5, rule, split.seed)
         kept, checked = folds.split(part, 0)
         inner.append(replace(split, train=split.train[kept], test=split.train[checked]))
+    smallest = min(len(split.train) for split in inner)
+    todo = list(dict.fromkeys(replace(recipe, dim_in=min(recipe.dim_in, smallest)) for recipe in todo))
     arms = [Arm(recipe.name, recipe, settings) for recipe in todo]
     values: Mapping[str, dict[str, list[Answer]]] = {
         "validation": answers(x, labels, arms, inner, schedule, ks, "lengths, validation"),

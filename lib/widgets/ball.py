@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from lib.figures import ball as figures
-from lib.geometry import PoincareBall
+from lib.geometry import PoincareBall, clip
 from lib.widgets.board import Board
 
 OTHER = (-0.3, 0.4)
@@ -32,15 +32,14 @@ class Reading(NamedTuple):
 def read(c: float, clip_radius: float, x: float, y: float) -> Reading:
     """Measure the point (x, y) in the ball of curvature −c.
 
-    A point on or beyond the rim is projected into the ball first. Clipping (Hyp-ViT, section 2.1) happens in the
+    A point on or beyond the rim is projected into the ball first. Clipping (Hyp-ViT, section 2.4) happens in the
     tangent space: log0 of the point is shortened to ``clip_radius`` where it is longer, and exp0 brings it back.
     """
     ball = PoincareBall(c)
     origin, other = torch.zeros(2, dtype=torch.float64), torch.tensor(OTHER, dtype=torch.float64)
     point = ball.project(torch.tensor([x, y], dtype=torch.float64))
     tangent = ball.log0(point)
-    norm = tangent.norm()
-    clipped = tangent * (clip_radius / norm.clamp_min(clip_radius))
+    clipped = clip(tangent, clip_radius)
     return Reading(
         point,
         ball.between(origin, point),
@@ -48,7 +47,7 @@ def read(c: float, clip_radius: float, x: float, y: float) -> Reading:
         ball.conformal_factor(point),
         point.norm(),
         (other - point).norm(),
-        norm,
+        tangent.norm(),
         clipped.norm(),
         ball.exp0(clipped),
     )

@@ -15,7 +15,7 @@ from torchmetrics.retrieval import RetrievalMAP
 
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
-from lib.metrics.retrieval import average_precision_at_k, evaluate, hit_rate_at_k, precision_at_k, rank_keys
+from lib.metrics.retrieval import average_precision_at_k, evaluate, hit_rate_at_k, precision_at_k
 
 METRICS = ("ap_min", "ap_hits", "ap_k", "precision", "hit_rate")
 GEOMETRIES = [Euclidean(), Sphere(), PoincareBall(c=0.7)]
@@ -274,15 +274,6 @@ def test_the_order_of_the_gallery_does_not_matter_with_duplicates(geometry):
     assert (first.values["precision", 1] == 0.5).any()
 
 
-def test_duplicates_tie_in_every_memory_layout():
-    """A transposed gallery is summed in another order, where the last bit can depend on the column."""
-    gallery = blobs(50, seed=10, dtype=torch.float32)[0].repeat(2, 40) / 40**0.5
-    transposed = gallery.T.contiguous().T
-    keys = rank_keys(transposed[:9], transposed, PoincareBall(c=1.0))(slice(None), slice(None))
-    torch.testing.assert_close(keys[:, :50], keys[:, 50:], rtol=0, atol=0)
-    torch.testing.assert_close(keys, PoincareBall(c=1.0).rank_key(gallery[:9], gallery), rtol=0, atol=0)
-
-
 def test_the_query_is_left_out_by_identity_and_not_by_rank():
     """Image 0 has a duplicate with another label and one with its own: it is left out, its duplicates stay."""
     points = torch.tensor([[0.1, 0.0], [0.1, 0.0], [0.1, 0.0], [0.5, 0.0]])
@@ -351,12 +342,6 @@ def test_no_block_is_larger_than_asked_for():
     points, labels = blobs(23, seed=9)
     evaluate(points, points, labels, labels, Recorder(), block=10)
     assert shapes == [(10, 23), (10, 23), (3, 23)]
-
-
-def test_rank_keys_are_inf_where_ids_are_equal():
-    points = torch.tensor([[0.0], [1.0], [2.0]])
-    key = rank_keys(points, points, Euclidean(), ["x", "y", "z"], ["z", "x", "y"])
-    assert key(slice(1, 3), slice(0, 3)).isinf().tolist() == [[False, False, True], [True, False, False]]
 
 
 POINTS, LABELS = torch.zeros(2, 3), ["a", "b"]

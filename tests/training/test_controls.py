@@ -103,3 +103,13 @@ def test_the_length_is_chosen_without_the_test_images():
     other = controls.length_choice(scrambled, *call)
     np.testing.assert_array_equal(other["validation"], table["validation"])
     assert (other["test"] != table["test"]).any()
+
+
+def test_a_length_that_the_validated_part_cannot_have_is_cut_to_what_it_can():
+    """72 images of six groups are learnt from; two groups validate, 48 images remain: 60 and 70 components become 48."""
+    x, labels, groups = data()
+    wide = np.random.default_rng(2).normal(size=(len(x), 70)).astype(np.float32)
+    where = hyper_dino.splits(np.repeat(np.arange(4), 24), seed=0)[:1]
+    todo = [Recipe("PCA", 4, 3), Recipe("PCA", 60, 3), Recipe("PCA", 70, 3)]
+    table = controls.length_choice(wide, labels, groups, where, "group", todo, hyper_dino.Settings(), SHORT, (1,))
+    assert table["dim_in"].tolist() == [4, 48]

@@ -6,7 +6,7 @@ import torch
 
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
-from lib.search import nearest
+from lib.search import exact, nearest
 
 GEOMETRIES = [Euclidean(), Sphere(), PoincareBall(c=0.7)]
 BLOCKS = [(1, 1), (3, 7), (5, 64), (1024, 65536)]
@@ -35,8 +35,8 @@ def points_in_ball(n, seed, dtype=torch.float64):
 
 
 def by_full_sort(query, gallery, k, geometry):
-    """Row by row: sort (key, index) pairs of the whole gallery."""
-    keys = geometry.rank_key(query, gallery).tolist()
+    """Row by row: sort (float64 key, index) pairs of the whole gallery."""
+    keys = geometry.rank_key(query.double(), gallery.double()).tolist()
     return [sorted(range(len(gallery)), key=lambda j, row=row: (row[j], j))[:k] for row in keys]
 
 
@@ -112,10 +112,99 @@ def test_rows_with_too_few_left_are_padded(block):
 
 def test_no_block_is_larger_than_asked_for():
     recorder = Recorder()
-    nearest(points_in_ball(25, 7), points_in_ball(100, 8), 3, recorder, block=(10, 40))
-    blocks = [(rows, columns) for rows in (10, 10, 5) for columns in (40, 40, 20)]
+    nearest(points_in_ball(25, 7), points_in_ball(60, 8), 3, recorder, block=(10, 40))  # too few for proposals
+    blocks = [(rows, columns) for rows in (10, 10, 5) for columns in (40, 20)]
     assert [shape for shape in recorder.shapes if shape[1] != 3] == blocks
-    assert [shape for shape in recorder.shapes if shape[1] == 3] == [(10, 3), (10, 3), (5, 3)]
+    assert [shape for shape in recorder.shapes if shape[1] == 3] == [(25, 3)]
+
+
+# Proposals by matrix products
+
+
+@pytest.fixture
+def thorough(monkeypatch):
+    """How many queries were searched thoroughly."""
+    counts, search = [], exact._thoroughly
+    monkeypatch.setattr(
+        exact, "_thoroughly", lambda key, rows, *rest: (counts.append(len(rows)), search(key, rows, *rest))
+    )
+    return counts
+
+
+@by_name
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("block", [(7, 300), (64, 1000), (256, 131072)])
+def test_proposals_have_the_order_of_float64(geometry, dtype, block, thorough):
+    query, gallery = points_in_ball(60, 20, dtype), points_in_ball(3000, 21, dtype)
+    distances, indices = nearest(query, gallery, 20, geometry, block=block)
+    assert indices.tolist() == by_full_sort(query, gallery, 20, geometry)
+    torch.testing.assert_close(distances, geometry.between(query[:, None], gallery[indices]))
+    assert thorough == [0]
+
+
+@pytest.mark.parametrize("radius", [0.5, 0.99, 0.9999])
+@pytest.mark.parametrize("spread", [1e-2, 1e-4, 1e-7])
+def test_crowded_points_keep_the_order_of_float64(radius, spread):
+    """Near-duplicates, down to float32 noise, out to the rim: what products cannot tell apart is looked at twice."""
+    place = torch.tensor([[0.6, -0.8, 0.0, 0.0]]) * radius
+    cloud = torch.from_numpy(np.random.default_rng(3).normal(size=(1200, 4))).float()
+    gallery = PoincareBall().project(place + spread * cloud, margin=1e-5)
+    query = gallery[::100]
+    indices = nearest(query, gallery, 10, PoincareBall())[1]
+    assert indices.tolist() == by_full_sort(query, gallery, 10, PoincareBall())
+
+
+def test_one_point_far_out_does_not_spoil_the_proposals(thorough):
+    gallery = points_in_ball(2000, 22, torch.float32)
+    gallery[17] = torch.tensor([1 - 1e-6, 0, 0, 0])
+    query = points_in_ball(50, 23, torch.float32)
+    indices = nearest(query, gallery, 5, PoincareBall())[1]
+    assert indices.tolist() == by_full_sort(query, gallery, 5, PoincareBall())
+    assert thorough[0] <= 5
+
+
+@by_name
+def test_ids_are_left_out_of_proposals_too(geometry):
+    query, gallery = points_in_ball(40, 24, torch.float32), points_in_ball(900, 25, torch.float32)
+    query_ids, gallery_ids = [i % 7 for i in range(40)], [i % 7 for i in range(900)]
+    indices = nearest(query, gallery, 15, geometry, query_ids, gallery_ids)[1]
+    for i, found in enumerate(indices.tolist()):
+        others = [j for j in range(900) if j % 7 != i % 7]
+        expected = by_full_sort(query[i : i + 1], gallery[others], 15, geometry)[0]
+        assert found == [others[j] for j in expected]
+
+
+def test_with_few_left_proposals_end_in_nothing():
+    gallery = points_in_ball(500, 26, torch.float32)
+    ids = ["mine"] * 497 + ["other"] * 3
+    distances, indices = nearest(gallery[:2], gallery, 5, Euclidean(), ["mine", "other"], ids)
+    assert sorted(indices[0, :3].tolist()) == [497, 498, 499] and indices[0, 3:].tolist() == [-1, -1]
+    assert distances[0, 3:].tolist() == [torch.inf] * 2 and (indices[1] >= 0).all()
+
+
+def test_equal_points_beyond_the_proposals_come_in_gallery_order(thorough):
+    gallery = torch.cat([points_in_ball(300, 27, torch.float32), torch.zeros(200, 4)])
+    indices = nearest(torch.zeros(1, 4), gallery, 20, PoincareBall())[1]
+    assert indices.tolist() == [list(range(300, 320))]
+    assert thorough == [1]
+
+
+def test_a_point_beyond_the_rim_and_a_zero_on_the_sphere_are_searched_thoroughly(thorough):
+    gallery = points_in_ball(400, 28, torch.float32)
+    gallery[3] = 0
+    assert nearest(gallery[3:4], gallery, 1, Sphere())[1].tolist() == [[3]]
+    gallery[3, 0] = 1.5
+    nearest(gallery[:2], gallery, 2, PoincareBall())
+    assert thorough == [1, 2]
+
+
+@pytest.mark.parametrize("shape", [(5, 100), (3, 64 * 9), (4, 64 * 40 + 13), (2, 5000)])
+@pytest.mark.parametrize("n", [1, 8, 33])
+def test_the_largest_are_those_of_a_sort(shape, n):
+    scores = torch.randn(shape, generator=torch.Generator().manual_seed(n))
+    best, columns = exact._largest(scores, n)
+    torch.testing.assert_close(best, scores.gather(1, columns))
+    assert torch.equal(best.sort(descending=True).values, scores.sort(descending=True).values[:, :n])
 
 
 def test_gradients_are_left_alone():

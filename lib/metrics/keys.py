@@ -1,0 +1,75 @@
+"""Checked rank keys of queries and a gallery, block by block: what metrics and search sort by."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from lib.errors import InputError
+from lib.geometry import Geometry
+
+
+def rank_keys(
+    query: Tensor,
+    gallery: Tensor,
+    geometry: Geometry,
+    query_ids: ArrayLike | None = None,
+    gallery_ids: ArrayLike | None = None,
+    wide: bool = False,
+) -> Callable[[slice | Tensor, slice], Tensor]:
+    """Check the input once and return ``key(rows, columns)``, the rank keys of that block, inf where ids are equal.
+
+    ``query``: (q, d), ``gallery``: (m, d), ids one per row, both or neither; ``wide``: compute the keys in float64.
+    Raises InputError for an empty or mismatched input, a missing id, and a distance that is not finite.
+    """
+    if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
+        shapes = f"{tuple(query.shape)} and {tuple(gallery.shape)}"
+        raise InputError(f"query and gallery have shapes {shapes}; expected (q, d) and (m, d) with the same d")
+    if query.dtype != gallery.dtype:
+        raise InputError(f"query is {query.dtype} but gallery is {gallery.dtype}; convert one of them")
+    for name, points in (("query", query), ("gallery", gallery)):
+        if points.numel() == 0:
+            raise InputError(f"the {name} is empty (shape {tuple(points.shape)})")
+        if (bad := ~points.isfinite().all(dim=1)).any():
+            raise InputError(f"{name} row {bad.nonzero()[0].item()} holds NaN or infinity; drop or repair it")
+    if (query_ids is None) != (gallery_ids is None):
+        raise InputError("give both query_ids and gallery_ids, or neither")
+    ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
+
+    dtype = torch.float64 if wide else query.dtype
+
+    def key(rows: slice | Tensor, columns: slice) -> Tensor:
+        keys = geometry.rank_key(query[rows].to(dtype), gallery[columns].to(dtype))
+        if not torch.stack(keys.aminmax()).isfinite().all():
+            row, column = (~keys.isfinite()).nonzero()[0].tolist()
+            row = torch.arange(len(query))[rows][row]
+            pair = f"query row {row} to gallery row {column + (columns.start or 0)}"
+            raise InputError(f"the {geometry.name} distance of {pair} is not finite; project the points first")
+        return keys if ids is None else keys.masked_fill(ids[0][rows, None] == ids[1][columns], torch.inf)
+
+    return key
+
+
+def common_codes(
+    query_values: ArrayLike, gallery_values: ArrayLike, query: Tensor, gallery: Tensor, what: str
+) -> tuple[Tensor, Tensor]:
+    """Integer codes, equal where the values of query and gallery rows are equal: (q,) and (m,) on their device.
+
+    Raises InputError where the number or the type of values does not fit or one is missing; ``what`` names them.
+    """
+    sides = (("query", query_values, query), ("gallery", gallery_values, gallery))
+    arrays = [np.asarray(values) for _, values, _ in sides]
+    for (name, _, points), array in zip(sides, arrays, strict=True):
+        if array.shape != (len(points),):
+            raise InputError(f"{name} {what}s have shape {array.shape}, but there are {len(points)} {name} rows")
+        if (missing := pd.isna(array)).any():
+            raise InputError(f"{name} row {missing.argmax()} has no {what}")
+    kinds = [pd.api.types.infer_dtype(array) for array in arrays]
+    if kinds[0] != kinds[1]:
+        raise InputError(f"query {what}s are {kinds[0]} but gallery {what}s are {kinds[1]}; convert one of them")
+    codes, _ = pd.factorize(np.concatenate(arrays))
+    query_codes, gallery_codes = torch.from_numpy(codes).to(query.device).split([len(query), len(gallery)])
+    return query_codes, gallery_codes

@@ -1,0 +1,263 @@
+"""Index structures behind one interface: FAISS (flat, HNSW) and Qdrant, with an exact re-rank of what they propose.
+
+They search inner products of :class:`lib.search.inner.InnerProduct`, so one index serves flat, spherical and hyperbolic
+embeddings. What comes back are distances of the geometry, computed from the stored points.
+
+faiss and qdrant-client are the optional extra ``index``: ``pip install 'hyperbolic-retrieval-companion[index]'``.
+"""
+
+import importlib
+import json
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from lib import geometry, paths
+from lib.errors import InputError
+from lib.search.inner import InnerProduct, beside_sphere, on_sphere
+
+FORMAT = "1"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What the points of an index are: who computed them, and in which space.
+
+    ``encoder``: a name, with the weights' version; ``space``: "euclidean", "sphere" or "poincare"; ``c``: its
+    curvature is −c (0 but for the ball); ``dim``: numbers of a point; ``size``: number of points.
+    """
+
+    encoder: str
+    space: str
+    c: float
+    dim: int
+    size: int = 0
+
+    @property
+    def geometry(self) -> geometry.Geometry:
+        """The space itself."""
+        return geometry.by_name(self.space, self.c)
+
+    def check(self, **expected: object) -> None:
+        """Raise InputError where a field has another value than ``expected``."""
+        for name, value in expected.items():
+            if (ours := getattr(self, name)) != value:
+                raise InputError(
+                    f"this index has {name} {ours}, but {value} was asked for: distances between the two would mean "
+                    "nothing. Build an index of the same embeddings, or embed the query as the index was."
+                )
+
+
+class Index(ABC):
+    """Points (m, d), found by an approximate or exact inner-product search and sorted by their true distance.
+
+    Build one with :meth:`build`, keep it with :meth:`save`, open it with :meth:`load`.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, points: Tensor, centre: Tensor, provenance: Provenance) -> None:
+        self.points, self.provenance = points, provenance
+        self.form = InnerProduct(provenance.geometry, centre)
+
+    @classmethod
+    def build(cls, points: Tensor, space: geometry.Geometry, encoder: str, **options: Any) -> "Index":
+        """Index ``points: (m, d)`` float32 of ``space``, embedded by ``encoder``.
+
+        Raises InputError for an empty gallery, NaN, points on the rim of the ball or beyond it, and for a missing
+        library, naming the extra that has it.
+        """
+        if points.ndim != 2 or not points.numel():
+            raise InputError(
+                f"the gallery has the shape {tuple(points.shape)}; expected (m, d) with at least one point"
+            )
+        if not points.isfinite().all():
+            row = (~points.isfinite().all(1)).nonzero()[0].item()
+            raise InputError(f"gallery row {row} holds NaN or infinity; drop or repair it")
+        points = points.detach().float().contiguous()
+        c = float(getattr(space, "c", 0.0))
+        provenance = Provenance(encoder, space.name, c, points.shape[1], len(points))
+        index = cls(points, InnerProduct.about(space, points).centre, provenance)
+        index.fill(index.form.gallery(points), **options)
+        return index
+
+    def search(self, query: Tensor, k: int, candidates: int | None = None) -> tuple[Tensor, Tensor]:
+        """Distances and indices of the k nearest points, (q, k) each, nearest first, equal distances by index.
+
+        Args:
+            query: (q, d) points, embedded as the gallery was.
+            k: at most the number of points.
+            candidates: how many the index proposes for each query; 4k + 16 if None. A structure that proposes fewer
+                than k of them ends the row in index -1 and distance inf.
+
+        Raises:
+            InputError: for another dimension, NaN, points outside the ball, or k beyond the size of the gallery.
+        """
+        if query.ndim != 2 or query.shape[1] != self.provenance.dim:
+            raise InputError(
+                f"queries have the shape {tuple(query.shape)}; the index holds {self.provenance.dim} numbers"
+            )
+        if not query.isfinite().all():
+            row = (~query.isfinite().all(1)).nonzero()[0].item()
+            raise InputError(f"query row {row} holds NaN or infinity; drop or repair it")
+        if not 1 <= k <= len(self.points):
+            raise InputError(
+                f"k = {k}: the gallery has {len(self.points)} items, ask for 1 to {len(self.points)} of them"
+            )
+        n = min(max(k, 4 * k + 16 if candidates is None else candidates), len(self.points))
+        found = torch.from_numpy(self.propose(self.form.query(query), n)).sort(dim=1).values
+        missing = found < 0
+        keys = self.form.keys(query, self.points[found.clamp_min(0)]).masked_fill(missing, torch.inf)
+        keys, order = keys.sort(dim=1, stable=True)
+        indices = found.gather(1, order)[:, :k].masked_fill(keys[:, :k] == torch.inf, -1)
+        distances = self.provenance.geometry.between(query.float()[:, None], self.points[indices])
+        return distances.masked_fill(indices < 0, torch.inf), indices
+
+    def save(self, folder: Path) -> None:
+        """Write the index into ``folder``, which appears whole or not at all; an older one is replaced."""
+        with paths.whole(folder) as draft:
+            draft.mkdir()
+            about = {"format": FORMAT, "kind": self.kind, **asdict(self.provenance)}
+            tensors = {"points": self.points, "centre": self.form.centre}
+            save_file(tensors, draft / "points.safetensors", {"about": json.dumps(about, sort_keys=True)})
+            self.write(draft)
+
+    @classmethod
+    def load(cls, folder: Path, **expected: object) -> "Index":
+        """Open a saved index and check that it has the ``expected`` encoder, space, c or dim.
+
+        Raises InputError where the folder is no index of this kind, is damaged, or differs from what is expected.
+        """
+        path = Path(folder) / "points.safetensors"
+        try:
+            with safe_open(path, framework="pt") as file:
+                about = json.loads((file.metadata() or {})["about"])
+                points, centre = file.get_tensor("points"), file.get_tensor("centre")
+        except FileNotFoundError:
+            raise InputError(f"{folder} is not an index: {path.name} is missing; build it again") from None
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise InputError(f"{path} is damaged or no index ({error}); build it again") from error
+        kind, version = about.pop("kind"), about.pop("format")
+        if (kind, version) != (cls.kind, FORMAT):
+            raise InputError(f"{folder} holds a {kind} index of format {version}, not {cls.kind} of format {FORMAT}")
+        provenance = Provenance(**about)
+        provenance.check(dim=points.shape[1], size=len(points))
+        provenance.check(**expected)
+        index = cls(points, centre, provenance)
+        index.read(Path(folder))
+        return index
+
+    @abstractmethod
+    def fill(self, vectors: Tensor, **options: Any) -> None:
+        """Index ``vectors: (m, d + 2)`` float32."""
+
+    @abstractmethod
+    def propose(self, vectors: Tensor, n: int) -> np.ndarray:
+        """The numbers (q, n) int64 of n stored vectors with large inner products, -1 where there are fewer."""
+
+    @abstractmethod
+    def write(self, folder: Path) -> None:
+        """Write the structure into an empty ``folder``."""
+
+    @abstractmethod
+    def read(self, folder: Path) -> None:
+        """Read what :meth:`write` has written."""
+
+
+class FaissFlat(Index):
+    """All inner products by FAISS: exact but for rounding, which the re-rank repairs."""
+
+    kind = "faiss flat"
+
+    def fill(self, vectors: Tensor) -> None:
+        self.index = _library("faiss").IndexFlatIP(vectors.shape[1])
+        self.index.add(vectors.numpy())
+
+    def propose(self, vectors: Tensor, n: int) -> np.ndarray:
+        return self.index.search(vectors.numpy(), n)[1]
+
+    def write(self, folder: Path) -> None:
+        _library("faiss").write_index(self.index, str(folder / "vectors.faiss"))
+
+    def read(self, folder: Path) -> None:
+        try:
+            self.index = _library("faiss").read_index(str(folder / "vectors.faiss"))
+        except RuntimeError as error:
+            raise InputError(f"{folder / 'vectors.faiss'} cannot be read ({error}); build the index again") from error
+        if self.index.ntotal != len(self.points):
+            raise InputError(f"{folder} is damaged: {self.index.ntotal} vectors for {len(self.points)} points")
+
+
+class FaissHnsw(FaissFlat):
+    """FAISS's navigable small-world graph: approximate, but its time hardly grows with the gallery.
+
+    A larger ``effort`` finds more and takes longer: it is the number of points that stay in view on the way. It may be
+    changed at any time.
+    """
+
+    kind = "faiss hnsw"
+    effort = 256
+
+    def fill(self, vectors: Tensor, neighbours: int = 32, build_effort: int = 200) -> None:
+        faiss, upright = _library("faiss"), on_sphere(vectors)
+        self.index = faiss.IndexHNSWFlat(upright.shape[1], neighbours, faiss.METRIC_INNER_PRODUCT)
+        self.index.hnsw.efConstruction = build_effort
+        self.index.add(upright.numpy())
+
+    def propose(self, vectors: Tensor, n: int) -> np.ndarray:
+        self.index.hnsw.efSearch = max(self.effort, n)
+        return super().propose(beside_sphere(vectors), n)
+
+
+class Qdrant(Index):
+    """A Qdrant collection: embedded in this process, or on a server or cluster by its ``url``; the code is the same.
+
+    The embedded one compares all vectors, a server builds a graph. A saved index holds the points; its collection is
+    filled anew when it is loaded.
+    """
+
+    kind = "qdrant"
+    collection = "gallery"
+
+    def fill(self, vectors: Tensor, url: str | None = None) -> None:
+        qdrant, upright = _library("qdrant_client"), on_sphere(vectors).numpy()
+        self.client = qdrant.QdrantClient(url=url) if url else qdrant.QdrantClient(":memory:")
+        models = qdrant.models
+        size = models.VectorParams(size=upright.shape[1], distance=models.Distance.DOT)
+        if self.client.collection_exists(self.collection):
+            raise InputError(f"{url} already has a collection {self.collection}; remove it or use another server")
+        self.client.create_collection(self.collection, vectors_config=size)
+        self.client.upload_collection(self.collection, vectors=upright, ids=range(len(upright)))
+
+    def propose(self, vectors: Tensor, n: int) -> np.ndarray:
+        models = _library("qdrant_client").models
+        requests = [models.QueryRequest(query=vector, limit=n) for vector in beside_sphere(vectors).tolist()]
+        found = np.full((len(vectors), n), -1)
+        for row, answer in zip(found, self.client.query_batch_points(self.collection, requests), strict=True):
+            ids = [point.id for point in answer.points]
+            row[: len(ids)] = ids
+        return found
+
+    def write(self, folder: Path) -> None:
+        pass
+
+    def read(self, folder: Path) -> None:
+        self.fill(self.form.gallery(self.points))
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{name} is not installed: pip install 'hyperbolic-retrieval-companion[index]', or search without an index "
+            "by lib.search.nearest, which is exact"
+        ) from error
