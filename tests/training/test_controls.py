@@ -106,7 +106,7 @@ def test_the_length_is_chosen_without_the_test_images():
 
 
 def test_a_length_that_the_validated_part_cannot_have_is_cut_to_what_it_can():
-    """72 images of six groups are learnt from; two groups validate, 48 images remain: 60 and 70 components become 48."""
+    """72 images of six groups are learnt from, 48 when two groups validate: 60 and 70 components become 48."""
     x, labels, groups = data()
     wide = np.random.default_rng(2).normal(size=(len(x), 70)).astype(np.float32)
     where = hyper_dino.splits(np.repeat(np.arange(4), 24), seed=0)[:1]
