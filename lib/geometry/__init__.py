@@ -172,6 +172,9 @@ class PoincareBall(Geometry):
     Hyper-DINO (Section 2.3) and Hyp-ViT (Equation 2, where the minus sign is missing), but costs n×m numbers
     instead of the n×m×d of a broadcast Möbius sum, and unlike acosh(1 + …) it has a gradient at x = y.
 
+    The relative error of a float32 distance is at most 1e-6 + (e(x) + e(y))/2 with what rounding costs the conformal
+    factor, e(x) = (d + 2)·2⁻²⁴·c‖x‖²/(1 − c‖x‖²): the chord decides near the centre, the rim near the rim.
+
     Points are expected inside the ball: ``project`` what ``exp0`` returns, which rounding can put onto the rim.
     """
 
