@@ -1,4 +1,4 @@
-"""Measure everything, print it, and write ``reports/bench/bench.{csv,md}``."""
+"""Measure everything, print it, and write ``reports/bench/``: ``bench.{csv,md}``, ``latency.{csv,md,svg,png}``."""
 
 import os
 import platform
@@ -8,12 +8,15 @@ import pandas as pd
 import torch
 
 from lib import errors, paths
-from lib.bench import distances, scoring, searching, sweeping
+from lib.bench import distances, latency, scoring, searching, sweeping
 from lib.bench.timing import REPEATS, Row
+from lib.figures import storage as figures
+from lib.figures import style
 from lib.progress import track
 from lib.results.store import markdown_table
 
 PEERS = ("geoopt", "faiss-cpu", "qdrant-client", "torchmetrics", "pytorch-metric-learning")
+FOLDER = paths.REPORTS / "bench"
 ROOMS = (distances, searching, scoring, sweeping)
 
 
@@ -33,15 +36,22 @@ def main() -> None:
     for room in track(ROOMS, total=len(ROOMS), what="bench", unit="groups"):
         found += room.rows()
     columns = ["what", "unit", "ours", "our_value", "peer", "peer_value", "ratio", "aim", "check"]
-    table = pd.DataFrame([row.cells() for row in found])[columns]
-    text = (
-        f"# Speed and memory\n\nRatio: how many times less we need than the peer; below 1 the peer is better.\n\n"
-        f"{markdown_table(table)}\n\nMedians of {REPEATS} turns (one for what takes seconds), on {machine()}.\n"
-    )
-    folder = paths.REPORTS / "bench"
-    with paths.whole(folder / "bench.csv") as draft:
+    ratios = pd.DataFrame([row.cells() for row in found])[columns]
+    where = f"Measured on {machine()}."
+    note = f"Ratio: how many times less we need than the peer; below 1 the peer is better. Medians of {REPEATS} turns, "
+    _write("bench", "Speed and memory", ratios, f"{note}one for what takes seconds. {where}")
+    times = latency.measure()
+    _write("latency", "Latency and cost of an index", times, f"{latency.CAPTION} {where}")
+    for suffix in ("svg", "png"):
+        with paths.whole(FOLDER / f"latency.{suffix}") as draft:
+            style.save(figures.latency(times), draft)
+
+
+def _write(name: str, title: str, table: pd.DataFrame, note: str) -> None:
+    text = f"# {title}\n\n{markdown_table(table)}\n\n{note}\n"
+    with paths.whole(FOLDER / f"{name}.csv") as draft:
         table.to_csv(draft, index=False, lineterminator="\n")
-    with paths.whole(folder / "bench.md") as draft:
+    with paths.whole(FOLDER / f"{name}.md") as draft:
         draft.write_text(text, encoding="utf-8")
     print(text)
 

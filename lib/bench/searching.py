@@ -1,12 +1,12 @@
 """Nearest neighbours in the ball: exact against FAISS's inner products and a loop of queries, indexes against exact."""
 
 import faiss
-import numpy as np
 import torch
 from torch import Tensor
 
 from lib.bench.timing import Row, Work, milliseconds
 from lib.geometry import PoincareBall
+from lib.results.storage import overlap
 from lib.search import nearest
 from lib.search.index import FaissHnsw, Index, Qdrant
 from lib.search.inner import InnerProduct
@@ -90,6 +90,4 @@ def _agreement(found: Tensor, order: Tensor) -> float:
 
 
 def _recall(index: Index, query: Tensor, order: Tensor) -> str:
-    found = index.search(query, K)[1]
-    share = np.mean([len(np.intersect1d(a, b)) / K for a, b in zip(found.numpy(), order.numpy(), strict=True)])
-    return f"recall@{K} {share:.4f} (aim ≥ 0.99)"
+    return f"recall@{K} {overlap(index.search(query, K)[1], order):.4f} (aim ≥ 0.99)"
