@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pytest
+import torch
 
 from lib import paths
 from lib.datasets import DATASETS
@@ -48,3 +49,14 @@ def test_every_target_of_make_is_described():
     targets = re.findall(r"^([a-z-]+):.*##", MAKEFILE, flags=re.M)
     phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, flags=re.M)[1].split()
     assert sorted(targets) == sorted(set(phony) - {"lint", "unit", "check-notebooks"})
+
+
+def test_the_code_runs_as_it_stands(tmp_path):
+    code = re.search(r"```python\n(.*?)```", TEXT, flags=re.S)[1]
+    random = torch.Generator().manual_seed(0)
+    gallery, query = (0.2 * torch.randn(n, 16, generator=random) for n in (300, 5))
+    found = {"gallery": gallery, "query": query, "folder": tmp_path / "archive"}
+    exec(code, found)
+    exact = found["ball"].pairwise(found["query"], found["gallery"]).topk(20, largest=False)
+    assert torch.equal(found["indices"], exact.indices)
+    torch.testing.assert_close(found["distances"], exact.values)

@@ -263,11 +263,11 @@ class PoincareBall(Geometry):
         return (1 - self._squared(x)).clamp_min(torch.finfo(x.dtype).eps)
 
     def _distance(self, chord: Tensor, gap_x: Tensor, gap_y: Tensor) -> Tensor:
-        stretched = chord * (gap_x.rsqrt() * gap_y.rsqrt())
         if isinstance(self.c, Tensor) or self.c < 0.01:  # smooth in c, through c = 0
+            stretched = chord * (gap_x.rsqrt() * gap_y.rsqrt())
             return 2 * stretched * numerics.over_root(torch.asinh, numerics.ASINH, self.c * stretched.square())
         root = math.sqrt(self.c)
-        return 2 / root * numerics.Asinh.apply(root * stretched)
+        return numerics.Asinh.apply(chord * (root * gap_x.rsqrt() * gap_y.rsqrt())).mul_(2 / root)
 
 
 def by_name(name: str, c: float = 1.0) -> Geometry:
