@@ -119,16 +119,15 @@ def test_a_committed_notebook_is_clean(path):
 def test_the_parameters_cell_holds_the_demo_values(path):
     """Whoever opens the notebook runs what `make reproduce` runs."""
     own = parameters(read(path))
-    settings = yaml.safe_load((paths.ROOT / "params.yaml").read_text())
+    settings, pipeline = (yaml.safe_load((paths.ROOT / name).read_text()) for name in ("params.yaml", "dvc.yaml"))
     stages = [name for name, artefact in settings["artefacts"].items() if artefact["notebook"] == path.stem]
     if not stages:
         assert own == {}
         return
-    paper = settings[settings["artefacts"][stages[0]]["paper"]]
     dataset, run = next(iter(settings["demo"][stages[0]].items()))
     values = {"profile": "demo", "dataset": dataset, "seed": settings["seed"]}
-    for section in paper.values():
-        values |= section
+    for paper, section in re.findall(r"\$\{(\w+)\.(\w+)\}", pipeline["stages"][stages[0]]["do"]["cmd"]):
+        values |= settings[paper][section]
     values |= run
     assert own.keys() >= {"profile", "dataset", *run}
     assert {name: own[name] for name in own.keys() & values.keys()} == {

@@ -121,23 +121,27 @@ def on_tissue(*names: str) -> set[str]:
     return {f"hyper_dino_{name}@tissue" for name in names}
 
 
+STORAGE = {"storage_and_search@tissue"}
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new", "stages"),
     [
-        ("params.yaml", "m0: 0.5", "m0: 0.7", on_tissue("mapper", "retrieval", "queries", "beyond")),
+        ("params.yaml", "m0: 0.5", "m0: 0.7", on_tissue("mapper", "retrieval", "queries", "beyond") | STORAGE),
         ("params.yaml", "n_patients: 24", "n_patients: 12", {"tissue", "start_here"}),
         (
             "lib/losses/hyper_dino.py",
             "m0: float = 0.5",
             "m0: float = 0.6",
-            on_tissue("embeddings", "mapper", "retrieval", "queries", "beyond"),
+            on_tissue("embeddings", "mapper", "retrieval", "queries", "beyond") | STORAGE,
         ),
         (
             "lib/encoders/texture.py",
             "SIZE = 96",
             "SIZE = 64",
             {"features@tissue-texture", "features@tissue-demo_vit"}
-            | on_tissue("embeddings", "mapper", "retrieval", "queries", "pretraining", "beyond"),
+            | on_tissue("embeddings", "mapper", "retrieval", "queries", "pretraining", "beyond")
+            | STORAGE,
         ),
         ("README.md", "companion", "company", set()),
     ],
