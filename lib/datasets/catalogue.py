@@ -29,6 +29,8 @@ class Facts:
     citation: str = ""
     magnifications: tuple[str, ...] = ()
     files: tuple[Archive, ...] = ()
+    page: str = ""
+    """Where to download it by hand, if no file has an address that stays."""
 
     def summary(self) -> str:
         """Return title, number of images, size, licence, citation and DOI in one line, without what is empty."""
@@ -101,10 +103,24 @@ DATASETS: dict[str, Facts] = {
         ),
         citation="Tschandl et al. 2018",
     ),
+    "ovarian": Facts(
+        title="ovarian cancer subtypes",
+        layout="folders Clear_Cell, Endometri, Mucinous, Non_Cancerous and Serous with images",
+        images=498,
+        licence="licence as stated on its page",
+        doi="10.17632/kztymsrjx9.1",
+        citation="Kasture 2021",
+        page="https://data.mendeley.com/datasets/kztymsrjx9/1",
+    ),
     "folder": Facts(
         title="your own images",
         layout="one sub-folder per class with .png, .jpg, .tif or .bmp images",
     ),
+}
+
+PRIVATE = {
+    "glomerulus": "glomerulus is a private collection of the authors of the paper about linear prototypes (7,582 "
+    "training and 116 test images of six classes): there is nothing to load, only the paper's own numbers are shown."
 }
 
 
@@ -119,6 +135,8 @@ def missing(name: str, root: Path, why: str) -> MissingDataset:
         way_out = "Draw it with: make reproduce"
     elif facts.files:
         way_out = f"Download it: make data NAME={'breakhis' if facts.magnifications else name}\n  {way_out}"
+    elif facts.page:
+        way_out = f"Download it by hand: {facts.page}\n  {way_out}"
     return MissingDataset(
         f"needs {name}: {root} {why}.\n  What: {facts.summary()}.\n  Expected: {facts.layout}.\n  {way_out}"
     )

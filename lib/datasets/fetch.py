@@ -16,7 +16,7 @@ import requests
 
 from lib import paths
 from lib.datasets import finding
-from lib.datasets.catalogue import DATASETS, Archive, Facts
+from lib.datasets.catalogue import DATASETS, Archive, Facts, missing
 from lib.errors import InputError, one_message
 from lib.paths import whole
 from lib.progress import watched
@@ -41,9 +41,12 @@ def fetch(name: str) -> dict[str, Path]:
         The datasets that the project now finds: name → folder.
 
     Raises:
+        MissingDataset: for a dataset that has to be downloaded by hand, saying where.
         InputError: for an unknown name, too little free space, a download that fails or has another checksum, an
             archive that is damaged or would write outside its folder. Nothing half is left in place.
     """
+    if name in DATASETS and DATASETS[name].page:
+        raise missing(name, paths.DATA / name, "cannot be filled by a download from here")
     if name not in names():
         raise InputError(f"{name!r} cannot be downloaded; choose one of {', '.join(names())}")
     facts = DATASETS[name]

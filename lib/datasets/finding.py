@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lib import paths
-from lib.datasets import breakhis, ham10000, kather
+from lib.datasets import breakhis, ham10000, kather, ovarian
 from lib.datasets.images import is_image, visible_files
 from lib.errors import InputError
 
@@ -29,6 +29,8 @@ def find(root: Path) -> dict[str, Path]:
             found.setdefault("kather", here)
         elif ham10000.METADATA in files:
             found.setdefault("ham10000", here)
+        elif set(ovarian.FOLDERS) <= folders:
+            found.setdefault("ovarian", here)
         elif {"benign", "malignant"} <= folders:
             for path in visible_files(here):
                 if name := breakhis.NAME.fullmatch(path.stem):
@@ -51,7 +53,7 @@ def link(data: Path) -> dict[str, Path]:
     if not found:
         raise InputError(
             f"{data} holds no dataset that I know and no class folders with images. Known: the original layouts of "
-            "Kather 2016, BreakHis and HAM10000; your own images need one sub-folder per class"
+            "Kather 2016, BreakHis, HAM10000 and the ovarian set; your own images need one sub-folder per class"
         )
     paths.DATA.mkdir(exist_ok=True)
     for name, folder in found.items():

@@ -11,8 +11,9 @@ __all__ = ["Encoder", "Features", "Texture", "extract", "load", "make"]
 def make(name: str, **options: Any) -> Encoder:
     """The encoder of that name.
 
-    name: "texture"; "demo_vit", whose weights come with this package; a timm model or alias ("dino_vits16",
-        "resnet50"); a network's name with "-untrained" behind it is the same network with random weights.
+    name: "texture"; "demo_vit", whose weights come with this package; one of :data:`lib.encoders.zoo.MODELS`
+        ("dino_vits16", "uni2_h"); a timm model ("resnet50"); a network's name with "-untrained" behind it is the same
+        network with random weights.
     options: of :func:`lib.encoders.backbones.load` (device, bf16, batch_size, seed) for networks.
 
     Raises InputError for an unknown name and MissingWeights where trained weights cannot be had.

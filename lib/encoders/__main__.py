@@ -15,7 +15,9 @@ def main() -> None:
     parser.add_argument("--dataset", required=True, help="name of the loader, for example tissue, kather, folder")
     parser.add_argument("--root", required=True, type=Path, help="folder of the dataset")
     parser.add_argument(
-        "--encoder", required=True, help="texture, demo_vit, dino_vits16, any timm model, <network>-untrained"
+        "--encoder",
+        required=True,
+        help="texture, demo_vit, dino_vits16, uni2_h, ... (lib.encoders.zoo), any timm model, <network>-untrained",
     )
     parser.add_argument("--target", required=True, type=Path, help="feature file to write (.safetensors)")
     parser.add_argument("--on-broken", choices=("error", "skip"), default="error", help="unreadable images")

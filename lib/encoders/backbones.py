@@ -6,28 +6,30 @@ the normalised [CLS] token, for convolutional networks the averaged feature map;
 
 import difflib
 import hashlib
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import huggingface_hub
 import numpy as np
 import timm
 import torch
 from PIL import Image
-from safetensors import SafetensorError
 from timm.data import create_transform, resolve_model_data_config
-from timm.models import PretrainedCfg, get_pretrained_cfg, load_state_dict
+from timm.models import get_pretrained_cfg, load_state_dict
 
-from lib import paths
-from lib.errors import InputError, MissingWeights
-
-ALIASES = {"dino_vits16": "vit_small_patch16_224.dino"}
-UNTRAINED = "-untrained"
-PROBE_SECONDS = 5
-
-UNREADABLE = (OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError, SafetensorError)
+from lib.encoders import zoo
+from lib.encoders.weights import (
+    UNREADABLE,
+    UNTRAINED,
+    Source,
+    ask_hub,
+    fetch,
+    from_transformers,
+    local_file,
+    missing,
+    one_line,
+)
+from lib.errors import InputError
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,9 +68,11 @@ def load(
 ) -> Backbone:
     """A timm model as a frozen encoder.
 
-    name: a timm name with or without its weights tag ("vit_small_patch16_224.dino"), or one of :data:`ALIASES`.
-    weights: "pretrained": from ``weights/<timm name>.safetensors`` or ``.pth``, else from the Hugging Face cache,
-        else downloaded by timm; "untrained": timm's random initialisation under ``seed``, "-untrained" in the name.
+    name: a timm name with or without its weights tag ("vit_small_patch16_224.dino"), or one of
+        :data:`lib.encoders.zoo.MODELS` ("dino_vits16", "uni2_h").
+    weights: "pretrained": from ``weights/<timm name>.safetensors``, ``.pth`` or ``.bin`` (``weights/<name>`` for those
+        of the zoo that timm does not register), else from the Hugging Face cache, else downloaded;
+        "untrained": timm's random initialisation under ``seed``, "-untrained" in the name.
     device: "cpu", "cuda", ...; by default cuda where there is one.
     bf16: bfloat16 autocast: faster, about three significant digits.
     batch_size: images per forward pass.
@@ -78,15 +82,14 @@ def load(
     """
     if weights not in ("pretrained", "untrained"):
         raise InputError(f"weights must be 'pretrained' or 'untrained', not {weights!r}.")
-    cfg = _configuration(name)
-    timm_name = f"{cfg.architecture}.{cfg.tag}" if cfg.tag else cfg.architecture
+    source = _source(name)
     if weights == "untrained":
         name += UNTRAINED
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = timm.create_model(timm_name, pretrained=False, num_classes=0)
+            model = source.create(pretrained=False, num_classes=0)
     else:
-        model = _pretrained(timm_name, cfg)
+        model = _pretrained(source)
     target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model = model.eval().requires_grad_(False).to(target)
     data = resolve_model_data_config(model)
@@ -95,7 +98,7 @@ def load(
         dim = model(torch.zeros(1, *data["input_size"], device=target)).shape[1]
     provenance = {
         "encoder": name,
-        "model": timm_name,
+        "model": source.model,
         "weights": weights if weights == "pretrained" else f"untrained, seed {seed}",
         "weights_sha256": state_sha256(model),
         "pooling": one_line(getattr(model, "global_pool", "the model's own")),
@@ -115,95 +118,39 @@ def state_sha256(model: torch.nn.Module) -> str:
     return digest.hexdigest()
 
 
-def _configuration(name: str) -> PretrainedCfg:
-    """timm's description of the pretrained weights behind a name or alias."""
+def _source(name: str) -> Source:
+    """Architecture and weights behind a name."""
+    if name in zoo.MODELS:
+        return zoo.source(name)
     try:
-        return get_pretrained_cfg(ALIASES.get(name, name), allow_unregistered=False)
+        cfg = get_pretrained_cfg(name, allow_unregistered=False)
     except RuntimeError:
-        known = [*ALIASES, "demo_vit", "texture", *timm.list_models(), *timm.list_pretrained()]
+        known = [*zoo.MODELS, "demo_vit", "texture", *timm.list_models(), *timm.list_pretrained()]
         matches = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
         hint = f"did you mean {', '.join(matches)}?" if matches else "see timm.list_models() for the names."
         raise InputError(f"Unknown encoder {name!r}: {hint}") from None
+    return Source(f"{cfg.architecture}.{cfg.tag}" if cfg.tag else cfg.architecture, cfg)
 
 
-def _pretrained(timm_name: str, cfg: PretrainedCfg) -> torch.nn.Module:
+def _pretrained(source: Source) -> torch.nn.Module:
     """The model with trained weights and without its classifier."""
-    file = _weights_file(timm_name, cfg)
+    file = local_file(source) or (fetch(source) if source.file else None)
     if file is None:
-        _ask_hub(timm_name, cfg)
+        ask_hub(source)
         try:
-            model = timm.create_model(timm_name, pretrained=True)
+            model = source.create(pretrained=True)
         except (OSError, huggingface_hub.errors.HTTPError) as error:
-            raise _missing(timm_name, cfg, f"the download failed ({one_line(error)[:200]})") from error
+            raise missing(source, f"the download failed ({one_line(error)[:200]})") from error
     else:
         # With its own classifier the model loads strictly: a file that does not fit is an error, not random weights.
         try:
-            overlay = {"state_dict": load_state_dict(str(file), weights_only=True)}
-            model = timm.create_model(timm_name, pretrained=True, pretrained_cfg_overlay=overlay)
+            overlay = {"state_dict": from_transformers(load_state_dict(str(file), weights_only=True))}
+            model = source.create(pretrained=True, pretrained_cfg_overlay=overlay)
         except UNREADABLE as error:
             raise InputError(
-                f"{file} cannot be used as weights of {timm_name} ({one_line(error)[:200]}). "
+                f"{file} cannot be used as weights of {source.name} ({one_line(error)[:200]}). "
                 "Fetch the file again, or remove it."
             ) from error
         model.pretrained_cfg.pop("state_dict")
     model.reset_classifier(0)
     return model
-
-
-def _weights_file(timm_name: str, cfg: PretrainedCfg) -> Path | None:
-    """The weights on this machine: a file in ``weights/``, else one in the Hugging Face cache."""
-    for suffix in (".safetensors", ".pth"):
-        file = paths.WEIGHTS / f"{timm_name}{suffix}"
-        if file.is_file():
-            return file
-    if cfg.hf_hub_id:
-        repo, _, revision = cfg.hf_hub_id.partition("@")
-        for filename in ("model.safetensors", "pytorch_model.bin"):
-            cached = huggingface_hub.try_to_load_from_cache(repo, filename, revision=revision or None)
-            if isinstance(cached, str):
-                return Path(cached)
-    return None
-
-
-def _ask_hub(timm_name: str, cfg: PretrainedCfg) -> None:
-    """Raise MissingWeights where no download can succeed: the hub's own retries take most of a minute to say so."""
-    if not cfg.has_weights:
-        raise _missing(timm_name, cfg, "timm has none to download")
-    if cfg.hf_hub_id:
-        try:
-            huggingface_hub.utils.get_session().head(huggingface_hub.constants.ENDPOINT, timeout=PROBE_SECONDS)
-        except Exception as error:  # its class depends on the HTTP library of the installed huggingface_hub
-            reason = f"{huggingface_hub.constants.ENDPOINT} cannot be reached ({one_line(error)[:200]})"
-            raise _missing(timm_name, cfg, reason) from error
-
-
-def _missing(timm_name: str, cfg: PretrainedCfg, reason: str) -> MissingWeights:
-    """The message about missing weights: which, how large, how to get them, where to put them."""
-    home = f"{paths.WEIGHTS / timm_name}.safetensors"
-    text = f"No weights for {timm_name} ({_size(timm_name)}): none in {paths.WEIGHTS}, and {reason}. "
-    if cfg.hf_hub_id:
-        page = f"https://huggingface.co/{cfg.hf_hub_id.partition('@')[0]}"
-        text += (
-            f"On a connected machine run: curl -fL -o {timm_name}.safetensors {page}/resolve/main/model.safetensors "
-            f"(if that is refused, accept the terms on {page} and download it there), then put the file at {home}. "
-        )
-    elif cfg.url:
-        home = f"{paths.WEIGHTS / timm_name}.pth"
-        text += f"On a connected machine run: curl -fL -o {timm_name}.pth {cfg.url}, then put the file at {home}. "
-    else:
-        text += f"Put your own at {home}. "
-    return MissingWeights(text + f"Without weights: 'texture', or '{timm_name}{UNTRAINED}' as a random baseline.")
-
-
-def _size(timm_name: str) -> str:
-    """Approximate size of the weights in float32."""
-    try:
-        with torch.device("meta"):
-            model = timm.create_model(timm_name, pretrained=False)
-    except RuntimeError:  # older versions of timm cannot build every model without memory
-        model = timm.create_model(timm_name, pretrained=False)
-    return f"about {sum(4 * tensor.numel() for tensor in model.state_dict().values()) / 1e6:.0f} MB"
-
-
-def one_line(thing: object) -> str:
-    return " ".join(str(thing).split()) or type(thing).__name__

@@ -34,10 +34,7 @@ class HyperbolicMapper(nn.Module):
         self.geometry = PoincareBall(1.0) if geometry is None else geometry
         self.delta = delta
         self.layers = nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim_out))
-        for layer in (self.layers[0], self.layers[2]):
-            bound = layer.in_features**-0.5
-            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
-            nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+        uniform(self.layers, generator)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map features ``x: (..., dim_in)`` to embeddings ``(..., dim_out)`` inside the ball."""
@@ -48,3 +45,12 @@ class HyperbolicMapper(nn.Module):
         if isinstance(self.geometry, PoincareBall):
             return self.geometry.project(h, margin=self.delta)
         return self.geometry.project(h)
+
+
+def uniform(layers: nn.Sequential, generator: torch.Generator | None) -> None:
+    """Initial weights of the linear ``layers`` from ``generator``, uniform as ``torch.nn.Linear`` has them."""
+    for layer in layers:
+        if isinstance(layer, nn.Linear):
+            bound = layer.in_features**-0.5
+            nn.init.uniform_(layer.weight, -bound, bound, generator=generator)
+            nn.init.uniform_(layer.bias, -bound, bound, generator=generator)

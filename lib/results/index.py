@@ -9,13 +9,8 @@ import yaml
 
 from lib import paths
 from lib.datasets.catalogue import DATASETS
+from lib.encoders.zoo import MODELS
 from lib.results.store import markdown_table
-
-WEIGHTS = {
-    "dino_vits16": "DINO ViT-S/16 (timm vit_small_patch16_224.dino, about 87 MB, Apache-2.0): timm downloads it at the "
-    "first use; without a network put the file into weights/vit_small_patch16_224.dino.safetensors"
-}
-"""Encoders whose weights do not come with the project, and how to get them."""
 
 DONE = {"demo": "demo", "sample": "real sample", "paper": "published setting"}
 
@@ -77,7 +72,7 @@ def overview(settings: dict[str, Any] | None = None) -> pd.DataFrame:
 def wanted(dataset: str, run: dict[str, Any]) -> str:
     """What a run needs that the repository does not hold: images, and weights that have to be downloaded."""
     title = DATASETS[dataset].title if dataset in DATASETS else "a run"
-    return f"{title}, weights of {run['encoder']}" if run.get("encoder") in WEIGHTS else title
+    return f"{title}, weights of {run['encoder']}" if run.get("encoder") in MODELS else title
 
 
 def markdown(rows: pd.DataFrame) -> str:

@@ -38,14 +38,14 @@ class Schedule:
         """Batches in one epoch of ``n`` images."""
         return math.ceil(n / self.batch_size)
 
-    def batches(self, n: int, seed: int) -> Iterator[Tensor]:
+    def batches(self, labels: Tensor, seed: int) -> Iterator[Tensor]:
         """Rows of every batch of the whole training, shuffled anew each epoch; the last of an epoch may be smaller.
 
-        The paper does not say what happens to the last batch (HD-14).
+        ``labels: (n,)`` classes of the images. The paper does not say what happens to the last batch (HD-14).
         """
         generator = torch.Generator().manual_seed(seed)
         for _ in range(self.epochs):
-            yield from torch.randperm(n, generator=generator).split(self.batch_size)
+            yield from torch.randperm(len(labels), generator=generator).split(self.batch_size)
 
 
 def fit_head(
@@ -75,9 +75,9 @@ def fit_head(
     """
     features, classes = torch.from_numpy(x), torch.from_numpy(labels)
     optimiser = torch.optim.Adam(head.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay)
-    totals = np.zeros(schedule.epochs)
+    losses, sizes = [], []
     last_good = copy.deepcopy(head.state_dict())
-    for step, rows in enumerate(schedule.batches(len(x), seed)):
+    for step, rows in enumerate(schedule.batches(classes, seed)):
         value = loss(head(features[rows]), classes[rows])
         if not math.isfinite(value.item()):
             raise Diverged(value.item(), step, last_good)
@@ -86,5 +86,12 @@ def fit_head(
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
-        totals[step // schedule.steps(len(x))] += value.item() * len(rows)
-    return (totals / len(x)).tolist()
+        losses.append(value.item())
+        sizes.append(len(rows))
+    return epoch_means(np.array(losses), np.array(sizes), schedule.epochs)
+
+
+def epoch_means(losses: np.ndarray, sizes: np.ndarray, epochs: int) -> list[float]:
+    """Mean loss over the images of every epoch, from the ``losses`` and ``sizes`` of all batches."""
+    losses, sizes = losses.reshape(epochs, -1), sizes.reshape(epochs, -1)
+    return ((losses * sizes).sum(1) / sizes.sum(1)).tolist()

@@ -20,7 +20,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from lib.paths import whole
 from lib.progress import track
-from lib.training.fit import Diverged, Schedule
+from lib.training.fit import Diverged, Schedule, epoch_means
 
 CHUNK = 10
 """Heads in a stack on a CPU: their weights and one batch of each still fit into a processor's cache."""
@@ -48,6 +48,7 @@ def fit(
     store: Path | None = None,
     device: str = "auto",
     workers: int = -1,
+    chunk: int = CHUNK,
     what: str = "heads",
 ) -> list[list[float]]:
     """Train the head of every task in place.
@@ -60,6 +61,7 @@ def fit(
             when all is done. Stacks are recognised by their images, weights, seeds, schedule and loss.
         device: "cpu", "cuda", or "auto" for cuda where there is one.
         workers: processes on a CPU; -1 takes all processors. The result does not depend on it.
+        chunk: heads in a stack on a CPU: fewer for larger heads, and to give few heads to several processors.
         what: the name of the work in the progress bar.
 
     Returns:
@@ -70,7 +72,7 @@ def fit(
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    parts = list(chunks(tasks, schedule, chunk_size(tasks, schedule, device)))
+    parts = list(chunks(tasks, schedule, chunk_size(tasks, schedule, device, chunk)))
     jobs = (joblib.delayed(_stored)([tasks[i] for i in part], loss, schedule, device, store) for part in parts)
     threads = torch.get_num_threads()
     results = joblib.Parallel(n_jobs=workers if device == "cpu" else 1, return_as="generator")(jobs)
@@ -116,10 +118,10 @@ def chunks(tasks: Sequence[Task], schedule: Schedule, size: int) -> Iterable[lis
         yield part
 
 
-def chunk_size(tasks: Sequence[Task], schedule: Schedule, device: str) -> int:
-    """How many heads are stacked: :data:`CHUNK` on a CPU, as many as half of the free memory holds on a GPU."""
+def chunk_size(tasks: Sequence[Task], schedule: Schedule, device: str, chunk: int = CHUNK) -> int:
+    """How many heads are stacked: ``chunk`` on a CPU, as many as half of the free memory holds on a GPU."""
     if device == "cpu" or not tasks:
-        return CHUNK
+        return chunk
     weights = max(sum(value.numel() for value in task.head.state_dict().values()) for task in tasks)
     images = max(task.x.size for task in tasks)
     pairs = schedule.batch_size**2
@@ -173,11 +175,12 @@ def _fit(
     optimiser = torch.optim.Adam(weights.values(), lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
 
     finished: dict[int, dict[str, Tensor]] = {}
-    good, losses, unchecked = _states(weights), [], []
-    orders = [schedule.batches(n, task.seed) for n, task in zip(sizes, tasks, strict=True)]
+    good, losses, unchecked, counts = _states(weights), [], [], []
+    orders = [schedule.batches(torch.tensor(task.labels), task.seed) for task in tasks]
     offset = max(sizes) * torch.arange(len(tasks), device=device).unsqueeze(-1)
     for step, batches in enumerate(zip_longest(*orders, fillvalue=torch.zeros(1, dtype=torch.long))):
         rows, valid = _padded(batches, device)
+        counts.append(valid.sum(-1))
         taken = (rows + offset).flatten()
         batch, labels = (values.flatten(0, 1).index_select(0, taken).unflatten(0, rows.shape) for values in (x, y))
         values = loss(apply(weights, batch), labels, valid)
@@ -193,8 +196,10 @@ def _fit(
         if done:
             states = _states(weights)
             finished |= {row: states[row] for row in done}
-    history = torch.cat(losses).T.numpy()
-    return [(finished[row], _means(history[row, : lasts[row] + 1], sizes[row], schedule)) for row in range(len(tasks))]
+    history, counts = torch.cat(losses).T.numpy(), torch.stack(counts).T.cpu().numpy()
+    parts = [slice(0, last + 1) for last in lasts]
+    means = [epoch_means(history[row, part], counts[row, part], schedule.epochs) for row, part in enumerate(parts)]
+    return [(finished[row], means[row]) for row in range(len(tasks))]
 
 
 def _padded(batches: Sequence[Tensor], device: str) -> tuple[Tensor, Tensor]:
@@ -218,11 +223,3 @@ def _check(
     for step, row in (~losses.isfinite()).nonzero().tolist():
         if first + step <= lasts[row]:
             raise Diverged(losses[step, row].item(), first + step, good[row], tasks[row].name)
-
-
-def _means(losses: np.ndarray, n: int, schedule: Schedule) -> list[float]:
-    """Mean loss of every epoch from the losses of its batches."""
-    steps = schedule.steps(n)
-    sizes = np.full(steps, schedule.batch_size)
-    sizes[-1] = n - schedule.batch_size * (steps - 1)
-    return (losses.reshape(schedule.epochs, steps) @ sizes / n).tolist()

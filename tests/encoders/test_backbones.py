@@ -19,17 +19,7 @@ from lib.errors import InputError, MissingWeights
 BYOBNET = "test_byobnet.r160_in1k"
 
 
-@pytest.fixture(autouse=True)
-def nothing_on_this_machine(tmp_path, monkeypatch):
-    """Empty weights folder, empty hub cache, a hub that cannot be reached."""
-
-    def unreachable():
-        raise ConnectionError("no route to host")
-
-    monkeypatch.setattr(paths, "WEIGHTS", tmp_path / "weights")
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr(huggingface_hub.utils, "get_session", unreachable)
-    paths.WEIGHTS.mkdir()
+pytestmark = pytest.mark.usefixtures("nothing_on_this_machine")
 
 
 def pictures(n: int) -> list[Image.Image]:

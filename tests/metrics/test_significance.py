@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lib.errors import InputError
-from lib.metrics.significance import paired_permutation
+from lib.metrics.significance import corrected, evidence, paired_permutation
 
 
 def by_enumeration(differences):
@@ -120,3 +120,53 @@ def test_the_seed_decides():
 def test_broken_input_is_named(arguments, message):
     with pytest.raises(InputError, match=message):
         paired_permutation(*arguments)
+
+
+def test_the_null_interval_is_around_zero_and_the_confidence_interval_around_the_gain():
+    """LP-5, with the numbers of the erratum: 116 queries, a gain of 0.15, differences that spread by 0.3."""
+    generator = np.random.default_rng(3)
+    gain = generator.normal(0.15, 0.3, size=116)
+    found = evidence(gain, np.zeros(116))
+    assert found.null_low < 0 < found.null_high < found.test.difference
+    assert found.test.low < found.test.difference < found.test.high
+    standard_error = gain.std(ddof=1) / np.sqrt(116)
+    assert found.test.low == pytest.approx(gain.mean() - 1.96 * standard_error, abs=0.2 * standard_error)
+    # Flipped signs keep the squares, so the null is a little wider than the standard error.
+    assert found.null_high == pytest.approx(1.96 * np.sqrt((gain**2).mean() / 116), abs=0.2 * standard_error)
+    assert found.null.shape == found.bootstrap.shape == (10_000,)
+
+
+def test_ranks_and_effect_size_by_hand():
+    found = evidence([3.0, 2.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0])  # differences 3, 2, -1, 0
+    assert found.effect_size == pytest.approx(1.0 / np.sqrt((4 + 1 + 4 + 1) / 3))
+    assert found.rank_biserial == pytest.approx((3 + 2 - 1) / 6)
+    # Ranks 1, 2, 3: of the eight patterns of signs, those with W- <= 1 or W+ <= 1 are four.
+    assert found.wilcoxon_p == pytest.approx(4 / 8)
+
+
+def test_equal_methods_have_neither_rank_nor_effect():
+    found = evidence(np.ones(6), np.ones(6))
+    assert found.test.p_value == 1
+    assert np.isnan([found.wilcoxon_p, found.effect_size, found.rank_biserial]).all()
+
+
+def test_wilcoxon_approaches_its_table():
+    """Ten units that all gain: W- = 0, of 2^10 patterns two are as extreme."""
+    assert evidence(np.arange(1.0, 11.0), np.zeros(10)).wilcoxon_p == pytest.approx(2 / 2**10)
+
+
+def by_holm(p):
+    """Step-down: the i-th smallest of n is multiplied by n - i + 1, and never falls below the one before it."""
+    found, largest = [0.0] * len(p), 0.0
+    for place, index in enumerate(sorted(range(len(p)), key=p.__getitem__)):
+        largest = max(largest, min(1.0, p[index] * (len(p) - place)))
+        found[index] = largest
+    return found
+
+
+def test_correction_equals_the_loop_and_skips_what_is_missing():
+    p = [0.2, 0.001, 0.04, 0.03, 0.7]
+    assert corrected(p) == pytest.approx(by_holm(p))
+    with_gap = corrected([0.2, np.nan, 0.001])
+    assert np.isnan(with_gap[1])
+    assert with_gap[[0, 2]] == pytest.approx(by_holm([0.2, 0.001]))

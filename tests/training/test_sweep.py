@@ -224,7 +224,7 @@ def test_diverged_names_the_head_and_the_step_and_keeps_the_last_good_state():
     with pytest.raises(Diverged, match=r"the loss of head 1 is nan at step 10; norms .* layers.0.weight \d") as caught:
         sweep.fit(todo, loss, SCHEDULE, device="cpu", workers=1)
     assert caught.value.step == 10
-    rows = list(SCHEDULE.batches(64, seed=1))[7]
+    rows = list(SCHEDULE.batches(torch.zeros(64), seed=1))[7]
     h = functional_call(todo[1].head, caught.value.last_good, (torch.from_numpy(todo[1].x[rows]),))
     torch.testing.assert_close(h, seen[7][1])
 
@@ -242,7 +242,7 @@ def test_the_last_good_state_is_one_that_gave_a_finite_loss():
 def test_a_broken_image_is_reported_from_another_process():
     todo = tasks()
     todo[4].x[0] = np.nan
-    first = next(i for i, rows in enumerate(SCHEDULE.batches(17, seed=4)) if 0 in rows)
+    first = next(i for i, rows in enumerate(SCHEDULE.batches(torch.zeros(17), seed=4)) if 0 in rows)
     with pytest.raises(Diverged, match=f"the loss of head 4 is nan at step {first}; norms"):
         sweep.fit(todo, LOSS, SCHEDULE, device="cpu", workers=2)
 

@@ -19,14 +19,16 @@ from nbformat import NotebookNode
 from lib import datasets, encoders, notebooks, paths
 from lib.errors import MissingDataset
 from lib.heads import HyperbolicMapper, Reduction
-from lib.training import grid
-from lib.widgets import ball, contrastive
+from lib.training import grid, plane
+from lib.training.episodes import Episodes
+from lib.widgets import ball, contrastive, prototypes
 from lib.widgets.board import Board
 
 pytestmark = pytest.mark.slow
 
 BALL = paths.NOTEBOOKS / "11_hyper_dino_poincare_ball.ipynb"
 LOSS = paths.NOTEBOOKS / "12_hyper_dino_mapper_and_loss.ipynb"
+PLANE = paths.NOTEBOOKS / "40_linear_prototypes_plane.ipynb"
 TOKEN = "a-token-for-this-test-only"
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight exist as well
@@ -52,7 +54,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         file = folders["settings"] / "@jupyterlab" / extension / f"{plugin}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values))
-    for path in (BALL, LOSS):
+    for path in (BALL, LOSS, PLANE):
         notebooks.write(up_to_the_sliders(path), folders["notebooks"] / path.name)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -207,15 +209,44 @@ def test_the_loss_answers_the_arrow_keys(lab, browser):
     page.close()
 
 
-def published_board() -> Board:
-    """What notebook 12 shows, computed here: the same images, the same mapper, the same training."""
+def test_the_plane_answers_the_arrow_keys(lab, browser):
+    board = board_of_the_plane()
+    page = browser.new_page()
+    run_all(page, lab, PLANE)
+    assert_nothing_failed(page)
+    for slider, value in (("k", 6), ("temperature", 10**0.25), ("c", 0.1)):
+        found = press_right(page, board, slider)
+        board.sliders[slider].value = value
+        assert found == board.text
+    assert_nothing_failed(page)
+    page.close()
+
+
+def tiles_for(path: Path) -> tuple[datasets.ImageTable, np.ndarray]:
+    """The embedded tiles and their features of the encoder of a notebook."""
     try:
         images = datasets.load("tissue", paths.images("tissue"))
     except MissingDataset as missing:
         absent(f"the embedded tiles have not been drawn yet: run make reproduce ({missing})")
-    encoder = notebooks.parameters(notebooks.read(LOSS))["encoder"]
-    features = encoders.extract(images, encoders.make(encoder), paths.features("tissue", encoder))
-    images, x = features.align(images)
+    encoder = notebooks.parameters(notebooks.read(path))["encoder"]
+    return encoders.extract(images, encoders.make(encoder), paths.features("tissue", encoder)).align(images)
+
+
+def board_of_the_plane() -> Board:
+    """What notebook 40 shows, computed here: the same images, the same head, the same training."""
+    images, x = tiles_for(PLANE)
+    own = notebooks.parameters(notebooks.read(PLANE))
+    rows = np.flatnonzero(images.codes < own["n_classes"])
+    labels = images.codes[rows]
+    v, _ = plane.flat_embedding(x[rows], labels, Episodes(epochs=own["epochs"]), seed=own["seed"])
+    shown = grid.few(labels, own["images_per_class"], own["n_classes"], own["seed"])
+    v, y = v[shown], torch.from_numpy(labels[shown])
+    return prototypes.explore(v, y, images.classes[: own["n_classes"]], plane.hardest(v, y), own["seed"])
+
+
+def published_board() -> Board:
+    """What notebook 12 shows, computed here: the same images, the same mapper, the same training."""
+    images, x = tiles_for(LOSS)
     few = grid.few(images.codes, per_class=6, classes=8, seed=0)
     small = Reduction.fit(x, images.codes, "PCA", 32)(x[few])
     head = HyperbolicMapper(32, 2, generator=torch.Generator().manual_seed(0))
