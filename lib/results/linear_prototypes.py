@@ -41,13 +41,13 @@ def values(found: Found) -> pd.DataFrame:
 
 
 def layout(table: pd.DataFrame, gallery: str, metric: str = "ap_min") -> str:
-    """A row per encoder and method, a column per k, as Markdown."""
+    """A row per encoder and method, a column per k, as Markdown; left out: queries without any relevant image."""
     part = table[(table["gallery"] == gallery) & (table["metric"] == metric)]
     lines = []
     for (encoder, method), rows in part.groupby(["encoder", "method"], sort=False):
         cells = {"encoder": encoder, "method": method}
         cells |= {f"k = {row.k}": f"{percent(row.ours)} ± {percent(row.spread)}" for row in rows.itertuples()}
-        lines.append(cells)
+        lines.append(cells | {"queries": rows["n_queries"].iloc[0], "left out": rows["n_without_relevant"].iloc[0]})
     return markdown_table(pd.DataFrame(lines))
 
 

@@ -183,45 +183,6 @@ def press_right(page, board: Board, slider: str) -> str:
     return readout.inner_text()
 
 
-def test_the_ball_answers_the_arrow_keys(lab, browser):
-    page = browser.new_page()
-    run_all(page, lab, BALL)
-    assert_nothing_failed(page)
-    board = ball.explore()
-    for slider, value in (("c", 1.05), ("clip_radius", 0.7), ("x", 0.65), ("y", 0.35)):
-        found = press_right(page, board, slider)
-        board.sliders[slider].value = value
-        assert found == board.text
-    assert_nothing_failed(page)
-    page.close()
-
-
-def test_the_loss_answers_the_arrow_keys(lab, browser):
-    board = published_board()
-    page = browser.new_page()
-    run_all(page, lab, LOSS)
-    assert_nothing_failed(page)
-    for slider, value in (("m0", 0.75), ("alpha", 0.2), ("norm_weight", 0.01), ("step", 35)):
-        found = press_right(page, board, slider)
-        board.sliders[slider].value = value
-        assert found == board.text
-    assert_nothing_failed(page)
-    page.close()
-
-
-def test_the_plane_answers_the_arrow_keys(lab, browser):
-    board = board_of_the_plane()
-    page = browser.new_page()
-    run_all(page, lab, PLANE)
-    assert_nothing_failed(page)
-    for slider, value in (("k", 6), ("temperature", 10**0.25), ("c", 0.1)):
-        found = press_right(page, board, slider)
-        board.sliders[slider].value = value
-        assert found == board.text
-    assert_nothing_failed(page)
-    page.close()
-
-
 def tiles_for(path: Path) -> tuple[datasets.ImageTable, np.ndarray]:
     """The embedded tiles and their features of the encoder of a notebook."""
     try:
@@ -253,3 +214,24 @@ def published_board() -> Board:
     values = contrastive.M0, contrastive.ALPHA, contrastive.NORM_WEIGHT, contrastive.STEPS
     trained = grid.fit(head, small, np.asarray(images.codes[few]), *values)
     return contrastive.explore(trained, images.classes, step=30)
+
+
+BOARDS = [
+    (BALL, ball.explore, {"c": 1.05, "clip_radius": 0.7, "x": 0.65, "y": 0.35}),
+    (LOSS, published_board, {"m0": 0.75, "alpha": 0.2, "norm_weight": 0.01, "step": 35}),
+    (PLANE, board_of_the_plane, {"k": 6, "temperature": 10**0.25, "c": 0.1}),
+]
+
+
+@pytest.mark.parametrize(("path", "expected", "after_one_step"), BOARDS, ids=lambda part: getattr(part, "stem", ""))
+def test_the_sliders_answer_the_arrow_keys(lab, browser, path, expected, after_one_step):
+    board = expected()
+    page = browser.new_page()
+    run_all(page, lab, path)
+    assert_nothing_failed(page)
+    for slider, value in after_one_step.items():
+        found = press_right(page, board, slider)
+        board.sliders[slider].value = value
+        assert found == board.text
+    assert_nothing_failed(page)
+    page.close()
