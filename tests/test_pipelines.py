@@ -122,6 +122,8 @@ def on_tissue(*names: str) -> set[str]:
 
 
 STORAGE = {"storage_and_search@tissue"}
+PROTOTYPES = {f"linear_prototypes_{name}@tissue" for name in ("plane", "retrieval", "space")}
+SIGNIFICANCE = {"linear_prototypes_significance@tissue"}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ STORAGE = {"storage_and_search@tissue"}
             "lib/losses/hyper_dino.py",
             "m0: float = 0.5",
             "m0: float = 0.6",
-            on_tissue("embeddings", "mapper", "retrieval", "queries", "beyond") | STORAGE,
+            on_tissue("embeddings", "mapper", "retrieval", "queries", "beyond") | STORAGE | PROTOTYPES | SIGNIFICANCE,
         ),
         (
             "lib/encoders/texture.py",
@@ -141,7 +143,9 @@ STORAGE = {"storage_and_search@tissue"}
             "SIZE = 64",
             {"features@tissue-texture", "features@tissue-demo_vit"}
             | on_tissue("embeddings", "mapper", "retrieval", "queries", "pretraining", "beyond")
-            | STORAGE,
+            | STORAGE
+            | PROTOTYPES
+            | {"start_here"},
         ),
         ("README.md", "companion", "company", set()),
     ],

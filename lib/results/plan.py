@@ -9,7 +9,7 @@ import pandas as pd
 from lib import paths
 from lib.datasets import DATASETS
 from lib.encoders import zoo
-from lib.encoders.weights import Source, local_file, missing
+from lib.encoders.weights import local_file, missing
 from lib.results.index import expected, params
 from lib.results.store import markdown_table
 from lib.training.recipes import recipes
@@ -82,13 +82,14 @@ def text(profile: str) -> str:
                 f"needs {dataset}: {facts.summary()}.\n  Expected: {facts.layout}.\n"
                 f"  Get it, then: make reproduce PROFILE={profile} DATA=<folder that holds it>"
             )
-    parts += [f"needs weights: {missing(source, 'they do not come with this project')}" for source in weights(profile)]
+    for name in weights(profile, settings):
+        how = missing(zoo.source(name), "they do not come with this project")
+        parts.append(f"needs weights of {zoo.MODELS[name].row} ({name}): {how}")
     return "\n\n".join(parts)
 
 
-def weights(profile: str) -> list[Source]:
+def weights(profile: str, settings: dict[str, Any]) -> list[str]:
     """Backbones that some run of the profile wants and whose weights are not on this machine."""
-    runs = [item["run"] for item in expected(params()) if item["profile"] == profile]
+    runs = [item["run"] for item in expected(settings) if item["profile"] == profile]
     wanted = {name for run in runs for name in [run.get("encoder"), *np.atleast_1d(run.get("beside", []))]}
-    sources = [zoo.source(name) for name in zoo.MODELS if name in wanted]
-    return [source for source in sources if local_file(source) is None]
+    return [name for name in zoo.MODELS if name in wanted and local_file(zoo.source(name)) is None]

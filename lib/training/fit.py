@@ -93,5 +93,6 @@ def fit_head(
 
 def epoch_means(losses: np.ndarray, sizes: np.ndarray, epochs: int) -> list[float]:
     """Mean loss over the images of every epoch, from the ``losses`` and ``sizes`` of all batches."""
-    losses, sizes = losses.reshape(epochs, -1), sizes.reshape(epochs, -1)
+    steps = len(losses) // max(epochs, 1)  # 0 epochs have no batch to divide
+    losses, sizes = losses.reshape(epochs, steps), sizes.reshape(epochs, steps)
     return ((losses * sizes).sum(1) / sizes.sum(1)).tolist()

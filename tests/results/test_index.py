@@ -72,7 +72,8 @@ def test_the_plan_lists_stages_missing_data_weights_and_hours(monkeypatch, tmp_p
     for dataset, facts in (("kather", "5,000 images, about 246 MB, CC BY 4.0"), ("bh400x", "1,820 images, about 4 GB")):
         assert f"| hyper_dino_retrieval@{dataset} |" in text
         assert f"needs {dataset}: " in text and facts in text
-    assert "needs weights: DINO ViT-S/16" in text
+    assert "needs weights of DINO (dino_vits16): " in text and "needs weights of UNI2-h (uni2_h): " in text
+    assert "about 87 MB" in text and "CC BY-NC-ND 4.0, gated" in text
     assert "make reproduce PROFILE=paper DATA=" in text
 
 

@@ -93,4 +93,15 @@ def test_heads_in_a_stack_learn_what_they_learn_alone(name):
         for a, b in zip(one.parameters(), other.parameters(), strict=True):
             torch.testing.assert_close(a, b, atol=2e-5, rtol=2e-4)
     np.testing.assert_allclose(stacked, histories, rtol=1e-4)
-    assert all(history[-1] < history[0] for history in histories)
+
+
+@pytest.mark.parametrize("name", ["squared euclidean", "euclidean", "cosine", "poincare"])
+def test_a_head_learns_from_episodes(name):
+    rng = np.random.default_rng(0)
+    comparison = Comparison(name)
+    x = (rng.normal(size=(40, 6)) + 3 * np.eye(3, 6)[LABELS.numpy()]).astype(np.float32)
+    head = PrototypeEncoder(6, 4, hidden=8, geometry=comparison.geometry, generator=torch.Generator().manual_seed(0))
+    schedule = Episodes(epochs=30, batch_size=16, lr=0.01, k=3)
+    loss = EpisodeLoss(schedule.k, 3, comparison, temperature=0.3)
+    history = fit_head(head, loss, x, LABELS.numpy(), schedule, seed=0)
+    assert history[-1] < 0.5 * history[0]
