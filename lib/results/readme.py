@@ -84,9 +84,9 @@ def part() -> str:
     caption = f"*{record['title']}. {record['caption']} Ours: {state}, {record['images']}, encoder {encoder}.*"
     note = (
         "MAP@k in percent, AP divided by min(k, relevant), all principal components of the encoder's numbers going in "
-        "(as many as the training images allow); "
-        "mean over five folds, test images against training images. Published: Hyper-DINO(·, 32) from all 384 numbers "
-        "of DINO ViT-S/16 on the whole dataset, the better of PCA and NCA, folds without a stated patient rule; it "
+        "(as many as the training images allow); mean over five folds, test images against training images. Published: "
+        "Hyper-DINO(·, 32) from as many components where the paper has that length, else from all 384 numbers, of DINO "
+        "ViT-S/16 on the whole dataset, the better of PCA and NCA, folds without a stated patient rule; it "
         "differs from ours in encoder, number of images and folds."
     )
     return "\n\n".join(
