@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
+PIPELINES = ROOT / "pipelines"
 REPORTS = Path(os.environ.get("REPORTS_DIR", ROOT / "reports"))  # a check of the notebooks writes elsewhere
 PUBLISHED = ROOT / "reports" / "published"
 WEIGHTS = ROOT / "weights"
@@ -21,14 +22,14 @@ def images(loader: str) -> Path:
     return BUILD / "data" / loader if loader == "tissue" else DATA / loader
 
 
-def features(dataset: str, encoder: str) -> Path:
+def features(profile: str, dataset: str, encoder: str) -> Path:
     """The feature cache of one dataset and one encoder."""
-    return BUILD / "features" / dataset / f"{encoder}.safetensors"
+    return BUILD / "features" / profile / dataset / f"{encoder}.safetensors"
 
 
-def report(paper: str, profile: str, dataset: str) -> Path:
-    """The folder of one paper's tables and figures for one profile and dataset."""
-    return REPORTS / paper / profile / dataset
+def report(paper: str, profile: str, dataset: str, section: str) -> Path:
+    """The folder of tables and figures of one section of a paper, for one profile and dataset."""
+    return REPORTS / paper / profile / dataset / section
 
 
 @contextmanager

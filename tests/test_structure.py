@@ -25,8 +25,7 @@ FLOORS = {
     "figures": 4,
     "widgets": 4,
     "bench": 5,
-    "notebooks": 5,
-    "reproduce": 5,
+    "pipeline": 5,
 }
 NEIGHBOURS = {("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
 FILES = sorted((paths.ROOT / "lib").rglob("*.py"))
