@@ -1,8 +1,8 @@
 """Fingerprints of code: what an entry (a notebook, a command) imports, so that DVC runs it again when that changes.
 
-``python -m lib.pipeline.code`` writes ``build/source/`` (notebooks without outputs) and ``build/code/<entry>``: one line
-per module that the entry imports, however deep, with the hash of its text without comments and docstrings; and one per
-data file that lies beside such a module. No list of modules is kept by hand, so none can be wrong.
+``python -m lib.pipeline.code`` writes ``build/source/`` (notebooks without outputs) and ``build/code/<entry>``: one
+line per module that the entry imports, however deep, with the hash of its text without comments and docstrings; and
+one per data file that lies beside such a module. No list of modules is kept by hand, so none can be wrong.
 """
 
 import ast

@@ -157,8 +157,8 @@ def markdown(rows: pd.DataFrame) -> str:
     parts = [
         "# Every table and figure",
         "Made from `reports/` by `00_start_here`. *demo*: procedural tiles, never the paper's numbers. *sample*: real "
-        "images, fewer than the paper had. *paper*: the paper's own images, encoder and epochs. Which images, how many, "
-        "which encoder and which parameters stands below each table and in the json beside it.",
+        "images, fewer than the paper had. *paper*: its own images, encoder and epochs. Which images, how many, "
+        "which encoder and which parameters, stands below each table and in the json beside it.",
     ]
     for paper, title in PAPERS.items():
         block = rows[rows["paper"] == paper]

@@ -85,8 +85,8 @@ def text(profile: str) -> str:
         f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate.",
         markdown_table(shown),
         f"The hours are an estimate for {assumed['machine']}. Features: images per second, {speeds}, others "
-        f"{assumed['other_images_per_second']}. {TABLES}: {assumed['seconds_per_step'] * 1000:g} ms for a training step "
-        "of one mapper. Other notebooks: the demo's time, times images, times epochs.",
+        f"{assumed['other_images_per_second']}. {TABLES}: {assumed['seconds_per_step'] * 1000:g} ms for a step of one "
+        "mapper. Other notebooks: the demo's time, times images, times epochs.",
     ]
     datasets = [stage.rpartition("@")[2].partition("-")[0] for stage in rows["stage"]]
     for dataset in dict.fromkeys(datasets):
