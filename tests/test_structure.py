@@ -28,7 +28,7 @@ FLOORS = {
     "notebooks": 5,
     "reproduce": 5,
 }
-NEIGHBOURS = {("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
+NEIGHBOURS = {("paths", "errors"), ("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
 FILES = sorted((paths.ROOT / "lib").rglob("*.py"))
 
 
