@@ -194,10 +194,14 @@ def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
 
 def strip_all() -> None:
     """Write the stripped copy of every notebook to ``build/source``, and nothing but these."""
-    with whole(SOURCE) as draft:
+    with whole(SOURCE, "set of stripped notebooks", older=_is_source) as draft:
         draft.mkdir()
         for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
             write(stripped(read(path)), draft / path.name)
+
+
+def _is_source(folder: Path) -> bool:
+    return all(path.suffix == ".ipynb" and path.is_file() for path in folder.iterdir())
 
 
 def collect() -> list[str]:

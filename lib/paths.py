@@ -136,7 +136,11 @@ def empty(folder: Path) -> None:
 
 def check(folder: Path, kind: str) -> None:
     """Raise InputError, naming the file, unless ``folder`` is of this ``kind`` and its files are what was written."""
-    for name, sha256 in _written(folder, kind).items():
+    try:
+        written = _written(folder, kind)
+    except InputError as error:
+        raise InputError(f"{error}. Make it again, or copy it together with its hidden files") from error
+    for name, sha256 in written.items():
         if not (folder / name).is_file():
             raise InputError(f"{folder / name} is missing: make the {kind} again, or copy the folder as a whole")
         if _sha256(folder / name) != sha256:
