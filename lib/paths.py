@@ -124,12 +124,16 @@ def sweep(folder: Path) -> list[int]:
     return ended
 
 
+def steps(folder: Path, suffix: str = "") -> list[Path]:
+    """What work in steps has kept in ``folder``: files named by a SHA-256 and this suffix, or any."""
+    return sorted(file for file in folder.glob(f"*{suffix}") if _HASHED.fullmatch(file.name))
+
+
 def empty(folder: Path) -> None:
-    """Remove what work in steps has kept in ``folder``: files named by a SHA-256, and ``folder`` if nothing is left."""
+    """Remove what work in steps has kept in ``folder``, and ``folder`` itself if nothing else is in it."""
     sweep(folder)
-    for file in folder.glob("*"):
-        if _HASHED.fullmatch(file.name):
-            file.unlink(missing_ok=True)
+    for file in steps(folder):
+        file.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
 

@@ -12,6 +12,7 @@ from lib import paths
 FLOORS = {
     "errors": 0,
     "paths": 0,
+    "processes": 0,
     "progress": 0,
     "geometry": 1,
     "datasets": 2,
@@ -28,7 +29,13 @@ FLOORS = {
     "notebooks": 5,
     "reproduce": 5,
 }
-NEIGHBOURS = {("paths", "errors"), ("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
+NEIGHBOURS = {
+    ("paths", "errors"),
+    ("processes", "paths"),
+    ("encoders", "datasets"),
+    ("results", "figures"),
+    ("widgets", "figures"),
+}
 FILES = sorted((paths.ROOT / "lib").rglob("*.py"))
 
 

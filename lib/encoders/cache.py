@@ -96,7 +96,7 @@ def extract(
     paths.sweep(target.parent)
     parts = target.with_name(f"{target.name}.parts")
     cached = _current(target, ids, sha256, encoder)
-    sources = [cached, *map(_undamaged, sorted(parts.glob("*.safetensors")))]
+    sources = [cached, *map(_undamaged, paths.steps(parts, ".safetensors"))]
     known = {
         digest: vector
         for stored in sources
