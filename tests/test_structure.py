@@ -12,6 +12,7 @@ from lib import paths
 FLOORS = {
     "errors": 0,
     "paths": 0,
+    "processes": 0,
     "progress": 0,
     "geometry": 1,
     "datasets": 2,
@@ -27,7 +28,13 @@ FLOORS = {
     "bench": 5,
     "pipeline": 5,
 }
-NEIGHBOURS = {("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
+NEIGHBOURS = {
+    ("paths", "errors"),
+    ("processes", "paths"),
+    ("encoders", "datasets"),
+    ("results", "figures"),
+    ("widgets", "figures"),
+}
 FILES = sorted((paths.ROOT / "lib").rglob("*.py"))
 
 

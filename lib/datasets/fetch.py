@@ -9,6 +9,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import pooch
@@ -51,18 +52,20 @@ def fetch(name: str) -> dict[str, Path]:
         raise InputError(f"{name!r} cannot be downloaded; choose one of {', '.join(names())}")
     facts = DATASETS[name]
     target = paths.DATA / "originals" / name
+    downloads = target.parent / f".{name}.download"
+    paths.sweep(target.parent)
     if target.exists():
+        _discard(downloads, facts)
         print(f"{target} is there already; remove it to download it again")
         return finding.link(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     _check_space(target.parent, facts)
     print(f"downloading {facts.summary()}")
-    downloads = target.parent / f".{name}.download"
     with whole(target) as draft:
         draft.mkdir()
         for file in facts.files:
             unpack(_download(file, downloads), draft)
-    shutil.rmtree(downloads)
+    _discard(downloads, facts)
     found = finding.link(target)
     for dataset in found:
         print(f"{paths.DATA / dataset} is ready")
@@ -120,6 +123,14 @@ def _download(file: Archive, folder: Path) -> Path:
         with whole(record) as draft:
             draft.write_text(digest + "\n", encoding="utf-8")
     return found
+
+
+def _discard(downloads: Path, facts: Facts) -> None:
+    """Remove the downloads, what a killed download left of one, and their folder if nothing else is in it."""
+    for file in [*(downloads / file.name for file in facts.files), *downloads.glob("tmp????????")]:
+        file.unlink(missing_ok=True)
+    with suppress(OSError):
+        downloads.rmdir()
 
 
 def _check_space(folder: Path, facts: Facts) -> None:

@@ -102,7 +102,7 @@ def entries() -> dict[str, set[str]]:
 def write() -> None:
     """Write ``build/source`` and ``build/code`` anew, and nothing but these."""
     notebooks.strip_all()
-    with whole(CODE) as draft:
+    with whole(CODE, "set of fingerprints") as draft:
         draft.mkdir()
         for entry, names in entries().items():
             (draft / entry).write_text(fingerprint(names), encoding="utf-8")

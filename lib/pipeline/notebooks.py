@@ -8,6 +8,7 @@
 import argparse
 import ast
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -29,6 +30,8 @@ SOURCE = BUILD / "source"
 EXECUTED = BUILD / "executed"
 DONE = BUILD / "done"  # one file per finished run: not in git, so a fresh clone rebuilds what it holds
 FAILED = BUILD / "failed"
+SECTION = "section of reports"
+REPORT = re.compile(r"(table|figure)_\w+\.(csv|json|md|png|svg)")
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -205,8 +208,13 @@ def reports_whole(section: bool) -> Iterator[None]:
         finally:
             os.environ.pop("REPORTS_DIR") if before is None else os.environ.update(REPORTS_DIR=before)
         for folder in sorted(Path(desk).glob("*/*/*/*")):
-            with whole(REPORTS / folder.relative_to(desk)) as draft:
+            with whole(REPORTS / folder.relative_to(desk), SECTION, older=holds_reports) as draft:
                 folder.replace(draft)
+
+
+def holds_reports(folder: Path) -> bool:
+    """Whether ``folder`` holds tables and figures of ours and nothing else; those of early versions have no marker."""
+    return all(REPORT.fullmatch(path.name) for path in folder.iterdir())
 
 
 def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
@@ -229,10 +237,14 @@ def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
 
 def strip_all() -> None:
     """Write the stripped copy of every notebook to ``build/source``, and nothing but these."""
-    with whole(SOURCE) as draft:
+    with whole(SOURCE, "set of stripped notebooks", older=_is_source) as draft:
         draft.mkdir()
         for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
             write(stripped(read(path)), draft / path.name)
+
+
+def _is_source(folder: Path) -> bool:
+    return all(path.suffix == ".ipynb" and path.is_file() for path in folder.iterdir())
 
 
 def collect() -> list[str]:

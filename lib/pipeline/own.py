@@ -4,7 +4,6 @@ Its text is the one that all profiles share; ``pipelines/own.yaml`` says what ru
 """
 
 import os
-import shutil
 import string
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from dvc.repo import Repo
 from lib import paths
 from lib.errors import InputError
 from lib.paths import whole
+from lib.pipeline import notebooks
 
 
 def pipeline(name: str) -> Path:
@@ -43,7 +43,7 @@ def run(name: str, force: bool = False) -> None:
     repo = Repo(config={"core": {"no_scm": True}})  # build/ is ignored by git, and DVC refuses pipelines that are
     repo.reproduce(["dvc.yaml:source"])
     for folder in _stale(repo, target, name, force):
-        shutil.rmtree(folder)
+        paths.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
     try:
         repo.reproduce([target], force=force, on_error="keep-going")
     except DvcException as error:

@@ -195,6 +195,23 @@ def test_without_a_published_checksum_the_first_download_decides(server, offer, 
         fetch.fetch("kather")
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_what_a_killed_download_left_goes_with_the_next_one(offer, there):
+    """Half a file of the downloader, and archives of a run that was killed when all was unpacked."""
+    offer("kather", {"tiles.zip": zipped(*KATHER)})
+    if there:
+        fetch.fetch("kather")
+    downloads = paths.DATA / "originals" / ".kather.download"
+    downloads.mkdir(parents=True, exist_ok=True)
+    for name in ("tmpk3j2a_b1", "thesis.txt", "tiles.zip"):
+        (downloads / name).write_bytes(zipped(*KATHER))
+    fetch.fetch("kather")
+    assert [path.name for path in downloads.iterdir()] == ["thesis.txt"]
+    (downloads / "thesis.txt").unlink()
+    fetch.fetch("kather")
+    assert sorted(path.name for path in downloads.parent.iterdir()) == ["kather"]
+
+
 @pytest.mark.parametrize("name", ["tiles.zip", "tiles.tar.gz"])
 def test_a_truncated_archive_is_named(offer, name):
     whole = zipped(*KATHER) if name.endswith("zip") else tarred(*KATHER)
