@@ -105,7 +105,7 @@ def unpack(file: Path, target: Path) -> None:
         raise InputError(f"{file} is not unpacked: {error}. {by_hand}") from error
     except RuntimeError as error:  # encrypted, or a compression that zipfile does not know
         raise InputError(
-            f"{file} cannot be unpacked here ({error}). Unpack it with another program and name the folder: DATA=<folder>"
+            f"{file} cannot be unpacked here ({error}). Unpack it with another program and say where: DATA=<folder>"
         ) from error
     except DAMAGED as error:
         raise InputError(f"{file} cannot be unpacked ({error}). {by_hand}") from error

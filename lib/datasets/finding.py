@@ -150,8 +150,8 @@ def _known(root: Path) -> dict[str, Path]:
 
 def _said_to_be(root: Path, name: str) -> dict[str, Path]:
     """`name` where it lies below `root`, in its layout, or in what `root` holds of it."""
-    found = {key: place for key, place in _known(root).items() if key == name or name == "breakhis" and key[:2] == "bh"}
-    if found:
+    wanted = {f"bh{m.lower()}" for m in breakhis.MAGNIFICATIONS} if name == "breakhis" else {name}
+    if found := {key: place for key, place in _known(root).items() if key in wanted}:
         return found
     marked = (here for here, _, files in _walk(root) if name == "ham10000" and ham10000.METADATA in files)
     place = next(marked, root)

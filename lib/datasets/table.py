@@ -23,9 +23,9 @@ class ImageTable:
     group_kind: what a group is (patient, lesion, slide, image, ...): its images belong on one side of a split.
     skipped: (what, why) of everything that was found and left out.
 
-    Labels and groups are stripped and brought to one Unicode form (:func:`spelled`): "nv " and nv, or café in two normal
-    forms, are one class, with a warning that names the spellings. BKL and bkl may be two classes or one: an InputError,
-    for labels; groups that differ in capitals are two groups.
+    Labels and groups are stripped and brought to one Unicode form (:func:`spelled`): "nv " and nv, or café in two
+    normal forms, are one class, with a warning that names the spellings. BKL and bkl may be one class or two: an
+    InputError. Groups that differ in capitals are two groups.
 
     Raises InputError for a missing column, an empty value in one of the four, an image_id that occurs twice, or labels
     that differ in capitals only.
@@ -70,7 +70,7 @@ class ImageTable:
         for name, several in spellings.groupby(spellings.map(spelled)):
             if len(several) > 1:
                 warnings.warn(
-                    f"{self.name}: {', '.join(map(ascii, several))} are taken as one {values.name}, {name}.",
+                    f"{self.name}: {', '.join(map(ascii, sorted(several)))} are taken as one {values.name}, {name}.",
                     stacklevel=4,
                 )
         return values.map(spelled)
