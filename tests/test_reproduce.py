@@ -39,7 +39,8 @@ def test_found_datasets_are_linked_and_linked_anew(data, tmp_path):
 
 def test_a_folder_put_there_by_hand_is_left_alone(data, tmp_path):
     (data / "kather").mkdir(parents=True)
-    finding.link(tiles(tmp_path / "one", *KATHER))
+    with pytest.warns(UserWarning, match="is used, not"):
+        finding.link(tiles(tmp_path / "one", *KATHER))
     assert not (data / "kather").is_symlink()
 
 
