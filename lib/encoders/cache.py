@@ -76,7 +76,7 @@ def extract(
 ) -> Features:
     """Features of every image of the table, from the cache file ``target`` as far as it has them.
 
-    on_broken: "error" raises BrokenImage at the first unreadable image; "skip" leaves such images out and lists them.
+    on_broken: "error" raises BrokenImage that names all unreadable images; "skip" leaves them out and lists them.
     batch_size: images per call of the encoder and per part; an interruption loses at most this many.
 
     The file is left as it is when it holds all of the table's images, otherwise it is replaced by the table's. A
@@ -108,8 +108,10 @@ def extract(
     pending = [image_id for image_id in ids if sha256[image_id] not in known]
     batches = [pending[start : start + batch_size] for start in range(0, len(pending), batch_size)]
     what = f"{encoder.name} features of {table.name}"
-    for batch in track(batches, total=len(pending), what=what, unit="images", size=len):
-        images = _read_images(batch, files, on_broken, skipped)
+    for number, batch in enumerate(track(batches, total=len(pending), what=what, unit="images", size=len), start=1):
+        images = _read_images(batch, files, skipped)
+        if skipped and on_broken == "error":
+            raise _broken(skipped, pending[number * batch_size :], files)
         if images:
             values = _encode(encoder, list(images.values()), list(images))
             part = _Stored(values, {i: sha256[i] for i in images}, {}, table.name, encoder.provenance)
@@ -222,22 +224,29 @@ def _current(target: Path, ids: list[str], sha256: dict[str, str], encoder: Enco
     return stored
 
 
-def _read_images(
-    image_ids: list[str], files: dict[str, Path], on_broken: str, skipped: dict[str, str]
-) -> dict[str, Image.Image]:
-    """The readable images; the others are entered into ``skipped`` or, with on_broken="error", raised."""
+def _read_images(image_ids: list[str], files: dict[str, Path], skipped: dict[str, str]) -> dict[str, Image.Image]:
+    """The readable images; the others are entered into ``skipped``."""
     images = {}
     for image_id in image_ids:
         try:
             images[image_id] = read_image(files[image_id])
         except BrokenImage as error:
-            if on_broken == "error":
-                raise BrokenImage(
-                    f"{error} Then run again, finished images are kept; or leave broken images out and have them "
-                    "counted: on_broken='skip' (in params.yaml, on_broken: skip)."
-                ) from error
             skipped[image_id] = str(error)
     return images
+
+
+def _broken(found: dict[str, str], unread: list[str], files: dict[str, Path]) -> BrokenImage:
+    """The error that names all unreadable images in one go: those found, and those among the images not read yet."""
+    found = dict(found)
+    for image_id in track(unread, total=len(unread), what="looking for other broken images", unit="images"):
+        _read_images([image_id], files, found)
+    reasons = list(found.values())
+    if len(reasons) > 1:
+        reasons = [f"{len(reasons)} images cannot be read:", *(f"  {reason}" for reason in reasons), ""]
+    return BrokenImage(
+        "\n".join(reasons) + " Then run again, finished images are kept; or leave broken images out and have them "
+        "counted: on_broken='skip' (in params.yaml, on_broken: skip)."
+    )
 
 
 def _encode(encoder: Encoder, images: list[Image.Image], image_ids: list[str]) -> np.ndarray:

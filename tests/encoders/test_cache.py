@@ -264,6 +264,24 @@ def test_a_broken_image_is_named_and_a_rerun_goes_on(root, target, kind):
     assert sum(encoder.batches) == 10 - 4
 
 
+def test_all_broken_images_are_named_in_one_go_and_finished_ones_are_kept(root, target):
+    for name in ("a/04.png", "b/01.png", "b/09.png"):
+        (root / name).write_bytes(b"")
+    encoder = MeanColour()
+    with pytest.raises(BrokenImage, match=r"^3 images cannot be read:\n") as caught:
+        encoders.extract(table_of(root), encoder, target, batch_size=2)
+    lines = str(caught.value).splitlines()
+    assert [line.partition(":")[0] for line in lines[1:4]] == [
+        f"  {root / x}" for x in ("a/04.png", "b/01.png", "b/09.png")
+    ]
+    assert "run again" in lines[4] and len(lines) == 5
+    assert encoder.batches == [2] and len(parts_of(target)) == 1
+    paint(root, COLOURS)
+    encoder = MeanColour()
+    assert colours_of(encoders.extract(table_of(root), encoder, target)) == COLOURS
+    assert sum(encoder.batches) == 8
+
+
 def test_a_missing_file_is_named(root, target):
     table = table_of(root)
     (root / "a/00.png").unlink()

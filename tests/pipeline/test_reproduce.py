@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from lib import errors, paths
-from lib.datasets import finding
+from lib.datasets import finding, kather
 from lib.errors import InputError
 from lib.pipeline import notebooks, profiles, reproduce
 
@@ -27,7 +27,7 @@ def data(tmp_path, monkeypatch):
     return tmp_path / "data"
 
 
-KATHER = ("k/01_TUMOR/1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif", "k/02_STROMA/a.tif")
+KATHER = tuple(f"k/{folder}/1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif" for folder in kather.FOLDERS)
 
 
 def test_found_datasets_are_linked_and_linked_anew(data, tmp_path):
@@ -39,7 +39,8 @@ def test_found_datasets_are_linked_and_linked_anew(data, tmp_path):
 
 def test_a_folder_put_there_by_hand_is_left_alone(data, tmp_path):
     (data / "kather").mkdir(parents=True)
-    finding.link(tiles(tmp_path / "one", *KATHER))
+    with pytest.warns(UserWarning, match="is used, not"):
+        finding.link(tiles(tmp_path / "one", *KATHER))
     assert not (data / "kather").is_symlink()
 
 
