@@ -1,5 +1,6 @@
 """Files appear whole or not at all, and nothing is removed that was not made here."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import paths
+from lib import notebooks, paths
 from lib.errors import InputError
 from lib.paths import MARKER, whole
 
@@ -174,6 +175,21 @@ def test_a_folder_from_before_there_were_markers_is_known_by_its_looks(tmp_path)
     make(tmp_path / "other", "one", kind="search index")
     with pytest.raises(InputError, match="says search index"), whole(tmp_path / "other", KIND, older=lambda _: True):
         pass
+
+
+@pytest.mark.parametrize("thesis", [False, True])
+def test_stripped_notebooks_replace_stripped_notebooks_and_nothing_else(tmp_path, monkeypatch, thesis):
+    """Also those from before there were markers, unless somebody has put something beside them."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("98_gone.ipynb", *(["thesis.txt"] if thesis else [])):
+        (source / name).write_text("{}")
+    monkeypatch.setattr(notebooks, "SOURCE", source)
+    for _ in range(2):
+        with pytest.raises(InputError, match="not a set of stripped notebooks") if thesis else contextlib.nullcontext():
+            notebooks.strip_all()
+    assert (source / "thesis.txt").exists() == thesis == (source / "98_gone.ipynb").exists()
+    assert thesis or len(list(source.glob("*.ipynb"))) == len(list(paths.NOTEBOOKS.glob("[0-9]*.ipynb")))
 
 
 # Killed on the way
