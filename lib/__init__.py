@@ -6,5 +6,5 @@ A room imports only rooms on lower floors:
 2. ``losses`` ``heads`` ``metrics``, ``datasets`` ``encoders``
 3. ``training`` ``search``
 4. ``results`` ``figures`` ``widgets``: tidy rows beside the published numbers, plots as pure functions, sliders
-5. ``notebooks`` ``reproduce`` ``bench``: running the whole house, and how fast it is
+5. ``notebooks`` ``lab`` ``reproduce`` ``bench``: running the whole house, and how fast it is
 """

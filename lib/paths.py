@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
-REPORTS = Path(os.environ.get("REPORTS_DIR", ROOT / "reports"))  # a check of the notebooks writes elsewhere
+REPORTS = ROOT / os.environ.get("REPORTS_DIR", "reports")  # the lab and the checks of the notebooks write elsewhere
 PUBLISHED = ROOT / "reports" / "published"
 WEIGHTS = ROOT / "weights"
 

@@ -1,8 +1,29 @@
 """Files appear whole or not at all."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
+from lib import paths
 from lib.paths import whole
+
+
+@pytest.mark.parametrize(
+    ("chosen", "found"),
+    [
+        ({}, paths.ROOT / "reports"),
+        ({"REPORTS_DIR": "build/lab"}, paths.ROOT / "build" / "lab"),
+        ({"REPORTS_DIR": "/somewhere/else"}, Path("/somewhere/else")),
+    ],
+)
+def test_reports_go_where_they_are_sent_whatever_the_working_folder(tmp_path, chosen, found):
+    clean = {name: value for name, value in os.environ.items() if name != "REPORTS_DIR"}
+    words = [sys.executable, "-c", "from lib import paths; print(paths.REPORTS)"]
+    done = subprocess.run(words, env=clean | chosen, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(found)
 
 
 def test_a_file_appears_when_it_is_finished(tmp_path):

@@ -25,6 +25,7 @@ FLOORS = {
     "figures": 4,
     "widgets": 4,
     "bench": 5,
+    "lab": 6,
     "notebooks": 5,
     "reproduce": 5,
 }
