@@ -1,4 +1,6 @@
 // A label, the browser's own range input and a readout. What is shown is what is announced: one text for both.
+const MOVES = /^(Arrow|Page|Home|End)/; // JupyterLab would take these keys for moving between cells
+
 function render({ model, el }) {
   const texts = model.get("texts");
   const label = document.createElement("label");
@@ -11,7 +13,6 @@ function render({ model, el }) {
   input.setAttribute("aria-label", label.textContent);
   readout.setAttribute("aria-hidden", "true"); // the input announces the same text
   el.classList.add("board-slider");
-  el.dataset.lmSuppressShortcuts = "true"; // JupyterLab would take the arrow keys for moving between cells
   el.append(label, input, readout);
 
   const show = () => {
@@ -22,6 +23,7 @@ function render({ model, el }) {
     input.value = model.get("index");
     show();
   };
+  input.addEventListener("keydown", (event) => MOVES.test(event.key) && event.stopPropagation());
   input.addEventListener("input", show);
   input.addEventListener("change", () => {
     model.set("index", input.valueAsNumber);
