@@ -11,6 +11,7 @@ from lib import paths
 
 FLOORS = {
     "errors": 0,
+    "checks": 0,
     "paths": 0,
     "progress": 0,
     "geometry": 1,
@@ -28,7 +29,7 @@ FLOORS = {
     "notebooks": 5,
     "reproduce": 5,
 }
-NEIGHBOURS = {("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
+NEIGHBOURS = {("checks", "errors"), ("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
 FILES = sorted((paths.ROOT / "lib").rglob("*.py"))
 
 

@@ -35,6 +35,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
 from lib.geometry import numerics
 
@@ -182,6 +183,8 @@ class PoincareBall(Geometry):
     name: ClassVar[str] = "poincare"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.c, Tensor):
+            checks.number("c", self.c)
         c = torch.as_tensor(self.c).detach()
         if c.ndim:
             raise InputError(f"c must be one number, but it has the shape {tuple(c.shape)}")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib import checks
 from lib.datasets import folds
 from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.heads import HyperbolicMapper, Reduction
@@ -22,7 +23,10 @@ from lib.training.recipes import Recipe
 
 @dataclass(frozen=True)
 class Settings:
-    """Mapper and loss; the defaults are the published values where the paper prints one."""
+    """Mapper and loss; the defaults are the published values where the paper prints one.
+
+    Raises InputError for a value without meaning.
+    """
 
     hidden: int = 256
     geometry: Geometry = field(default_factory=PoincareBall)
@@ -34,6 +38,10 @@ class Settings:
     detach_mean: bool = True
     half: bool = True
     nca_images: int = 2000
+
+    def __post_init__(self) -> None:
+        checks.values(**vars(self))
+        checks.whole("hidden", self.hidden)
 
     def mapper(self, recipe: Recipe, seed: int) -> HyperbolicMapper:
         """The untrained mapper of a recipe."""
@@ -202,6 +210,7 @@ def crossvalidate(
     Returns:
         The outcomes, folds vary slowest.
     """
+    checks.values(ks=ks)
     fitted = fit(x, labels, todo, splits(fold_of, seed), settings, schedule, store=store, workers=workers, what=what)
     asked = joblib.Parallel(n_jobs=workers, return_as="generator")(
         joblib.delayed(ask)(one, x, labels, one.split.test, one.split.train, ks) for one in fitted
