@@ -137,6 +137,10 @@ def fits(what: str, largest: float, bits: int, way_out: str) -> None:
     """Refuse to round to a float of 16 or 32 ``bits`` what would become infinite.
 
     what: the values, in the plural; largest: of their absolute values; way_out: what to do instead.
+
+    >>> fits("weights", 7e4, bits=16, way_out="train with a lower learning rate")
+    Traceback (most recent call last):
+    lib.errors.InputError: weights are as large as 70000, but float16 ends at 65,504: train with a lower learning rate
     """
     if not largest < ENDS[bits]:
         ends = {16: "65,504", 32: "3.4e38"}[bits]

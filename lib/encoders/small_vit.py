@@ -15,6 +15,7 @@ from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
+from lib import checks
 from lib.encoders.backbones import UNREADABLE, UNTRAINED, Backbone, one_line, state_sha256
 from lib.errors import InputError
 from lib.paths import whole
@@ -125,7 +126,8 @@ def load(
 def save(model: SmallViT, target: Path, about: str) -> None:
     """Write the weights to ``target`` in float16, half the size; :func:`load` makes float32 of them again.
 
-    ``about``: how they came about; it travels with the file into the provenance of the encoder.
+    ``about``: how they came about; it travels with the file into the provenance of the encoder. Raises InputError for
+    weights that are too large for float16, or not finite.
     """
     state = {key: _half(value) for key, value in model.state_dict().items()}
     with whole(target) as draft:
@@ -134,7 +136,10 @@ def save(model: SmallViT, target: Path, about: str) -> None:
 
 def _half(value: Tensor) -> Tensor:
     value = value.detach().cpu().contiguous()
-    return value.half() if value.is_floating_point() else value
+    if not value.is_floating_point():
+        return value
+    checks.fits("weights", value.abs().max().item(), 16, "train again with a lower learning rate")
+    return value.half()
 
 
 def _fill(model: SmallViT, file: Path) -> str:

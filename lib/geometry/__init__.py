@@ -85,7 +85,9 @@ class Geometry(Protocol):
         Raises InputError if the gallery has fewer than k points.
         """
         size = gallery.shape[-2]
-        if k is not None and not 1 <= k <= size:
+        if k is not None:
+            checks.values(k=k)
+        if k is not None and k > size:
             raise InputError(f"k = {k} does not fit a gallery of {size} points: choose 1 <= k <= {size}")
         return self.rank_key(query, gallery).sort(dim=-1, stable=True).indices[..., :k]
 

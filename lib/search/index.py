@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lib import geometry, paths
+from lib import checks, geometry, paths
 from lib.errors import InputError
 from lib.search.inner import InnerProduct, beside_sphere, on_sphere
 
@@ -108,7 +108,8 @@ class Index(ABC):
         if not query.isfinite().all():
             row = (~query.isfinite().all(1)).nonzero()[0].item()
             raise InputError(f"query row {row} holds NaN or infinity; drop or repair it")
-        if not 1 <= k <= len(self.points):
+        checks.values(k=k)
+        if k > len(self.points):
             raise InputError(
                 f"k = {k}: the gallery has {len(self.points)} items, ask for 1 to {len(self.points)} of them"
             )

@@ -65,13 +65,18 @@ class Settings:
         """Embeddings of reduced features ``x: (n, dim_in)``, the features themselves without a ``head``.
 
         With ``half`` they are rounded to float16 as they would be stored, then projected again, since rounding can
-        put a point onto the rim (HD-10); distances are taken in float32.
+        put a point onto the rim (HD-10); distances are taken in float32. Raises InputError for an embedding too large
+        for float16, which a flat one can be.
         """
         values = torch.from_numpy(x)
         if head is None:
             return values
         values = head(values)
-        return head.onto(values.half().float()) if self.half else values
+        if not self.half:
+            return values
+        largest = values.abs().max().item() if values.numel() else 0.0
+        checks.fits("embeddings", largest, 16, "keep float32 (half=False), or train with a lower learning rate")
+        return head.onto(values.half().float())
 
 
 @dataclass(frozen=True)

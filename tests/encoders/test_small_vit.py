@@ -105,6 +105,16 @@ def test_saved_weights_come_back_in_half_precision_with_their_story(tmp_path):
     assert {t.dtype for t in load_file(file).values()} == {torch.float16, torch.int64}
 
 
+def test_weights_that_float16_cannot_hold_are_not_written(tmp_path):
+    for value in (7e4, float("inf"), float("nan")):
+        model = small_vit.create(0)
+        with torch.no_grad():
+            model.cls_token[0, 0, 3] = value
+        with pytest.raises(InputError, match=r"weights are as large as .*, but float16 ends at 65,504"):
+            small_vit.save(model, tmp_path / "mine.safetensors", "trained for too long")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_file_says_how_to_make_one(tmp_path):
     with pytest.raises(InputError, match=r"no weights file .*nothing\.safetensors: train it with python -m"):
         small_vit.load(tmp_path / "nothing.safetensors")
