@@ -23,8 +23,8 @@ def assign(
     Groups are shuffled here because scikit-learn's own shuffle mixed up their counts in older versions (its pull
     request 32540). Folds by group do not depend on the order of the images.
 
-    Raises InputError for fewer than 2 folds, an empty label or group, too few images of a class (rule "image"), too few groups
-    (rule "group"), or a fold that no group fell into.
+    Raises InputError for fewer than 2 folds, an empty label or group, too few images of a class (rule "image"), too few
+    groups (rule "group"), or a fold that no group fell into.
     """
     labels, groups = _names(labels, "label"), _names(groups, "group")
     if len(labels) != len(groups):

@@ -15,7 +15,7 @@ import timm
 import torch
 from PIL import Image
 from timm.data import create_transform, resolve_model_data_config
-from timm.models import get_pretrained_cfg, load_state_dict
+from timm.models import get_pretrained_cfg
 
 from lib.encoders import zoo
 from lib.encoders.weights import (
@@ -28,6 +28,7 @@ from lib.encoders.weights import (
     local_file,
     missing,
     one_line,
+    read,
 )
 from lib.errors import InputError
 
@@ -144,7 +145,7 @@ def _pretrained(source: Source) -> torch.nn.Module:
     else:
         # With its own classifier the model loads strictly: a file that does not fit is an error, not random weights.
         try:
-            overlay = {"state_dict": from_transformers(load_state_dict(str(file), weights_only=True))}
+            overlay = {"state_dict": from_transformers(read(file))}
             model = source.create(pretrained=True, pretrained_cfg_overlay=overlay)
         except UNREADABLE as error:
             raise InputError(

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from torchvision.transforms import v2
 
 from lib import checks
-from lib.encoders.backbones import UNREADABLE, UNTRAINED, Backbone, one_line, state_sha256
+from lib.encoders.backbones import UNTRAINED, Backbone, state_sha256
+from lib.encoders.weights import UNREADABLE, one_line, read
 from lib.errors import InputError
 from lib.paths import whole
 
@@ -149,11 +150,9 @@ def _fill(model: SmallViT, file: Path) -> str:
             f"There is no weights file {file}: train it with python -m lib.training.dino, or copy it there."
         )
     try:
-        model.load_state_dict(safetensors.torch.load_file(file))
+        model.load_state_dict(read(file))
         with safetensors.safe_open(file, framework="pt") as opened:
             about = (opened.metadata() or {}).get("about", "no record")
-        if not all(value.isfinite().all() for value in model.state_dict().values()):
-            raise ValueError("some are infinite or undefined")
     except UNREADABLE as error:
         raise InputError(
             f"{file} cannot be used as weights of a small vision transformer ({one_line(error)[:200]}). "

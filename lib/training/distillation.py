@@ -131,9 +131,10 @@ class Pair:
             return []
         try:
             state = torch.load(store, map_location=self.device, weights_only=True)
-        except small_vit.UNREADABLE as error:
+            mine = dict(state)["key"] == key
+        except Exception as error:  # junk can fail with anything
             raise InputError(f"{store}: the checkpoint is damaged. Remove it to start anew.") from error
-        if state["key"] != key:
+        if not mine:
             return []
         for name in ("student", "teacher", "optimiser"):
             getattr(self, name).load_state_dict(state[name])

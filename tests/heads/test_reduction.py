@@ -224,7 +224,7 @@ def test_the_largest_number_of_float16_is_kept():
 
 def test_what_float32_cannot_hold_is_an_error_too():
     reduction = Reduction.fit(np.array([[-1e-30], [1e-30]]), np.array([0, 1]), "scaled", 1, half=False)
-    with pytest.raises(InputError, match="float32 ends at 3.4e38: scale the features"):
+    with pytest.raises(InputError, match=r"float32 ends at 3\.4e38: scale the features"):
         reduction(np.array([[1e10]]))
 
 

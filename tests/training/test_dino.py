@@ -163,9 +163,14 @@ def test_a_checkpoint_of_another_training_is_not_used(pixels, tmp_path, monkeypa
 
 def test_a_damaged_checkpoint_is_named(pixels, tmp_path):
     store = tmp_path / "run.pt"
-    store.write_bytes(b"not a checkpoint")
-    with pytest.raises(InputError, match=r"run\.pt: the checkpoint is damaged\. Remove it"):
-        run(pixels, store=store)
+    for thing in ([1, 2], {}, torch.ones(3), {"student": {}}):
+        torch.save(thing, store)
+        with pytest.raises(InputError, match=r"run\.pt: the checkpoint is damaged\. Remove it"):
+            run(pixels, store=store)
+    for junk in (b"not a checkpoint", b"", b"J\x80", b"PK\x03\x04"):
+        store.write_bytes(junk)
+        with pytest.raises(InputError, match=r"run\.pt: the checkpoint is damaged\. Remove it"):
+            run(pixels, store=store)
 
 
 def test_a_loss_that_is_not_a_number_stops_with_the_last_good_state(pixels, monkeypatch):
