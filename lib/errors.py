@@ -28,7 +28,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     ('did you mean kather?', 'choose one of kather, ham10000')
     """
     known = list(dict.fromkeys(known))
-    near = difflib.get_close_matches(name, known, n=3)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(known[:20])}"
 
 

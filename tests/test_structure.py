@@ -12,6 +12,7 @@ from lib import paths
 FLOORS = {
     "errors": 0,
     "checks": 0,
+    "params": 1,
     "paths": 0,
     "progress": 0,
     "geometry": 1,

@@ -4,7 +4,6 @@ The vector is what the model itself pools when its classifier is taken off: for 
 the normalised [CLS] token, for convolutional networks the averaged feature map; ``provenance["pooling"]`` says which.
 """
 
-import difflib
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from lib.encoders.weights import (
     one_line,
     read,
 )
-from lib.errors import InputError
+from lib.errors import InputError, suggestion
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,10 +125,7 @@ def _source(name: str) -> Source:
     try:
         cfg = get_pretrained_cfg(name, allow_unregistered=False)
     except RuntimeError:
-        known = [*zoo.MODELS, "demo_vit", "texture", *timm.list_models(), *timm.list_pretrained()]
-        matches = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
-        hint = f"did you mean {', '.join(matches)}?" if matches else "see timm.list_models() for the names."
-        raise InputError(f"Unknown encoder {name!r}: {hint}") from None
+        raise InputError(f"Unknown encoder {name!r}: {suggestion(name, zoo.names())}") from None
     return Source(f"{cfg.architecture}.{cfg.tag}" if cfg.tag else cfg.architecture, cfg)
 
 
