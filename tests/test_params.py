@@ -182,9 +182,9 @@ def test_all_faults_are_named_at_once():
 def test_names_of_a_profile_are_known_ones():
     check_names("dataset", ["kather"], ["kather"], "here")
     check_names("encoder", ["demo_vit-untrained", "texture"], ["texture", "demo_vit"], "here")
-    for given in ("kather", None, {"kather": 1}):
+    for names in ("kather", None, {"kather": 1}):
         with pytest.raises(InputError, match=r"here: .* cannot be used: write a list of datasets, such as \[kather\]"):
-            check_names("dataset", given, ["kather"], "here")
+            check_names("dataset", names, ["kather"], "here")
     for given in (["x"], [5], [None], [["kather"]], ["kather-untrained"]):
         with pytest.raises(InputError, match="here: there is no dataset"):
             check_names("dataset", given, ["kather"], "here")
