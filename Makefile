@@ -33,11 +33,11 @@ $(READY): requirements.lock pyproject.toml | $(UV)
 	python3 -m venv .uv
 	.uv/bin/pip install --quiet uv
 
-reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) from DATA and compare with the committed ones
-	python -m lib.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(FORCE),--force)
+reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) from DATA (called NAME) and compare with the committed ones
+	python -m lib.pipeline.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(NAME),--name "$(NAME)") $(if $(FORCE),--force)
 
 plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weights, estimated hours
-	@python -m lib.reproduce plan $(PROFILE)
+	@python -m lib.pipeline.reproduce plan $(PROFILE)
 
 data: $(READY)  ## download a dataset: NAME=kather, breakhis or ham10000
 	@python -m lib.datasets.fetch $(NAME)
@@ -55,7 +55,7 @@ unit: $(READY)
 	OMP_NUM_THREADS=1 pytest -n 2 --dist worksteal
 
 check-notebooks: $(READY)
-	dvc repro --quiet features
+	dvc repro --quiet pipelines/demo/dvc.yaml:features
 	REPORTS_DIR=$(CURDIR)/build/checked HEADLESS=1 pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks
 
 lab: $(READY)  ## open JupyterLab
@@ -63,9 +63,9 @@ lab: $(READY)  ## open JupyterLab
 
 notebooks: $(READY)  ## bring the executed demo notebooks and the README's generated parts up to date
 	dvc repro
-	python -m lib.notebooks collect
+	python -m lib.pipeline.notebooks collect
 	dvc repro --quiet source
-	python -m lib.results.readme
+	python -m lib.pipeline.readme
 
 lock: pyproject.toml | $(UV)  ## compile requirements.lock anew from pyproject.toml
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

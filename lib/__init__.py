@@ -2,10 +2,10 @@
 
 A room imports only rooms on lower floors:
 
-1. ``errors`` ``checks`` ``params`` ``paths`` ``progress`` ``geometry``: messages for people, what a setting may be,
-   reading params.yaml, where files are, points and distances
+1. ``errors`` ``checks`` ``paths`` ``processes`` ``progress`` ``geometry``: messages for people, what a setting may be,
+   where files are, long work, points and distances
 2. ``losses`` ``heads`` ``metrics``, ``datasets`` ``encoders``
 3. ``training`` ``search``
 4. ``results`` ``figures`` ``widgets``: tidy rows beside the published numbers, plots as pure functions, sliders
-5. ``notebooks`` ``reproduce`` ``bench``: running the whole house, and how fast it is
+5. ``pipeline`` ``bench``: running the whole house, and how fast it is
 """

@@ -21,7 +21,7 @@ from lib.heads.dino import ProjectionHead
 from lib.losses.hyper_dino import contrastive
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
-from lib.notebooks import parameters, read
+from lib.pipeline.notebooks import parameters, read
 from lib.search import nearest
 from lib.training import distillation, few_shot, grid, hyper_dino, linear_prototypes
 from lib.training.episodes import Episodes

@@ -12,8 +12,8 @@ from lib import paths
 FLOORS = {
     "errors": 0,
     "checks": 0,
-    "params": 1,
     "paths": 0,
+    "processes": 0,
     "progress": 0,
     "geometry": 1,
     "datasets": 2,
@@ -27,10 +27,16 @@ FLOORS = {
     "figures": 4,
     "widgets": 4,
     "bench": 5,
-    "notebooks": 5,
-    "reproduce": 5,
+    "pipeline": 5,
 }
-NEIGHBOURS = {("checks", "errors"), ("encoders", "datasets"), ("results", "figures"), ("widgets", "figures")}
+NEIGHBOURS = {
+    ("checks", "errors"),
+    ("paths", "errors"),
+    ("processes", "paths"),
+    ("encoders", "datasets"),
+    ("results", "figures"),
+    ("widgets", "figures"),
+}
 FILES = sorted((paths.ROOT / "lib").rglob("*.py"))
 
 

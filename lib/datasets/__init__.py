@@ -1,17 +1,19 @@
 """Images with labels and groups: one table per dataset, and folds over it."""
 
 import difflib
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lib import paths
 from lib.datasets import breakhis, folder, folds, ham10000, kather, ovarian, table
 from lib.datasets.catalogue import DATASETS, PRIVATE, missing
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.errors import InputError, MissingDataset
 
-__all__ = ["DATASETS", "ImageTable", "folds", "load", "read_image"]
+__all__ = ["DATASETS", "ImageTable", "folds", "load", "own", "read_image"]
 
 LOADERS = {
     "tissue": table.from_csv,
@@ -24,20 +26,38 @@ LOADERS = {
 }
 
 
+NOT_OWN = {"originals", "all"}
+"""Names that mean something else: what was downloaded lies in data/originals, stages without images run on "all"."""
+
+
+def own() -> list[str]:
+    """Return the names of your own class folders: what is in (or linked into) ``data/`` and no other dataset."""
+    if not paths.DATA.is_dir():
+        return []
+    names = (entry.name for entry in paths.DATA.iterdir() if entry.is_dir())
+    others = {*LOADERS, *PRIVATE, *NOT_OWN}
+    return sorted(name for name in names if re.fullmatch("[a-z0-9][a-z0-9_-]*", name) and name not in others)
+
+
 def load(name: str, root: Path, **options: Any) -> ImageTable:
     """Return the table of dataset `name` in the folder `root`; no image is decoded.
 
-    name: a dataset of `LOADERS`; breakhis is all of BreakHis, bh200x its images at 200X.
+    name: a dataset of `LOADERS`, or one of your own (:func:`own`), which is loaded as class folders; breakhis is all
+        of BreakHis, bh200x its images at 200X.
     options: what the loader of that dataset takes, such as on_missing="error" for ham10000.
     Raises InputError for an unknown name, MissingDataset if the dataset is private or not in `root`.
     """
     if name in PRIVATE:
         raise MissingDataset(PRIVATE[name])
-    if name not in LOADERS:
-        close = difflib.get_close_matches(name, LOADERS, n=1)
+    loaders = LOADERS | dict.fromkeys(own(), partial(folder.load, name=name))
+    if name not in loaders:
+        close = difflib.get_close_matches(name, loaders, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
-        raise InputError(f"unknown dataset {name!r}.{hint} Known: {', '.join(LOADERS)}.")
+        raise InputError(
+            f"unknown dataset {name!r}.{hint} Known: {', '.join(loaders)}. "
+            "Your own class folders get a name with: make reproduce PROFILE=sample DATA=<folder> NAME=<name>."
+        )
     root = Path(root)
     if not root.is_dir():
         raise missing(name, root, "is not a folder" if root.exists() else "does not exist")
-    return LOADERS[name](root, **options)
+    return loaders[name](root, **options)

@@ -114,7 +114,7 @@ DATASETS: dict[str, Facts] = {
     ),
     "folder": Facts(
         title="your own images",
-        layout="one sub-folder per class with .png, .jpg, .tif or .bmp images",
+        layout="one sub-folder per class with .png, .jpg, .tif, .bmp or .webp images",
     ),
 }
 
@@ -124,19 +124,28 @@ PRIVATE = {
 }
 
 
+def facts(name: str) -> Facts:
+    """Return the facts of a known dataset; under any other name they are those of your own images.
+
+    >>> facts("kather").title, facts("birds").title
+    ('Kather 2016', 'birds, your own images')
+    """
+    return DATASETS.get(name) or replace(DATASETS["folder"], title=f"{name}, your own images")
+
+
 def missing(name: str, root: Path, why: str) -> MissingDataset:
     """Return the error for dataset `name` that was looked for in `root`; `why` completes the sentence after it."""
-    facts = DATASETS[name]
+    what = facts(name)
     way_out = (
         f"Use your copy: put it into data/{name} in the project folder, "
         "or run: make reproduce PROFILE=sample DATA=<folder that holds it>"
     )
     if name == "tissue":
         way_out = "Draw it with: make reproduce"
-    elif facts.files:
-        way_out = f"Download it: make data NAME={'breakhis' if facts.magnifications else name}\n  {way_out}"
-    elif facts.page:
-        way_out = f"Download it by hand: {facts.page}\n  {way_out}"
+    elif what.files:
+        way_out = f"Download it: make data NAME={'breakhis' if what.magnifications else name}\n  {way_out}"
+    elif what.page:
+        way_out = f"Download it by hand: {what.page}\n  {way_out}"
     return MissingDataset(
-        f"needs {name}: {root} {why}.\n  What: {facts.summary()}.\n  Expected: {facts.layout}.\n  {way_out}"
+        f"needs {name}: {root} {why}.\n  What: {what.summary()}.\n  Expected: {what.layout}.\n  {way_out}"
     )

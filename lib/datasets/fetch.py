@@ -4,11 +4,14 @@
 """
 
 import argparse
+import lzma
 import shutil
 import stat
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import pooch
@@ -22,7 +25,10 @@ from lib.paths import whole
 from lib.progress import watched
 
 TIMEOUT = 60  # seconds without a byte
-DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError)
+DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError)
+RATIO, SLACK = 20, 10_000_000
+"""Bytes that may come out of each byte of an archive, and those that any may hold: images shrink to a half at most, but
+2.5 MB of zeros can become a gigabyte."""
 
 
 def names() -> list[str]:
@@ -34,16 +40,17 @@ def fetch(name: str) -> dict[str, Path]:
     """Download dataset ``name`` into ``data/originals/<name>`` and link what it holds into ``data/``.
 
     A file that was downloaded whole is kept until all is unpacked, so that a call that broke off goes on with the
-    next file. Where nobody states a checksum, the SHA-256 of the first download is kept beside the data, printed, and
-    checked at the next. Nothing is downloaded that is there already.
+    next file. Where nobody states a checksum, the SHA-256 of the first download that held the dataset is kept beside
+    the data, printed, and checked at the next. Nothing is downloaded that is there already.
 
     Returns:
         The datasets that the project now finds: name → folder.
 
     Raises:
         MissingDataset: for a dataset that has to be downloaded by hand, saying where.
-        InputError: for an unknown name, too little free space, a download that fails or has another checksum, an
-            archive that is damaged or would write outside its folder. Nothing half is left in place.
+        InputError: for an unknown name, too little free space, a download that fails, has another checksum or is no
+            archive (such as a login page), an archive that is damaged, does not hold the dataset, or would write
+            outside its folder or much more than images can. Nothing half is left in place.
     """
     if name in DATASETS and DATASETS[name].page:
         raise missing(name, paths.DATA / name, "cannot be filled by a download from here")
@@ -51,19 +58,25 @@ def fetch(name: str) -> dict[str, Path]:
         raise InputError(f"{name!r} cannot be downloaded; choose one of {', '.join(names())}")
     facts = DATASETS[name]
     target = paths.DATA / "originals" / name
+    downloads = target.parent / f".{name}.download"
+    paths.sweep(target.parent)
     if target.exists():
+        _discard(downloads, facts)
         print(f"{target} is there already; remove it to download it again")
-        return finding.link(target)
+        return finding.link(target, name)
     target.parent.mkdir(parents=True, exist_ok=True)
     _check_space(target.parent, facts)
     print(f"downloading {facts.summary()}")
-    downloads = target.parent / f".{name}.download"
     with whole(target) as draft:
         draft.mkdir()
-        for file in facts.files:
-            unpack(_download(file, downloads), draft)
-    shutil.rmtree(downloads)
-    found = finding.link(target)
+        archives = {file: _download(file, downloads) for file in facts.files}
+        for archive in archives.values():
+            unpack(archive, draft)
+        _check_holds(draft, name, downloads)
+        for file, archive in archives.items():
+            _remember(file, archive)
+    _discard(downloads, facts)
+    found = finding.link(target, name)
     for dataset in found:
         print(f"{paths.DATA / dataset} is ready")
     return found
@@ -73,53 +86,121 @@ def unpack(file: Path, target: Path) -> None:
     """Unpack a .zip or .tar.gz into ``target``, or copy any other file there.
 
     Raises:
-        InputError: if the archive is damaged, or has a link or a path that leads out of ``target``.
+        InputError: if the archive is damaged, encrypted or packed by an unknown method, has a link or a path that
+            leads out of ``target``, or would become more than ``RATIO`` times as large.
     """
+    limit = RATIO * file.stat().st_size + SLACK
+    by_hand = f"Remove {file} and run again, or download it by hand from its publisher"
     try:
         if file.suffix == ".zip":
             with zipfile.ZipFile(file) as archive:
-                for member in archive.infolist():
-                    _check_member(file, member)
+                members = archive.infolist()
+                for member in members:
+                    _check_member(member)
+                _check_size(sum(member.file_size for member in members), limit)
                 archive.extractall(target)
         elif ".tar" in file.suffixes:
             with tarfile.open(file) as archive:
-                archive.extractall(target, filter="data")
+                archive.extractall(target, _within(archive, limit), filter="data")
         else:
             shutil.copy2(file, target / file.name)
-    except tarfile.FilterError as error:
-        raise InputError(f"{file} is not unpacked: {error}. Get it from the original publisher.") from error
-    except DAMAGED as error:
+    except (_Refused, tarfile.FilterError) as error:
+        raise InputError(f"{file} is not unpacked: {error}. {by_hand}") from error
+    except RuntimeError as error:  # encrypted, or a compression that zipfile does not know
         raise InputError(
-            f"{file} cannot be unpacked ({error}). Remove it and run again, or download it by hand."
+            f"{file} cannot be unpacked here ({error}). Unpack it with another program and say where: DATA=<folder>"
         ) from error
+    except DAMAGED as error:
+        raise InputError(f"{file} cannot be unpacked ({error}). {by_hand}") from error
 
 
-def _check_member(file: Path, member: zipfile.ZipInfo) -> None:
+class _Refused(ValueError):
+    """An archive that would do harm."""
+
+
+def _check_member(member: zipfile.ZipInfo) -> None:
     path = PurePosixPath(member.filename.replace("\\", "/"))
-    link = stat.S_ISLNK(member.external_attr >> 16)
-    if link or path.is_absolute() or ".." in path.parts or ":" in path.parts[0]:
-        kind = "is a link" if link else "leads out of the folder"
-        raise InputError(f"{file} is not unpacked: {member.filename} {kind}. Get it from the original publisher.")
+    if stat.S_ISLNK(member.external_attr >> 16):
+        raise _Refused(f"{member.filename} is a link")
+    if path.is_absolute() or ".." in path.parts or any(":" in part for part in path.parts[:1]):
+        raise _Refused(f"{member.filename} leads out of the folder")
+
+
+def _check_size(size: int, limit: int) -> None:
+    if size > limit:
+        raise _Refused(f"it would become {size / 1e6:,.0f} MB or more, and {limit / 1e6:,.0f} MB is much for its size")
+
+
+def _within(archive: tarfile.TarFile, limit: int) -> Iterator[tarfile.TarInfo]:
+    """The members of an archive, as long as all of them together stay below ``limit`` bytes."""
+    size = 0
+    for member in archive:
+        size += member.size
+        _check_size(size, limit)
+        yield member
 
 
 def _download(file: Archive, folder: Path) -> Path:
     """Download one file into ``folder``, or take the one that is there if its checksum is right."""
-    record = folder.parent / f"{file.name}.sha256"
+    record = _record(file)
     expected = file.checksum or (f"sha256:{record.read_text().strip()}" if record.exists() else None)
     downloader = pooch.HTTPDownloader(progressbar=watched(), timeout=TIMEOUT)
     by_hand = f"Run again, or download {file.url} by hand and put what it holds below a folder: DATA=<folder>"
     try:
         found = Path(pooch.retrieve(file.url, expected, file.name, folder, downloader=downloader))
     except ValueError as error:
-        raise InputError(f"{file.name}: what was downloaded has another checksum ({error}). {by_hand}") from error
+        changed = f" If the publisher has changed the file, remove {record} first." if file.checksum is None else ""
+        raise InputError(
+            f"{file.name}: what was downloaded has another checksum ({error}). {by_hand}.{changed}"
+        ) from error
     except (requests.RequestException, OSError) as error:
         raise InputError(f"{file.name}: the download broke off ({error}). {by_hand}") from error
-    if file.checksum is None:
-        digest = pooch.file_hash(str(found), alg="sha256")
-        print(f"{file.name}: no published checksum; its SHA-256 is {digest}")
-        with whole(record) as draft:
-            draft.write_text(digest + "\n", encoding="utf-8")
+    if file.checksum is None and not _is_archive(found):
+        with found.open("rb") as stream:
+            start = stream.read(40).decode(errors="replace").strip()
+        found.unlink()
+        raise InputError(
+            f"{file.name}: {file.url} answered with something that is no archive, perhaps a page to log in; it begins "
+            f"with {start!r} and was removed. Look at the address in a browser. {by_hand}"
+        )
     return found
+
+
+def _discard(downloads: Path, facts: Facts) -> None:
+    """Remove the downloads, what a killed download left of one, and their folder if nothing else is in it."""
+    for file in [*(downloads / file.name for file in facts.files), *downloads.glob("tmp????????")]:
+        file.unlink(missing_ok=True)
+    with suppress(OSError):
+        downloads.rmdir()
+
+
+def _is_archive(file: Path) -> bool:
+    """Whether a file is what its name says, as far as that can be seen without unpacking."""
+    if file.suffix == ".zip":
+        return zipfile.is_zipfile(file)
+    return ".tar" not in file.suffixes or tarfile.is_tarfile(file)
+
+
+def _check_holds(draft: Path, name: str, downloads: Path) -> None:
+    try:
+        finding.find(draft, name)
+    except InputError as error:
+        raise InputError(
+            f"what was downloaded does not hold {DATASETS[name].title}. Look into {downloads}, remove it and run again"
+        ) from error
+
+
+def _remember(file: Archive, archive: Path) -> None:
+    """Keep the checksum of a file that turned out to be right, if nobody states one."""
+    if file.checksum is None:
+        digest = pooch.file_hash(str(archive), alg="sha256")
+        print(f"{file.name}: no published checksum; its SHA-256 is {digest}")
+        with whole(_record(file)) as draft:
+            draft.write_text(digest + "\n", encoding="utf-8")
+
+
+def _record(file: Archive) -> Path:
+    return paths.DATA / "originals" / f"{file.name}.sha256"
 
 
 def _check_space(folder: Path, facts: Facts) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError, features
 
 from lib.errors import BrokenImage, InputError
 
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp")
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", *([".webp"] if features.check("webp") else []))
 
 
 def is_image(path: PurePosixPath) -> bool:

@@ -1,5 +1,6 @@
 """The table of a dataset: one row per image with its label and its group."""
 
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.datasets.catalogue import DATASETS, missing
+from lib.datasets.catalogue import facts, missing
 from lib.errors import InputError
 
 COLUMNS = ("image_id", "path", "label", "group")
@@ -21,7 +22,13 @@ class ImageTable:
     name: dataset; root: folder; rows: columns image_id (unique), path (relative to root), label, group, extras.
     group_kind: what a group is (patient, lesion, slide, image, ...): its images belong on one side of a split.
     skipped: (what, why) of everything that was found and left out.
-    Raises InputError for a missing column, an empty value in one of the four, or an image_id that occurs twice.
+
+    Labels and groups are stripped and brought to one Unicode form (:func:`spelled`): "nv " and nv, or café in two
+    normal forms, are one class, with a warning that names the spellings. BKL and bkl may be one class or two: an
+    InputError. Groups that differ in capitals are two groups.
+
+    Raises InputError for a missing column, an empty value in one of the four, an image_id that occurs twice, or labels
+    that differ in capitals only.
     """
 
     name: str
@@ -44,6 +51,9 @@ class ImageTable:
                     "Fill it in or remove the rows."
                 )
             rows[column] = rows[column].astype(str)
+        for column in ("label", "group"):
+            rows[column] = self._one_spelling(rows[column])
+        self._check_capitals(rows["label"])
         twice = rows[rows["image_id"].duplicated(keep=False)].sort_values("image_id")
         if len(twice):
             raise InputError(
@@ -53,6 +63,27 @@ class ImageTable:
             )
         object.__setattr__(self, "root", Path(self.root))
         object.__setattr__(self, "rows", rows)
+
+    def _one_spelling(self, values: pd.Series) -> pd.Series:
+        """`values` as :func:`spelled`, with a warning where several spellings become one."""
+        spellings = pd.Series(values.unique())
+        for name, several in spellings.groupby(spellings.map(spelled)):
+            if len(several) > 1:
+                warnings.warn(
+                    f"{self.name}: {', '.join(map(ascii, sorted(several)))} are taken as one {values.name}, {name}.",
+                    stacklevel=4,
+                )
+        return values.map(spelled)
+
+    def _check_capitals(self, labels: pd.Series) -> None:
+        counts = labels.value_counts()
+        for _, several in counts.groupby(counts.index.str.casefold()):
+            if len(several) > 1:
+                named = " and ".join(f"{label} ({n} images)" for label, n in several.sort_index().items())
+                raise InputError(
+                    f"{self.name}: the labels {named} differ in capitals only. Spell them alike if they are one class, "
+                    "else rename one."
+                )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -74,10 +105,10 @@ class ImageTable:
 
     def describe(self) -> str:
         """Return what these images are and how many, for captions."""
-        facts = DATASETS[self.name]
-        whole = f" of {facts.images:,}" if facts.images and facts.images != len(self) else ""
+        known = facts(self.name)
+        whole = f" of {known.images:,}" if known.images and known.images != len(self) else ""
         groups = "" if self.group_kind == "image" else f", {len(set(self.groups)):,} {self.group_kind}s"
-        return f"{facts.title}, {len(self):,}{whole} images, {len(self.classes)} classes{groups}"
+        return f"{known.title}, {len(self):,}{whole} images, {len(self.classes)} classes{groups}"
 
     @property
     def classes(self) -> list[str]:
@@ -98,6 +129,15 @@ class ImageTable:
                 f"{_some(unknown)}. They belong to another dataset or to another version of this one."
             )
         return replace(self, rows=self.rows.iloc[where])
+
+
+def spelled(name: str) -> str:
+    """Return a name without spaces at its ends and in one Unicode form, so that equal names are equal text.
+
+    >>> spelled("nv "), spelled("cafe\u0301") == "caf\u00e9"
+    ('nv', True)
+    """
+    return unicodedata.normalize("NFC", name).strip()
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:

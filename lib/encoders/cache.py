@@ -7,7 +7,6 @@ files get identical numbers, and an interrupted extraction goes on where it stop
 import hashlib
 import json
 import logging
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,16 @@ from PIL import Image
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from lib import paths
 from lib.datasets import ImageTable, read_image
 from lib.errors import BrokenImage, InputError
 from lib.paths import whole
 from lib.progress import track
 
 log = logging.getLogger(__name__)
+
+FORMAT = "2"
+"""Since 2 the checksum is of everything in the file."""
 
 
 class Encoder(Protocol):
@@ -73,7 +76,7 @@ def extract(
 ) -> Features:
     """Features of every image of the table, from the cache file ``target`` as far as it has them.
 
-    on_broken: "error" raises BrokenImage at the first unreadable image; "skip" leaves such images out and lists them.
+    on_broken: "error" raises BrokenImage that names all unreadable images; "skip" leaves them out and lists them.
     batch_size: images per call of the encoder and per part; an interruption loses at most this many.
 
     The file is left as it is when it holds all of the table's images, otherwise it is replaced by the table's. A
@@ -90,9 +93,10 @@ def extract(
     files = {image_id: table.path(index) for index, image_id in enumerate(ids)}
     sha256 = {image_id: _file_sha256(files[image_id]) for image_id in ids}
 
+    paths.sweep(target.parent)
     parts = target.with_name(f"{target.name}.parts")
     cached = _current(target, ids, sha256, encoder)
-    sources = [cached, *map(_undamaged, sorted(parts.glob("*.safetensors")))]
+    sources = [cached, *map(_undamaged, paths.steps(parts, ".safetensors"))]
     known = {
         digest: vector
         for stored in sources
@@ -104,8 +108,10 @@ def extract(
     pending = [image_id for image_id in ids if sha256[image_id] not in known]
     batches = [pending[start : start + batch_size] for start in range(0, len(pending), batch_size)]
     what = f"{encoder.name} features of {table.name}"
-    for batch in track(batches, total=len(pending), what=what, unit="images", size=len):
-        images = _read_images(batch, files, on_broken, skipped)
+    for number, batch in enumerate(track(batches, total=len(pending), what=what, unit="images", size=len), start=1):
+        images = _read_images(batch, files, skipped)
+        if skipped and on_broken == "error":
+            raise _broken(skipped, pending[number * batch_size :], files)
         if images:
             values = _encode(encoder, list(images.values()), list(images))
             part = _Stored(values, {i: sha256[i] for i in images}, {}, table.name, encoder.provenance)
@@ -119,7 +125,7 @@ def extract(
     stored = _Stored(values, used, skipped, table.name, encoder.provenance)
     if cached is None or not stored.within(cached):
         stored.write(target)
-    shutil.rmtree(parts, ignore_errors=True)
+    paths.empty(parts)
     return stored.features()
 
 
@@ -153,33 +159,42 @@ class _Stored:
 
     def write(self, path: Path) -> None:
         # One metadata key: safetensors writes several in random order, and equal features should be equal files.
-        record = json.dumps(
-            {
-                "encoder": self.encoder,
-                "dataset": self.dataset,
-                "sha256": list(self.sha256.items()),
-                "skipped": self.skipped,
-                "values_sha256": hashlib.sha256(self.values.tobytes()).hexdigest(),
-            }
-        )
+        record = {
+            "format": FORMAT,
+            "encoder": self.encoder,
+            "dataset": self.dataset,
+            "sha256": list(self.sha256.items()),
+            "skipped": self.skipped,
+        }
+        signed = json.dumps({**record, "checksum": _checksum(record, self.values)})
         with whole(path) as draft:
-            draft.write_bytes(save({"values": self.values}, metadata={"provenance": record}))
+            draft.write_bytes(save({"values": self.values}, metadata={"provenance": signed}))
 
     @classmethod
     def read(cls, path: Path) -> "_Stored":
-        """Raises InputError if the file is missing or damaged."""
+        """Raises InputError if the file is missing, damaged, or of an older format."""
         try:
             with safe_open(path, framework="numpy") as file:
                 record = json.loads(file.metadata()["provenance"])
                 values = file.get_tensor("values")
-            sha256 = dict(record["sha256"])
-            if len(values) != len(sha256) or hashlib.sha256(values.tobytes()).hexdigest() != record["values_sha256"]:
-                raise ValueError("the numbers are not the ones that were written")
-            return cls(values, sha256, record["skipped"], record["dataset"], record["encoder"])
+            if (version := record.get("format", "1")) != FORMAT:
+                raise InputError(f"{path} has format {version}, not {FORMAT}: extract the features again.")
+            if record.pop("checksum") != _checksum(record, values):
+                raise ValueError("it is not what was written")
+            return cls(values, dict(record["sha256"]), record["skipped"], record["dataset"], record["encoder"])
         except FileNotFoundError:
             raise InputError(f"There is no feature file {path}: extract the features first.") from None
-        except (SafetensorError, OSError, KeyError, TypeError, ValueError) as error:
+        except InputError:
+            raise
+        except (SafetensorError, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path} is damaged or not a feature file ({error}).") from error
+
+
+def _checksum(record: dict, values: np.ndarray) -> str:
+    """SHA-256 over who computed what, of which images, and the numbers with their type and shape."""
+    digest = hashlib.sha256(json.dumps([record, str(values.dtype), values.shape]).encode())
+    digest.update(np.ascontiguousarray(values).data)
+    return digest.hexdigest()
 
 
 def _undamaged(path: Path) -> _Stored | None:
@@ -209,22 +224,29 @@ def _current(target: Path, ids: list[str], sha256: dict[str, str], encoder: Enco
     return stored
 
 
-def _read_images(
-    image_ids: list[str], files: dict[str, Path], on_broken: str, skipped: dict[str, str]
-) -> dict[str, Image.Image]:
-    """The readable images; the others are entered into ``skipped`` or, with on_broken="error", raised."""
+def _read_images(image_ids: list[str], files: dict[str, Path], skipped: dict[str, str]) -> dict[str, Image.Image]:
+    """The readable images; the others are entered into ``skipped``."""
     images = {}
     for image_id in image_ids:
         try:
             images[image_id] = read_image(files[image_id])
         except BrokenImage as error:
-            if on_broken == "error":
-                raise BrokenImage(
-                    f"{error} Then run again, finished images are kept; or leave broken images out and have them "
-                    "counted: on_broken='skip' (in params.yaml, on_broken: skip)."
-                ) from error
             skipped[image_id] = str(error)
     return images
+
+
+def _broken(found: dict[str, str], unread: list[str], files: dict[str, Path]) -> BrokenImage:
+    """The error that names all unreadable images in one go: those found, and those among the images not read yet."""
+    found = dict(found)
+    for image_id in track(unread, total=len(unread), what="looking for other broken images", unit="images"):
+        _read_images([image_id], files, found)
+    reasons = list(found.values())
+    if len(reasons) > 1:
+        reasons = [f"{len(reasons)} images cannot be read:", *(f"  {reason}" for reason in reasons), ""]
+    return BrokenImage(
+        "\n".join(reasons) + " Then run again, finished images are kept; or leave broken images out and have them "
+        "counted: on_broken='skip' (in params.yaml, on_broken: skip)."
+    )
 
 
 def _encode(encoder: Encoder, images: list[Image.Image], image_ids: list[str]) -> np.ndarray:

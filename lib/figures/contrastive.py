@@ -49,8 +49,8 @@ def _disk(axis: plt.Axes, points: np.ndarray, labels: np.ndarray, classes: Seque
     axis.plot([], [], "-", color="0.35", linewidth=1, label="still pushed")
     for code, name in enumerate(classes):
         x, y = points[labels == code].T
-        colour = style.PALETTE[code]
-        axis.plot(x, y, MARKERS[code], color=colour, markeredgecolor="black", markeredgewidth=0.5, label=name)
+        look = {"color": style.PALETTE[code], "markeredgecolor": "black", "markeredgewidth": 0.5}
+        axis.plot(x, y, MARKERS[code], **look, label=style.legible(name))
     limit = next((edge for edge in DISKS if np.linalg.norm(points, axis=1).max() < edge), 1.0)
     axis.set_xlim(-1.03 * limit, 1.03 * limit)
     axis.set_ylim(-1.03 * limit, 1.03 * limit)

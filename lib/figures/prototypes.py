@@ -64,7 +64,7 @@ def _regions(
         mine = others[labels[others] == code]
         axis.plot(*points[mine].T, MARKERS[code], markersize=4, markeredgewidth=0.3, alpha=0.7, **look)
         mine = support[labels[support] == code]
-        axis.plot(*points[mine].T, MARKERS[code], markersize=7, markeredgewidth=1.2, **look, label=name)
+        axis.plot(*points[mine].T, MARKERS[code], markersize=7, markeredgewidth=1.2, **look, label=style.legible(name))
         ends = np.stack([points[mine], np.broadcast_to(prototypes[code], (len(mine), 2))], axis=1)
         axis.add_collection(LineCollection(ends, color="black", linewidth=0.6, zorder=1.5))
     axis.plot(*prototypes.T, "P", color="white", markeredgecolor="black", markersize=11, label="prototype")
@@ -188,7 +188,8 @@ def components(parts: Mapping[str, tuple[np.ndarray, Sequence[float]]], labels: 
                 for code, name in enumerate(np.unique(labels)):
                     mine = xyz[labels == name]
                     look = {"color": style.PALETTE[code % 10], "marker": MARKERS[code % len(MARKERS)], "s": 14}
-                    drawn = axis.scatter(mine[:, first], mine[:, second], **look, alpha=0.7, linewidth=0, label=name)
+                    look |= {"alpha": 0.7, "linewidth": 0, "label": style.legible(name)}
+                    drawn = axis.scatter(mine[:, first], mine[:, second], **look)
                     drawn.set_rasterized(True)
                 axis.set_xlabel(f"component {first + 1} ({share[first]:.0f} % of variance)")
                 axis.set_ylabel(f"component {second + 1} ({share[second]:.0f} %)")

@@ -111,7 +111,7 @@ def _mark(axis: plt.Axes, x: float, y: float, text: str, **where: str) -> None:
 
 def _lines(title: str) -> str:
     """The lines of ``title``, the long ones broken: about 25 letters fit above a query."""
-    return "\n".join(part for line in title.split("\n") for part in textwrap.wrap(line, 25))
+    return "\n".join(part for line in style.legible(title).split("\n") for part in textwrap.wrap(line, 25))
 
 
 def _wrapped(label: str) -> str:
@@ -120,7 +120,7 @@ def _wrapped(label: str) -> str:
     >>> _wrapped("papillary_carcinoma").split("\\n")
     ['papillary', 'carcinoma']
     """
-    return "\n".join(textwrap.wrap(label.replace("_", " "), 12, max_lines=2, placeholder="…"))
+    return "\n".join(textwrap.wrap(style.legible(label).replace("_", " "), 12, max_lines=2, placeholder="…"))
 
 
 def _legend(figure: Figure, group_kind: str) -> None:

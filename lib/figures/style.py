@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
 import seaborn as sns
+from anyascii import anyascii
 from matplotlib.figure import Figure
+from matplotlib.font_manager import findfont, get_font
 
 PALETTE = sns.color_palette("colorblind")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -41,3 +44,19 @@ def save(figure: Figure, path: Path) -> None:
     metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
     with mpl.rc_context(SETTINGS):
         figure.savefig(path, format=path.suffix[1:], metadata=metadata)
+
+
+def legible(name: str) -> str:
+    """Return a name from the data (a class, a file) with the letters that DejaVu Sans cannot draw in Latin ones.
+
+    That font comes with matplotlib, so that a figure is the same on every machine; tables keep the name itself.
+
+    >>> legible("naïve Größe"), legible("肝 (liver)")
+    ('naïve Größe', 'Gan (liver)')
+    """
+    return "".join(letter if letter == "\n" or ord(letter) in _drawn() else anyascii(letter) for letter in name)
+
+
+@cache
+def _drawn() -> frozenset[int]:
+    return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())

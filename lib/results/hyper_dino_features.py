@@ -13,6 +13,7 @@ from lib.datasets.duplicates import HASH_SIZE, NEAR
 from lib.geometry import Euclidean
 from lib.heads import Reduction
 from lib.metrics import retrieval
+from lib.processes import spread
 from lib.progress import track
 from lib.results import hyper_dino
 from lib.results.store import Run, markdown_table, percent
@@ -44,7 +45,7 @@ def kept_variance(x: np.ndarray, labels: np.ndarray, where: Sequence[Split], lon
     Returns columns part ("training": the images that scaler and PCA were fitted on, or "test"), n, kept (percent of
     the sum of squares around the training mean).
     """
-    found = joblib.Parallel(n_jobs=-1)(joblib.delayed(_kept)(x, labels, split, longest) for split in where)
+    found = list(spread(joblib.delayed(_kept)(x, labels, split, longest) for split in where))
     kept = {part: np.mean([one[part] for one in found], axis=0) for part in ("training", "test")}
     frames = [pd.DataFrame({"part": part, "n": np.arange(1, longest + 1), "kept": kept[part]}) for part in kept]
     return pd.concat(frames, ignore_index=True)
@@ -100,7 +101,7 @@ def fitted_on_all(
     """
     jobs = [joblib.delayed(Reduction.fit)(x, labels, recipe.source, recipe.dim_in, seed=0) for recipe in todo]
     lines = []
-    for recipe, reduction in zip(todo, joblib.Parallel(n_jobs=-1)(jobs), strict=True):
+    for recipe, reduction in zip(todo, spread(jobs), strict=True):
         reduced = torch.from_numpy(reduction(x))
         for rule, splits in where.items():
             values = [_ap(reduced[s.test], reduced[s.train], labels, s, k).mean() for s in splits]
@@ -134,8 +135,7 @@ def float16(x: np.ndarray, labels: np.ndarray, where: Sequence[Split], todo: Seq
     longest = max((recipe for recipe in todo if recipe.source == "PCA"), key=lambda recipe: recipe.dim_in)
     changes[f"{longest.name} for {scaled.name}, both float32"] = (scaled, longest)
     jobs = [joblib.delayed(_effect)(x, labels, split, *pair, k) for pair in changes.values() for split in where]
-    found = joblib.Parallel(n_jobs=-1, return_as="generator")(jobs)
-    effects = list(track(found, total=len(jobs), what="float16", unit="inputs"))
+    effects = list(track(spread(jobs), total=len(jobs), what="float16", unit="inputs"))
     parts = [effects[i : i + len(where)] for i in range(0, len(effects), len(where))]
     return pd.DataFrame({"change": name} | _pooled(part) for name, part in zip(changes, parts, strict=True))
 

@@ -40,7 +40,12 @@ class Run:
     @property
     def folder(self) -> Path:
         """Where the run's tables and figures go."""
-        return paths.report(self.paper, self.profile, self.dataset)
+        return paths.report(self.paper, self.profile, self.dataset, self.section)
+
+    @property
+    def section(self) -> str:
+        """The notebook's name without number and paper: what its stage, its module and its reports are called."""
+        return self.notebook.partition("_")[2].removeprefix(f"{self.paper}_")
 
     @property
     def stamp(self) -> str:

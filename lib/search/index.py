@@ -7,53 +7,22 @@ faiss and qdrant-client are the optional extra ``index``: ``pip install 'hyperbo
 """
 
 import importlib
-import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from lib import checks, geometry, paths
 from lib.errors import InputError
+from lib.search import provenance
 from lib.search.inner import InnerProduct, beside_sphere, on_sphere
+from lib.search.provenance import Provenance
 
-FORMAT = "1"
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """What the points of an index are: who computed them, and in which space.
-
-    ``encoder``: a name, with the weights' version; ``space``: "euclidean", "sphere" or "poincare"; ``c``: its
-    curvature is −c (0 but for the ball); ``dim``: numbers of a point; ``size``: number of points.
-    """
-
-    encoder: str
-    space: str
-    c: float
-    dim: int
-    size: int = 0
-
-    @property
-    def geometry(self) -> geometry.Geometry:
-        """The space itself."""
-        return geometry.by_name(self.space, self.c)
-
-    def check(self, **expected: object) -> None:
-        """Raise InputError where a field has another value than ``expected``."""
-        for name, value in expected.items():
-            if (ours := getattr(self, name)) != value:
-                raise InputError(
-                    f"this index has {name} {ours}, but {value} was asked for: distances between the two would mean "
-                    "nothing. Build an index of the same embeddings, or embed the query as the index was."
-                )
+FOLDER = "search index"
 
 
 class Index(ABC):
@@ -84,8 +53,8 @@ class Index(ABC):
             raise InputError(f"gallery row {row} holds NaN or infinity; drop or repair it")
         points = points.detach().float().contiguous()
         c = float(getattr(space, "c", 0.0))
-        provenance = Provenance(encoder, space.name, c, points.shape[1], len(points))
-        index = cls(points, InnerProduct.about(space, points).centre, provenance)
+        about = Provenance(encoder, space.name, c, points.shape[1], len(points))
+        index = cls(points, InnerProduct.about(space, points).centre, about)
         index.fill(index.form.gallery(points), **options)
         return index
 
@@ -123,37 +92,29 @@ class Index(ABC):
         return distances.masked_fill(indices < 0, torch.inf), indices
 
     def save(self, folder: Path) -> None:
-        """Write the index into ``folder``, which appears whole or not at all; an older one is replaced."""
-        with paths.whole(folder) as draft:
+        """Write the index into ``folder``, which appears whole or not at all; an older one is replaced.
+
+        Raises InputError for a folder with anything else in it: nothing but an index is ever replaced.
+        """
+        with paths.whole(folder, FOLDER, older=provenance.holds_index) as draft:
             draft.mkdir()
-            about = {"format": FORMAT, "kind": self.kind, **asdict(self.provenance)}
-            tensors = {"points": self.points, "centre": self.form.centre}
-            save_file(tensors, draft / "points.safetensors", {"about": json.dumps(about, sort_keys=True)})
+            provenance.write(draft, self.kind, self.provenance, self.points, self.form.centre)
             self.write(draft)
 
     @classmethod
     def load(cls, folder: Path, **expected: object) -> "Index":
         """Open a saved index and check that it has the ``expected`` encoder, space, c or dim.
 
-        Raises InputError where the folder is no index of this kind, is damaged, or differs from what is expected.
+        Raises InputError where the folder is no index of this kind, is not what was saved to the bit, or differs from
+        what is expected.
         """
-        path = Path(folder) / "points.safetensors"
-        try:
-            with safe_open(path, framework="pt") as file:
-                about = json.loads((file.metadata() or {})["about"])
-                points, centre = file.get_tensor("points"), file.get_tensor("centre")
-        except FileNotFoundError:
-            raise InputError(f"{folder} is not an index: {path.name} is missing; build it again") from None
-        except (SafetensorError, KeyError, ValueError) as error:
-            raise InputError(f"{path} is damaged or no index ({error}); build it again") from error
-        kind, version = about.pop("kind"), about.pop("format")
-        if (kind, version) != (cls.kind, FORMAT):
-            raise InputError(f"{folder} holds a {kind} index of format {version}, not {cls.kind} of format {FORMAT}")
-        provenance = Provenance(**about)
-        provenance.check(dim=points.shape[1], size=len(points))
-        provenance.check(**expected)
-        index = cls(points, centre, provenance)
-        index.read(Path(folder))
+        folder = Path(folder).resolve()
+        paths.sweep(folder.parent)  # an index that was being replaced when the process was killed
+        paths.check(folder, FOLDER)
+        about, points, centre = provenance.read(folder, cls.kind)
+        about.check(**expected)
+        index = cls(points, centre, about)
+        index.read(folder)
         return index
 
     @abstractmethod
@@ -177,6 +138,7 @@ class FaissFlat(Index):
     """All inner products by FAISS: exact but for rounding, which the re-rank repairs."""
 
     kind = "faiss flat"
+    extra = 2  # numbers of a vector beyond those of a point
 
     def fill(self, vectors: Tensor) -> None:
         self.index = _library("faiss").IndexFlatIP(vectors.shape[1])
@@ -189,12 +151,17 @@ class FaissFlat(Index):
         _library("faiss").write_index(self.index, str(folder / "vectors.faiss"))
 
     def read(self, folder: Path) -> None:
+        file = folder / "vectors.faiss"
         try:
-            self.index = _library("faiss").read_index(str(folder / "vectors.faiss"))
+            self.index = _library("faiss").read_index(str(file))
         except RuntimeError as error:
-            raise InputError(f"{folder / 'vectors.faiss'} cannot be read ({error}); build the index again") from error
-        if self.index.ntotal != len(self.points):
-            raise InputError(f"{folder} is damaged: {self.index.ntotal} vectors for {len(self.points)} points")
+            raise InputError(f"{file} cannot be read ({error}); build the index again") from error
+        found, wanted = (self.index.ntotal, self.index.d), (len(self.points), self.points.shape[1] + self.extra)
+        if found != wanted:
+            raise InputError(
+                f"{file} holds {found[0]} vectors of {found[1]} numbers, but these points need {wanted[0]} of "
+                f"{wanted[1]}; build the index again"
+            )
 
 
 class FaissHnsw(FaissFlat):
@@ -205,6 +172,7 @@ class FaissHnsw(FaissFlat):
     """
 
     kind = "faiss hnsw"
+    extra = 3
     effort = 256
 
     def fill(self, vectors: Tensor, neighbours: int = 32, build_effort: int = 200) -> None:

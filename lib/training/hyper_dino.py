@@ -15,6 +15,7 @@ from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.heads import HyperbolicMapper, Reduction
 from lib.losses import hyper_dino
 from lib.metrics import retrieval
+from lib.processes import spread
 from lib.progress import track
 from lib.training import sweep
 from lib.training.fit import Schedule
@@ -141,7 +142,7 @@ def fit(
         dict.fromkeys((split_, recipe.source, recipe.dim_in) for split_ in range(len(where)) for recipe in todo)
     )
     jobs = (joblib.delayed(_reduce)(x, labels, where[s], source, n, settings) for s, source, n in inputs)
-    found = joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)
+    found = spread(jobs, workers)
     reduced = dict(zip(inputs, track(found, total=len(inputs), what=f"{what}, inputs", unit="inputs"), strict=True))
 
     pairs = [(s, recipe) for s in range(len(where)) for recipe in todo]
@@ -217,9 +218,8 @@ def crossvalidate(
     """
     checks.values(ks=ks)
     fitted = fit(x, labels, todo, splits(fold_of, seed), settings, schedule, store=store, workers=workers, what=what)
-    asked = joblib.Parallel(n_jobs=workers, return_as="generator")(
-        joblib.delayed(ask)(one, x, labels, one.split.test, one.split.train, ks) for one in fitted
-    )
+    jobs = (joblib.delayed(ask)(one, x, labels, one.split.test, one.split.train, ks) for one in fitted)
+    asked = spread(jobs, workers)
     values = track(asked, total=len(fitted), what=f"{what}, queries", unit="recipes")
     return [
         Outcome(one.recipe, one.split.fold, one.history, norms, per_query)

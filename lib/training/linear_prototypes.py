@@ -20,6 +20,7 @@ from lib.geometry import Euclidean, Geometry, Sphere
 from lib.heads import PrototypeEncoder
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
+from lib.processes import spread
 from lib.training import hyper_dino, sweep
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule
@@ -269,7 +270,7 @@ def ask(
         InputError: for a query that is in its own gallery, and a k that is larger than the gallery.
     """
     jobs = (joblib.delayed(_ask)(one, x, labels, groups, tuple(ks), search, gallery) for one in fitted)
-    return joblib.Parallel(n_jobs=workers)(jobs)
+    return list(spread(jobs, workers))
 
 
 def _ask(

@@ -6,7 +6,8 @@ batches that :func:`lib.training.fit.fit_head` would give it, so that both end w
 """
 
 import hashlib
-import shutil
+import io
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -18,9 +19,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from lib.paths import whole
+from lib import paths
+from lib.errors import InputError
+from lib.processes import spread
 from lib.progress import track
 from lib.training.fit import Diverged, Schedule, epoch_means
+
+log = logging.getLogger(__name__)
 
 CHUNK = 10
 """Heads in a stack on a CPU: their weights and one batch of each still fit into a processor's cache."""
@@ -57,8 +62,9 @@ def fit(
         tasks: heads of any shapes; those of one shape differ in their weights alone, and have no buffers.
         loss: of a stack of batches; picklable, since other processes call it.
         schedule: for all of them.
-        store: a folder for finished stacks, so that work that was killed goes on where it stopped; it is removed
-            when all is done. Stacks are recognised by their images, weights, seeds, schedule and loss.
+        store: a folder for finished stacks, so that work that was killed goes on where it stopped; they are removed
+            when all is done. Stacks are recognised by their images, weights, seeds, schedule and loss; a damaged one
+            is reported, set aside and trained anew.
         device: "cpu", "cuda", or "auto" for cuda where there is one.
         workers: processes on a CPU; -1 takes all processors. The result does not depend on it.
         chunk: heads in a stack on a CPU: fewer for larger heads, and to give few heads to several processors.
@@ -72,10 +78,12 @@ def fit(
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    if store is not None:
+        _set_damaged_aside(store)
     parts = list(chunks(tasks, schedule, chunk_size(tasks, schedule, device, chunk)))
     jobs = (joblib.delayed(_stored)([tasks[i] for i in part], loss, schedule, device, store) for part in parts)
     threads = torch.get_num_threads()
-    results = joblib.Parallel(n_jobs=workers if device == "cpu" else 1, return_as="generator")(jobs)
+    results = spread(jobs, workers if device == "cpu" else 1)
     histories: list[list[float]] = [[] for _ in tasks]
     shown = track(
         zip(parts, results, strict=True),
@@ -93,7 +101,7 @@ def fit(
     finally:
         torch.set_num_threads(threads)
     if store is not None:
-        shutil.rmtree(store, ignore_errors=True)
+        paths.empty(store)
     return histories
 
 
@@ -139,9 +147,29 @@ def _stored(
         return _fit(tasks, loss, schedule, device)
     file = store / f"{_key(tasks, loss, schedule)}.pt"
     if not file.exists():
-        with whole(file) as draft:
-            torch.save(_fit(tasks, loss, schedule, device), draft)
-    return torch.load(file, weights_only=True)
+        buffer = io.BytesIO()
+        torch.save(_fit(tasks, loss, schedule, device), buffer)
+        with paths.whole(file) as draft:
+            draft.write_bytes(hashlib.sha256(buffer.getbuffer()).digest() + buffer.getbuffer())
+    return torch.load(io.BytesIO(_content(file)), weights_only=True)
+
+
+def _content(file: Path) -> bytes:
+    """What follows the checksum that a stored stack begins with; InputError if it is not what was written."""
+    data = file.read_bytes()
+    if hashlib.sha256(data[32:]).digest() != data[:32]:
+        raise InputError(f"{file} is damaged: it is not what was written")
+    return data[32:]
+
+
+def _set_damaged_aside(store: Path) -> None:
+    """Rename damaged stacks, and say so: they are trained anew."""
+    for file in paths.steps(store, ".pt"):
+        try:
+            _content(file)
+        except InputError as error:
+            aside = file.replace(file.with_suffix(".damaged"))
+            log.warning("%s. It is set aside as %s, and its heads are trained anew.", error, aside.name)
 
 
 def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule) -> str:

@@ -101,6 +101,7 @@ def server(tmp_path, monkeypatch):
     served = Server()
     yield served
     served.http.shutdown()
+    served.http.server_close()
 
 
 @pytest.fixture
@@ -193,6 +194,104 @@ def test_without_a_published_checksum_the_first_download_decides(server, offer, 
     server.files["tiles.zip"] = zipped(*list(KATHER)[:3])
     with pytest.raises(InputError, match="another checksum"):
         fetch.fetch("kather")
+
+    with pytest.raises(InputError, match=r"remove .*originals/tiles\.zip\.sha256 first"):
+        fetch.fetch("kather")
+
+
+LOGIN = b"  <!DOCTYPE html><title>Log in</title>"
+
+
+@pytest.mark.parametrize("name", ["tiles.zip", "tiles.tar.gz"])
+def test_a_login_page_is_no_archive_and_not_remembered(server, offer, name):
+    offer("kather", {name: LOGIN}, checksum="")
+    with pytest.raises(InputError, match=rf"{name}: http.* no archive, perhaps a page to log in; .*'<!DOCTYPE html>"):
+        fetch.fetch("kather")
+    assert not [file for file in paths.DATA.rglob("*") if file.is_file()]
+    server.files[name] = (zipped if name.endswith("zip") else tarred)(*KATHER)
+    assert list(fetch.fetch("kather")) == ["kather"]
+
+
+def test_an_archive_of_something_else_is_not_remembered(server, offer, tmp_path):
+    offer("kather", {"tiles.zip": zipped("a/1.png", "b/2.png")}, checksum="")
+    with pytest.raises(
+        InputError, match=r"does not hold Kather 2016. Look into .*\.kather\.download, remove it"
+    ) as caught:
+        fetch.fetch("kather")
+    assert left(paths.DATA) == [] and not list(paths.DATA.rglob("*.sha256"))
+    fetch.shutil.rmtree(str(caught.value).partition("Look into ")[2].partition(",")[0])
+    server.files["tiles.zip"] = zipped(*KATHER)
+    assert list(fetch.fetch("kather")) == ["kather"]
+
+
+def bomb(name: str, megabytes: int) -> bytes:
+    """An archive of the tiles and of zeros, which take a thousandth of their size."""
+    stream, zeros = io.BytesIO(zipped(*KATHER) if name.endswith("zip") else b""), bytes(megabytes * 1_000_000)
+    if name.endswith("zip"):
+        with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("zeros.tif", zeros)
+    else:
+        with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+            info = tarfile.TarInfo("zeros.tif")
+            info.size = len(zeros)
+            archive.addfile(info, io.BytesIO(zeros))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("name", ["tiles.zip", "tiles.tar.gz"])
+def test_a_bomb_is_refused_before_it_is_written(server, offer, monkeypatch, name):
+    data = bomb(name, 30)
+    assert len(data) < 50_000
+    offer("kather", {name: data})
+    monkeypatch.setattr(fetch.shutil, "copyfileobj", None)  # with which zipfile writes a member
+    monkeypatch.setattr(fetch.tarfile, "copyfileobj", None)
+    with pytest.raises(
+        InputError, match=r"it would become 30 MB or more, and 1\d MB is much for its size. Remove .*tiles"
+    ):
+        fetch.fetch("kather")
+    assert left(paths.DATA) == []
+
+
+def patched(data: bytes, flag: int = 0, method: int = 0) -> bytes:
+    """A zip whose first member says in both of its headers that it is encrypted, or packed by this method."""
+    changed = bytearray(data)
+    for start, offset in ((data.index(b"PK\x03\x04"), 6), (data.index(b"PK\x01\x02"), 8)):
+        changed[start + offset] |= flag
+        changed[start + offset + 2] = method
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(("how", "why"), [({"flag": 1}, "encrypted"), ({"method": 97}, "compression")])
+def test_a_zip_that_cannot_be_read_here_says_so(offer, how, why):
+    offer("kather", {"tiles.zip": patched(zipped(*KATHER), **how)})
+    with pytest.raises(InputError, match=rf"cannot be unpacked here \(.*{why}.*another program and say where: DATA="):
+        fetch.fetch("kather")
+    assert left(paths.DATA) == []
+
+
+def test_a_zip_with_an_entry_for_its_own_folder_is_unpacked(offer):
+    stream = io.BytesIO(zipped(*KATHER))
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.writestr("./", "")
+    offer("kather", {"tiles.zip": stream.getvalue()})
+    assert list(fetch.fetch("kather")) == ["kather"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_a_killed_download_left_goes_with_the_next_one(offer, there):
+    """Half a file of the downloader, and archives of a run that was killed when all was unpacked."""
+    offer("kather", {"tiles.zip": zipped(*KATHER)})
+    if there:
+        fetch.fetch("kather")
+    downloads = paths.DATA / "originals" / ".kather.download"
+    downloads.mkdir(parents=True, exist_ok=True)
+    for name in ("tmpk3j2a_b1", "thesis.txt", "tiles.zip"):
+        (downloads / name).write_bytes(zipped(*KATHER))
+    fetch.fetch("kather")
+    assert [path.name for path in downloads.iterdir()] == ["thesis.txt"]
+    (downloads / "thesis.txt").unlink()
+    fetch.fetch("kather")
+    assert sorted(path.name for path in downloads.parent.iterdir()) == ["kather"]
 
 
 @pytest.mark.parametrize("name", ["tiles.zip", "tiles.tar.gz"])

@@ -1,11 +1,15 @@
-"""Datasets are recognised by their layout, wherever they were unpacked."""
+"""Datasets are recognised by their whole layout, wherever they were unpacked; everything else is yours, by its name."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from lib.datasets import finding
-from lib.errors import InputError
+from lib import datasets, paths
+from lib.datasets import finding, kather
+from lib.errors import InputError, MissingDataset
+
+REAL = Path(os.environ.get("HYPERBOLIC_DATA", "/nonexistent"))
 
 
 def touch(root: Path, *names: str) -> Path:
@@ -15,7 +19,8 @@ def touch(root: Path, *names: str) -> Path:
     return root
 
 
-KATHER = ("k/Kather_5000/01_TUMOR/a.tif", "k/Kather_5000/08_EMPTY/b.tif")
+TILE = "1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif"
+KATHER = tuple(f"k/Kather_5000/{folder}/{TILE}" for folder in kather.FOLDERS)
 BREAKHIS = (
     "BreaKHis_v1/histology_slides/breast/benign/SOB/adenosis/s/40X/SOB_B_A-14-22549AB-40-001.png",
     "BreaKHis_v1/histology_slides/breast/malignant/SOB/x/s/400X/SOB_M_DC-14-2523-400-010.png",
@@ -23,7 +28,7 @@ BREAKHIS = (
 HAM = ("skin/HAM10000_metadata.csv", "skin/images/ISIC_0027419.jpg")
 
 
-def test_each_dataset_is_found_in_its_original_layout(tmp_path):
+def test_each_dataset_is_found_in_its_original_layout(tmp_path, recwarn):
     breast = tmp_path / "BreaKHis_v1/histology_slides/breast"
     assert finding.find(touch(tmp_path, *KATHER, *BREAKHIS, *HAM)) == {
         "kather": tmp_path / "k/Kather_5000",
@@ -31,6 +36,7 @@ def test_each_dataset_is_found_in_its_original_layout(tmp_path):
         "bh400x": breast,
         "ham10000": tmp_path / "skin",
     }
+    assert not recwarn.list
 
 
 def test_the_folder_itself_may_be_the_dataset(tmp_path):
@@ -39,7 +45,64 @@ def test_the_folder_itself_may_be_the_dataset(tmp_path):
 
 
 def test_class_folders_are_yours_if_nothing_is_known(tmp_path):
-    assert finding.find(touch(tmp_path, "melanoma/1.png", "naevus/2.JPG")) == {"folder": tmp_path}
+    here = touch(tmp_path / "My skin", "melanoma/1.png", "naevus/2.JPG")
+    assert finding.find(here) == {"my-skin": here}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("01_TUMOR/1.png", "02_STROMA/2.png", "10_NERVE/3.png"),
+        tuple(f"{folder}/1.png" for folder in kather.FOLDERS),
+        (*(f"{folder}/{TILE}" for folder in kather.FOLDERS), "09_NERVE/1.png"),
+        tuple(f"{folder}/{TILE}" for folder in list(kather.FOLDERS)[:7]),
+        ("benign/1.png", "malignant/2.png", "malignant/SOB_M_DC-14-2523-400-010.png"),
+        ("HAM10000_metadata.csv", "nv/1.png", "nv/2.png", "mel/ISIC_0027419.jpg"),
+    ],
+    ids=["two of Kather's", "all, other names", "one more", "one less", "BreakHis's two", "HAM10000's table"],
+)
+@pytest.mark.filterwarnings("ignore:.*taken as your own images")
+def test_what_only_resembles_a_known_dataset_is_yours(tmp_path, names):
+    here = touch(tmp_path / "mine", *names)
+    assert finding.find(here) == {"mine": here}
+
+
+def test_images_with_known_names_among_others_are_pointed_out(tmp_path):
+    here = touch(tmp_path / "mine", *(f"{folder}/{TILE}" for folder in kather.FOLDERS), "09_NERVE/1.png")
+    with pytest.warns(UserWarning, match=r"8 of 9 images are named like those of kather.*NAME=kather takes these 8"):
+        finding.find(here)
+    assert finding.find(here, "kather") == {"kather": here}
+
+
+def test_what_lies_beside_a_known_dataset_is_named(tmp_path):
+    touch(tmp_path, *KATHER, "birds/wren/1.png", "notes/a.txt", ".cache/a/1.png")
+    with pytest.warns(UserWarning, match=r"Not used, because no dataset that I know: birds in .*DATA=<that folder>"):
+        assert list(finding.find(tmp_path)) == ["kather"]
+
+
+@pytest.mark.parametrize("name", ["mine", "Kather's tiles again"])
+def test_a_name_of_ones_own_wins_over_every_layout(tmp_path, name):
+    here = touch(tmp_path, *KATHER) / "k/Kather_5000"
+    assert finding.find(here, name) == {finding.own_name(name): here}
+
+
+def test_a_known_name_takes_that_dataset_only_and_is_an_error_elsewhere(tmp_path):
+    touch(tmp_path, *KATHER, *BREAKHIS, *HAM)
+    (tmp_path / "skin/HAM10000_metadata.csv").write_text("lesion_id,image_id,dx,dx_type,age,sex,localization\n")
+    breast = tmp_path / "BreaKHis_v1/histology_slides/breast"
+    assert finding.find(tmp_path, "Kather") == {"kather": tmp_path / "k/Kather_5000"}
+    assert finding.find(tmp_path, "breakhis") == {"bh40x": breast, "bh400x": breast}
+    assert finding.find(tmp_path, "bh40x") == {"bh40x": breast}
+    assert finding.find(tmp_path, "ham10000") == {"ham10000": tmp_path / "skin"}
+    with pytest.raises(MissingDataset, match="needs ovarian"):
+        finding.find(tmp_path, "ovarian")
+    with pytest.raises(MissingDataset, match="needs bh100x"):
+        finding.find(tmp_path, "bh100x")
+
+
+def test_a_known_name_takes_loose_images_of_that_dataset(tmp_path):
+    here = touch(tmp_path, "SOB_B_A-14-22549AB-40-001.png", "SOB_M_DC-14-2523-400-010.png")
+    assert finding.find(here, "breakhis") == {"bh400x": here, "bh40x": here}
 
 
 @pytest.mark.parametrize("names", [(), ("a/readme.txt",), ("loose.png",), (".hidden/1.png",)])
@@ -47,6 +110,92 @@ def test_nothing_is_found_without_class_folders_of_images(tmp_path, names):
     assert finding.find(touch(tmp_path, *names)) == {}
 
 
+def test_class_folders_one_level_too_deep_are_named_with_the_inner_folder(tmp_path):
+    here = touch(tmp_path, "my_images/a/1.png", "my_images/b/1.png", "my_images/c/1.png", "my_images/d/1.png")
+    with pytest.raises(
+        InputError, match=rf"only one class \(my_images\).*If a, b, c, \.\.\. are .* DATA={here}/my_images"
+    ):
+        finding.find(here)
+
+
 def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(InputError, match=r"DATA=.*nowhere is not a folder"):
         finding.find(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("eyes", "eyes"),
+        ("  Ärzte & Co. ", "arzte-co"),
+        ("_private", "private"),
+        ("BreakHis", "own-breakhis"),
+        ("bh200x", "own-bh200x"),
+        ("tissue", "own-tissue"),
+        ("glomerulus", "own-glomerulus"),
+        ("originals", "own-originals"),
+        ("all", "own-all"),
+        ("folder", "folder"),
+        ("2024-05-01", "own-2024-05-01"),
+        ("1e5", "own-1e5"),
+        ("no", "own-no"),
+        ("null", "own-null"),
+        ("NaN", "own-nan"),
+        ("組織", "own"),
+        ("x" * 300, "x" * 60),
+    ],
+)
+def test_own_names_are_safe_and_mean_nothing_else(text, name):
+    assert finding.own_name(text) == name
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    return tmp_path / "data"
+
+
+def test_own_images_are_linked_under_their_name_and_loaded_by_it(data, tmp_path):
+    here = touch(tmp_path / "birds", "wren/1.png", "finch/1.png")
+    assert finding.link(here) == {"birds": here}
+    assert finding.link(here, "Garden") == {"garden": here}
+    (data / "originals").mkdir()
+    (data / "kather").symlink_to(here)
+    assert datasets.own() == ["birds", "garden"]
+    table = datasets.load("garden", paths.images("garden"))
+    assert table.name == "garden" and table.classes == ["finch", "wren"]
+    assert table.describe() == "garden, your own images, 2 images, 2 classes"
+    with pytest.raises(InputError, match=r"unknown dataset 'gardn'\. Did you mean garden\?.*NAME=<name>"):
+        datasets.load("gardn", here)
+
+
+def test_a_name_that_leads_to_another_folder_is_pointed_out(data, tmp_path):
+    first, second = (touch(tmp_path / place / "eyes", "l/1.png", "r/1.png") for place in ("a", "b"))
+    finding.link(first)
+    with pytest.warns(UserWarning, match=r"eyes was .*a/eyes and is .*b/eyes from now on; NAME=<name> keeps both"):
+        finding.link(second)
+    assert (data / "eyes").resolve() == second.resolve()
+
+
+def test_a_folder_of_ones_own_in_data_is_not_taken_for_another(data, tmp_path, recwarn):
+    touch(data / "eyes", "l/1.png", "r/1.png")
+    assert finding.link(data / "eyes") == {"eyes": data / "eyes"}
+    with pytest.raises(InputError, match=r"data/eyes is there already, and is not .*NAME=<name>"):
+        finding.link(touch(tmp_path / "eyes", "l/1.png", "r/1.png"))
+    assert not (data / "eyes").is_symlink() and not recwarn.list
+
+
+def test_a_known_dataset_put_there_by_hand_is_used_and_said_so(data, tmp_path):
+    touch(data / "kather", "01_TUMOR/x.png")
+    with pytest.warns(UserWarning, match=r"data/kather is used, not .*Kather_5000"):
+        assert finding.link(touch(tmp_path / "one", *KATHER)) == {"kather": data / "kather"}
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="needs HYPERBOLIC_DATA")
+@pytest.mark.filterwarnings("ignore:Not used")
+def test_real_samples_are_recognised():
+    assert finding.find(REAL) == {
+        "kather": REAL / "kather2016_sample",
+        "bh200x": REAL / "breakhis_sample/200X_224px",
+        "ham10000": REAL / "ham10000",
+    }

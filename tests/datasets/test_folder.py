@@ -68,7 +68,8 @@ def test_hidden_files_are_ignored_and_others_listed(tmp_path):
     for name in (".hidden.png", "fat/._1.png", "fat/slide.svs", "README.md"):
         (tmp_path / name).touch()
     (tmp_path / ".git").mkdir()
-    table = datasets.load("folder", tmp_path)
+    with pytest.warns(UserWarning, match="1 files in class folders are not read"):
+        table = datasets.load("folder", tmp_path)
     assert len(table) == 6
     assert [what for what, _ in table.skipped] == ["README.md", "fat/slide.svs"]
 
@@ -101,6 +102,52 @@ def test_one_class_is_not_enough(tmp_path):
 def test_folders_called_train_and_test_are_not_classes(tmp_path):
     with pytest.raises(InputError, match="the folders Train, test look like a split"):
         datasets.load("folder", make(tmp_path, ["Train/fat/1.png", "test/fat/2.png"]))
+
+
+def test_formats_that_are_not_read_are_counted_and_named(tmp_path):
+    make(tmp_path, FILES)
+    for name in ("fat/1.svs", "fat/2.SVS", "muscle/case.pdf", "muscle/noending", "about.pdf"):
+        (tmp_path / name).touch()
+    with pytest.warns(
+        UserWarning, match=r"4 files in class folders are not read: 2 .svs, 1 .pdf, 1 without ending\. What"
+    ):
+        datasets.load("folder", tmp_path)
+
+
+def test_a_folder_of_formats_that_are_not_read_says_which(tmp_path):
+    for name in ("fat/1.ndpi", "muscle/2.ndpi", "muscle/3.dcm"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    with pytest.raises(MissingDataset, match=r"holds no images \(.png, .*\), but 2 .ndpi, 1 .dcm"):
+        datasets.load("folder", tmp_path)
+
+
+def test_webp_is_read(tmp_path):
+    table = datasets.load("folder", make(tmp_path, ["fat/1.webp", "muscle/1.WEBP"]))
+    assert [datasets.read_image(table.path(i)).size for i in range(2)] == [(10, 12)] * 2
+
+
+def test_one_level_too_many_suggests_the_inner_folder(tmp_path):
+    make(tmp_path, ["set/images/a/1.png", "set/images/a/p/2.png", "set/images/b/1.png", "set/images/c/1.png"])
+    with pytest.raises(InputError, match=rf"If a, b, c are the classes, say DATA={tmp_path}/set/images\."):
+        datasets.load("folder", tmp_path)
+
+
+def test_class_folders_in_two_spellings_are_one_class(tmp_path):
+    make(tmp_path, ["nv/1.png", "nv /2.png", "mel/1.png"])
+    with pytest.warns(UserWarning, match="'nv', 'nv ' are taken as one label, nv"):
+        table = datasets.load("folder", tmp_path)
+    assert table.labels.tolist() == ["mel", "nv", "nv"]
+    assert all(table.path(i).is_file() for i in range(3))
+    (tmp_path / "mel").rename(tmp_path / "MEL")
+    make(tmp_path, ["mel/2.png"])
+    with pytest.warns(UserWarning), pytest.raises(InputError, match=r"MEL .* and mel .* differ in capitals only"):
+        datasets.load("folder", tmp_path)
+
+
+def test_two_spellings_of_one_class_are_one_class_only(tmp_path):
+    with pytest.raises(InputError, match="only one class"):
+        datasets.load("folder", make(tmp_path, ["nv/1.png", "nv /2.png"]))
 
 
 def test_a_folder_without_images_is_a_missing_dataset(tmp_path):

@@ -87,7 +87,7 @@ def test_it_is_found_by_all_five_published_folders_and_not_by_some(tmp_path):
     home = draw(tmp_path / "x/OvarianCancer", *PUBLISHED, n=1)
     assert finding.find(tmp_path) == {"ovarian": home}
     yours = draw(tmp_path / "yours", "Serous", "Mucinous", "Clear_Cell", n=1)
-    assert finding.find(yours) == {"folder": yours}
+    assert finding.find(yours) == {"yours": yours}
 
 
 def test_folds_by_group_are_folds_by_image(tmp_path):

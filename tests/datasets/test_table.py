@@ -78,6 +78,30 @@ def test_a_missing_column_is_an_error(tmp_path):
         ImageTable("t", tmp_path, rows().drop(columns="group"), "patient")
 
 
+@pytest.mark.parametrize(
+    ("spellings", "name"), [(["nv ", "nv", "mel"], "nv"), (["cafe\u0301", "caf\u00e9", "tea"], "caf\u00e9")]
+)
+@pytest.mark.parametrize("column", ["label", "group"])
+def test_spellings_that_look_alike_are_one_with_a_warning(tmp_path, column, spellings, name):
+    with pytest.warns(UserWarning, match=rf"'.*', '.*' are taken as one {column}, {name}\.") as caught:
+        table = ImageTable("t", tmp_path, rows(**{column: spellings}), "patient")
+    assert table.rows[column].tolist() == [name, name, spellings[2]]
+    assert len(caught) == 1
+    table.take(["x", "y"])
+    assert len(caught) == 1
+
+
+def test_a_lone_spelling_is_tidied_without_a_word(tmp_path, recwarn):
+    assert ImageTable("t", tmp_path, rows(label=[" nv", " nv", "mel"]), "patient").classes == ["mel", "nv"]
+    assert not recwarn.list
+
+
+def test_labels_that_differ_in_capitals_only_are_an_error_and_groups_are_not(tmp_path):
+    with pytest.raises(InputError, match=r"labels BKL \(1 images\) and bkl \(2 images\) differ in capitals only"):
+        ImageTable("t", tmp_path, rows(label=["bkl", "BKL", "bkl"]), "patient")
+    assert len(set(ImageTable("t", tmp_path, rows(group=["p1", "P1", "p2"]), "patient").groups)) == 3
+
+
 def test_load_names_the_known_datasets_and_the_close_one(tmp_path):
     with pytest.raises(
         InputError, match=r"Did you mean kather\? Known: tissue, kather, breakhis, bh40x, bh100x, bh200x, bh400x, ham"
@@ -226,7 +250,9 @@ def test_a_palette_gives_its_colours_and_its_transparent_entry_white(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("options", [("x.png", {}), ("x.jpg", {}), ("x.bmp", {}), ("x.tif", {"compression": "jpeg"})])
+@pytest.mark.parametrize(
+    "options", [("x.png", {}), ("x.jpg", {}), ("x.bmp", {}), ("x.webp", {}), ("x.tif", {"compression": "jpeg"})]
+)
 def test_a_truncated_image_is_named(tmp_path, options):
     name, save_options = options
     Image.fromarray(PIXELS).save(tmp_path / name, **save_options)

@@ -1,5 +1,7 @@
 """Procedural tiles: the plan, the picture, the files, and that they are as hard and as plausible as intended."""
 
+import contextlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from lib import paths
 from lib.datasets import tissue
 from lib.datasets.tissue import stain
 from lib.datasets.tissue.canvas import Canvas, patches
@@ -420,7 +423,7 @@ def test_written_set_is_what_the_plan_says(tmp_path):
     table = pd.read_csv(root / "table.csv", keep_default_na=False)
     plan = tissue.sample(24, 4, 9, "100X", 2)
     pd.testing.assert_frame_equal(table.drop(columns="path"), plan, check_dtype=False)
-    assert len(contents(root)) == 25
+    assert contents(root).keys() == {*table["path"], "table.csv", paths.MARKER}
     for row in table.to_dict("records"):
         assert row["path"] == f"100X/{row['label']}/{row['image_id']}.png"
         np.testing.assert_array_equal(np.asarray(Image.open(root / row["path"])), tissue.draw(row, 40))
@@ -431,7 +434,7 @@ def test_same_arguments_twice_give_the_same_bytes_and_replace_the_old_set(tmp_pa
     assert "16 tiles" in capsys.readouterr().err
     tissue.write(tmp_path / "b", n_tiles=20, n_patients=3, size=32, seed=2)
     b = contents(tissue.write(tmp_path / "b", n_tiles=16, n_patients=3, size=32, seed=1))
-    assert a == b and len(a) == 17
+    assert a == b and len(a) == 18  # tiles, table and marker
 
 
 def test_interrupted_writing_leaves_nothing_new_and_spoils_nothing_old(tmp_path, monkeypatch):
@@ -452,8 +455,22 @@ def test_interrupted_writing_leaves_nothing_new_and_spoils_nothing_old(tmp_path,
     assert contents(tmp_path / "old") == before
 
 
-def test_a_folder_with_other_things_is_never_replaced(tmp_path):
-    (tmp_path / "thesis.txt").write_text("all of it")
+@pytest.mark.parametrize("others", [["thesis.txt"], ["table.csv"], ["table.csv", "200X/muscle/mine.png"]])
+def test_a_folder_with_other_things_is_never_replaced(tmp_path, others):
+    for name in others:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("all of it")
     with pytest.raises(InputError, match="not a tissue set"):
         tissue.write(tmp_path, n_tiles=8, n_duplicates=0)
-    assert (tmp_path / "thesis.txt").read_text() == "all of it"
+    assert all((tmp_path / name).read_text() == "all of it" for name in others)
+
+
+@pytest.mark.parametrize("thesis", [False, True])
+def test_a_set_from_before_there_were_markers_is_replaced_if_nothing_else_is_with_it(tmp_path, thesis):
+    tissue.write(tmp_path / "set", n_tiles=8, n_patients=2, size=16, n_duplicates=0)
+    (tmp_path / "set" / paths.MARKER).unlink()
+    if thesis:
+        (tmp_path / "set" / "200X" / "thesis.txt").write_text("all of it")
+    with pytest.raises(InputError, match="not a tissue set") if thesis else contextlib.nullcontext():
+        tissue.write(tmp_path / "set", n_tiles=16, n_patients=2, size=16, n_duplicates=0)
+    assert len(list((tmp_path / "set").rglob("*.png"))) == (8 if thesis else 16)

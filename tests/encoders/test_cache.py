@@ -1,5 +1,8 @@
+import hashlib
 import json
 import logging
+import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +12,7 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from lib import datasets, encoders
+from lib import datasets, encoders, paths
 from lib.errors import BrokenImage, InputError
 
 
@@ -261,6 +264,24 @@ def test_a_broken_image_is_named_and_a_rerun_goes_on(root, target, kind):
     assert sum(encoder.batches) == 10 - 4
 
 
+def test_all_broken_images_are_named_in_one_go_and_finished_ones_are_kept(root, target):
+    for name in ("a/04.png", "b/01.png", "b/09.png"):
+        (root / name).write_bytes(b"")
+    encoder = MeanColour()
+    with pytest.raises(BrokenImage, match=r"^3 images cannot be read:\n") as caught:
+        encoders.extract(table_of(root), encoder, target, batch_size=2)
+    lines = str(caught.value).splitlines()
+    assert [line.partition(":")[0] for line in lines[1:4]] == [
+        f"  {root / x}" for x in ("a/04.png", "b/01.png", "b/09.png")
+    ]
+    assert "run again" in lines[4] and len(lines) == 5
+    assert encoder.batches == [2] and len(parts_of(target)) == 1
+    paint(root, COLOURS)
+    encoder = MeanColour()
+    assert colours_of(encoders.extract(table_of(root), encoder, target)) == COLOURS
+    assert sum(encoder.batches) == 8
+
+
 def test_a_missing_file_is_named(root, target):
     table = table_of(root)
     (root / "a/00.png").unlink()
@@ -337,6 +358,88 @@ def test_a_damaged_file_is_reported_and_computed_again(root, target, kind, caplo
     assert f"{target} is damaged" in caplog.text
     assert encoder.batches == [10]
     assert colours_of(features) == colours_of(encoders.load(target)) == COLOURS
+
+
+def flipped(data: bytes, place: int, bit: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :]
+
+
+def test_a_flipped_bit_is_refused_or_harmless(root, target):
+    """Anywhere in the file: its header, encoder, dataset, image ids, hashes, skipped images and numbers."""
+    (root / "a/02.png").write_bytes(b"")
+    expected = encoders.extract(table_of(root), MeanColour(), target, on_broken="skip")
+    good, random, refused = target.read_bytes(), np.random.default_rng(0), 0
+    for place in random.permutation(len(good))[:500]:
+        target.write_bytes(flipped(good, place, random.integers(8)))
+        try:
+            found = encoders.load(target)
+        except InputError as error:
+            assert str(target) in str(error)
+            refused += 1
+        else:
+            assert (found.image_ids, found.provenance, found.skipped) == (
+                expected.image_ids,
+                expected.provenance,
+                expected.skipped,
+            )
+            np.testing.assert_array_equal(found.values, expected.values)
+    assert refused > 480
+
+
+def test_a_flipped_bit_in_an_image_id_gives_no_image_the_numbers_of_another(root, target):
+    encoders.extract(table_of(root), MeanColour(), target)
+    target.write_bytes(target.read_bytes().replace(b"a/04.png", b"a/05.png"))
+    with pytest.raises(InputError, match="is not what was written"):
+        encoders.load(target)
+
+
+def test_a_file_of_an_older_format_is_computed_again_with_a_notice(root, target, caplog):
+    encoders.extract(table_of(root), MeanColour(), target)
+    with safe_open(target, framework="numpy") as file:
+        record, values = json.loads(file.metadata()["provenance"]), file.get_tensor("values")
+    del record["format"], record["checksum"]
+    record["values_sha256"] = hashlib.sha256(values.tobytes()).hexdigest()
+    save_file({"values": values}, target, metadata={"provenance": json.dumps(record)})
+    encoder = MeanColour()
+    assert colours_of(encoders.extract(table_of(root), encoder, target)) == COLOURS
+    assert encoder.batches == [10]
+    assert "has format 1, not 2" in caplog.text and "Computing its features again" in caplog.text
+    assert colours_of(encoders.load(target)) == COLOURS
+
+
+# Killed on the way
+
+
+@pytest.mark.parametrize("moment", ["encode", "empty"])
+def test_after_a_killed_run_that_later_succeeds_nothing_stray_is_left(root, target, moment):
+    """The process dies in the middle of the images, or when all is written and the parts are still there."""
+    if (child := os.fork()) == 0:
+        encoder = MeanColour()
+
+        def dies(*arguments: object) -> None:
+            if moment == "empty" or len(encoder.batches) == 2:
+                os.kill(os.getpid(), signal.SIGKILL)
+            encoder.batches.append(len(arguments[0]))
+            return MeanColour().encode(*arguments)
+
+        vars(encoder if moment == "encode" else paths)[moment] = dies
+        encoders.extract(table_of(root), encoder, target, batch_size=3)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert parts_of(target)
+    (target.parent / f".{target.name}.abcdefgh.draft").mkdir()  # and a workshop that was just opened
+    encoder = MeanColour()
+    assert colours_of(encoders.extract(table_of(root), encoder, target, batch_size=3)) == COLOURS
+    assert sum(encoder.batches) == (4 if moment == "encode" else 0)
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_what_is_not_ours_among_the_parts_stays(root, target):
+    thesis = target.with_name(f"{target.name}.parts") / "thesis.txt"
+    thesis.parent.mkdir(parents=True)
+    thesis.write_text("all of it")
+    encoders.extract(table_of(root), MeanColour(), target)
+    assert parts_of(target) == [thesis]
 
 
 def test_loading_what_is_not_there(tmp_path):

@@ -341,6 +341,23 @@ def test_a_view_of_images_that_have_changed_since_is_named(root, target):
     views.aligned(table_of(root), target, 2)
 
 
+def test_a_flipped_bit_in_a_view_is_refused_or_harmless(root, target):
+    table = table_of(root)
+    _, expected = views.extract(table, Pixels(), target, 2)
+    good, chance, refused = of(target, 1).read_bytes(), np.random.default_rng(0), 0
+    for place in chance.permutation(len(good))[:200]:
+        of(target, 1).write_bytes(good[:place] + bytes([good[place] ^ 1 << chance.integers(8)]) + good[place + 1 :])
+        try:
+            np.testing.assert_array_equal(views.aligned(table, target, 2)[1], expected)
+        except InputError as error:
+            assert str(of(target, 1)) in str(error)
+            refused += 1
+    assert refused > 190
+    encoder = Pixels()
+    np.testing.assert_array_equal(views.extract(table, encoder, target, 2)[1], expected)
+    assert encoder.batches == [N]
+
+
 def test_missing_views_and_numbers_that_make_no_sense(root, target):
     views.extract(table_of(root), Pixels(), target, 2)
     with pytest.raises(InputError, match=r"There is no feature file .*view2\.safetensors"):

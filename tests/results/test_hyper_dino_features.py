@@ -6,6 +6,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from lib.heads import Reduction
+from lib.processes import spread
 from lib.results import hyper_dino_features as features
 from lib.training import hyper_dino as experiment
 from lib.training.fit import Schedule
@@ -167,25 +168,13 @@ def test_coarse_rounding_would_be_noticed(data, monkeypatch):
         return (reduced.round(0) if reduction.half else reduced).astype(np.float32)
 
     monkeypatch.setattr(Reduction, "__call__", coarse)
-    monkeypatch.setattr(features, "joblib", Serial)
+    monkeypatch.setattr(features, "spread", lambda jobs: spread(jobs, workers=1))
     todo = [Recipe("scaled", 6, 0), Recipe("PCA", 6, 0)]
     row = features.float16(x, labels, WHERE, todo, 5).iloc[0]
     assert row["order"] > 50 and row["members"] > 50 and row["largest_query"] > 1
     assert row["feature"] == pytest.approx(0.5, abs=0.02)
     assert row["before"] != row["after"]
     assert row["difference"] == pytest.approx(row["after"] - row["before"])
-
-
-class Serial:
-    """Stands in for joblib, so that a patch is seen."""
-
-    @staticmethod
-    def delayed(function):
-        return lambda *arguments: (function, arguments)
-
-    @staticmethod
-    def Parallel(**_):
-        return lambda jobs: (function(*arguments) for function, arguments in jobs)
 
 
 def test_a_full_pca_is_a_rotation(rounded):

@@ -222,7 +222,7 @@ def test_photographs_never_reach_the_reports(folders, table, images, monkeypatch
 
 def test_every_answer_is_in_the_table_of_queries(folders, table):
     queries.save_queries(run("kather"), table, 3)
-    folder = store.paths.report("hyper_dino", "sample", "kather")
+    folder = store.paths.report("hyper_dino", "sample", "kather", "queries")
     written = pd.read_csv(folder / "table_queries.csv")
     assert written["reference"].tolist() == table["reference"].tolist()
     text = (folder / "table_queries.md").read_text()

@@ -92,7 +92,7 @@ def test_codecs_at_all_radii_keep_their_promise():
 
 def test_tables_and_figure_say_what_they_are_of(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(storage.Run, "folder", tmp_path)
-    run = Run("beyond", "demo", "tissue", "92_storage_and_search", "60 images", "hash", "none (8 numbers)")
+    run = Run("beyond", "demo", "tissue", "92_beyond_storage", "60 images", "hash", "none (8 numbers)")
     storage.save_storage(run, storage.summary(rows), "by image", k=5)
     assert {path.name for path in tmp_path.iterdir()} == {
         *(f"table_storage.{kind}" for kind in ("csv", "md", "json")),

@@ -1,18 +1,24 @@
 """Every index against the exact search, saved, loaded, damaged and mismatched."""
 
+import contextlib
+import hashlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
+from lib import paths
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
-from lib.search import index, nearest
+from lib.search import index, nearest, provenance
 from lib.search.index import FaissFlat, FaissHnsw, Qdrant
 
 KINDS = (FaissFlat, FaissHnsw, Qdrant)
@@ -88,23 +94,171 @@ def test_another_kind_is_refused(tmp_path):
         Qdrant.load(tmp_path / "index")
 
 
+def sign(folder: Path) -> None:
+    """Make the marker vouch for the files as they are now, as somebody would who writes such a folder by hand."""
+    marker = folder / paths.MARKER
+    about = json.loads(marker.read_text())
+    about["files"] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in about["files"]}
+    marker.write_text(json.dumps(about))
+
+
+@pytest.mark.parametrize("kind", [FaissFlat, FaissHnsw], ids=lambda kind: kind.kind)
+def test_a_flipped_bit_is_refused_or_harmless(kind, tmp_path):
+    """In every file, the marker and the headers among them; the message names the folder."""
+    folder, refused, random = tmp_path / "index", 0, np.random.default_rng(0)
+    built = kind.build(GALLERY[:60], PoincareBall(0.5), "demo_vit")
+    built.save(folder)
+    expected = built.search(QUERY, 5)
+    files = sorted(folder.iterdir())
+    assert len(files) == 3
+    for trial in range(300):
+        file = files[trial % 3]
+        good = file.read_bytes()
+        place = random.integers(min(len(good), 400) if trial % 2 else len(good))  # every other one in a header
+        file.write_bytes(good[:place] + bytes([good[place] ^ 1 << random.integers(8)]) + good[place + 1 :])
+        try:
+            for ours, theirs in zip(kind.load(folder, encoder="demo_vit").search(QUERY, 5), expected, strict=True):
+                assert torch.equal(ours, theirs)
+        except InputError as error:
+            assert str(folder) in str(error)
+            refused += 1
+        file.write_bytes(good)
+    assert refused > 250
+    kind.load(folder)
+
+
 def test_what_is_damaged_or_no_index_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"points\.safetensors is missing"):
+    with pytest.raises(InputError, match=r"is not a search index .* Make it again, or copy it .* hidden files"):
         FaissFlat.load(tmp_path)
     folder = tmp_path / "index"
     FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(folder)
     vectors = (folder / "vectors.faiss").read_bytes()
     (folder / "vectors.faiss").write_bytes(vectors[: len(vectors) // 2])
+    with pytest.raises(InputError, match=r"vectors\.faiss is damaged"):
+        FaissFlat.load(folder)
+    sign(folder)
     with pytest.raises(InputError, match=r"vectors\.faiss cannot be read"):
         FaissFlat.load(folder)
-    FaissFlat.build(GALLERY[:40], Euclidean(), "e").save(tmp_path / "other")
+    (folder / "points.safetensors").unlink()
+    with pytest.raises(InputError, match=r"points\.safetensors is missing"):
+        FaissFlat.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("gallery", "message"),
+    [(GALLERY[:40], "40 vectors of 10 numbers"), (GALLERY[:50, :5], "50 vectors of 7 numbers")],
+    ids=["number", "dimension"],
+)
+def test_vectors_of_other_points_are_refused(gallery, message, tmp_path):
+    folder = tmp_path / "index"
+    FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(folder)
+    FaissFlat.build(gallery, Euclidean(), "e").save(tmp_path / "other")
     (folder / "vectors.faiss").write_bytes((tmp_path / "other/vectors.faiss").read_bytes())
-    with pytest.raises(InputError, match="40 vectors for 50 points"):
+    sign(folder)
+    with pytest.raises(InputError, match=rf"{message}, but these points need 50 of 10"):
         FaissFlat.load(folder)
-    points_file = (folder / "points.safetensors").read_bytes()
-    (folder / "points.safetensors").write_bytes(points_file[:100])
-    with pytest.raises(InputError, match="damaged or no index"):
+
+
+ABOUT = {"c": 0.5, "dim": 8, "encoder": "e", "format": "2", "kind": "faiss flat", "size": 50, "space": "poincare"}
+
+
+@pytest.mark.parametrize(
+    ("about", "message"),
+    [
+        ({"c": "x"}, "c is 'x' and not a number"),
+        ({"c": -1.0}, "c is -1.0"),
+        ({"c": float("nan")}, "c is nan"),
+        ({"dim": 9}, "has dim 9, but 8"),
+        ({"size": 9}, "has size 9, but 50"),
+        ({"dim": "8"}, "dim is '8' and not a whole number"),
+        ({"encoder": None}, "encoder is None and not text"),
+        ({"space": "hyperboloid"}, "unknown geometry"),
+        ({"colour": "red"}, "colour is missing, or nothing"),
+        ({"format": "1"}, "of format 1"),
+        ({"kind": None}, "holds a None index"),
+    ],
+    ids=str,
+)
+def test_an_index_that_says_what_cannot_be_is_refused(about, message, tmp_path):
+    folder = tmp_path / "index"
+    FaissFlat.build(GALLERY[:50], PoincareBall(0.5), "e").save(folder)
+    assert provenance._contents(folder / "points.safetensors")[0] == ABOUT
+    tensors = load_file(folder / "points.safetensors")
+    save_file(tensors, folder / "points.safetensors", {"about": json.dumps(ABOUT | about)})
+    sign(folder)
+    with pytest.raises(InputError, match=message):
         FaissFlat.load(folder)
+
+
+@pytest.mark.parametrize("missing", ["c", "encoder", "kind", "format"])
+def test_an_index_that_does_not_say_what_it_is_is_refused(missing, tmp_path):
+    folder = tmp_path / "index"
+    FaissFlat.build(GALLERY[:50], PoincareBall(0.5), "e").save(folder)
+    about = {name: value for name, value in ABOUT.items() if name != missing}
+    save_file(load_file(folder / "points.safetensors"), folder / "points.safetensors", {"about": json.dumps(about)})
+    sign(folder)
+    with pytest.raises(InputError, match=f"{missing} is missing|holds a nameless|format unknown"):
+        FaissFlat.load(folder)
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"points": torch.zeros(50), "centre": torch.zeros(8)},
+        {"points": torch.zeros(()), "centre": torch.zeros(8)},
+        {"points": torch.zeros(50, 8), "centre": torch.zeros(9)},
+        {"points": torch.full((50, 8), torch.nan), "centre": torch.zeros(8)},
+        {"points": torch.zeros(50, 8)},
+    ],
+    ids=["flat", "one number", "centre", "nan", "no centre"],
+)
+def test_an_index_without_its_points_is_refused(tensors, tmp_path):
+    folder = tmp_path / "index"
+    FaissFlat.build(GALLERY[:50], PoincareBall(0.5), "e").save(folder)
+    save_file(tensors, folder / "points.safetensors", {"about": json.dumps(ABOUT)})
+    sign(folder)
+    with pytest.raises(InputError, match=r"points\.safetensors is"):
+        FaissFlat.load(folder)
+
+
+def test_asking_for_what_an_index_does_not_have_names_what_it_has(tmp_path):
+    FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(tmp_path / "index")
+    with pytest.raises(InputError, match="has no dimension that could be 8; it has encoder, space, c, dim, size"):
+        FaissFlat.load(tmp_path / "index", dimension=8)
+
+
+# What is saved replaces an index and nothing else
+
+
+def test_a_thesis_is_never_removed(tmp_path):
+    (tmp_path / "thesis.txt").write_text("all of it")
+    built = FaissFlat.build(GALLERY[:50], Euclidean(), "e")
+    with pytest.raises(InputError, match=r"is not a search index .* Name another folder"):
+        built.save(tmp_path)
+    built.save(tmp_path / "index")
+    (tmp_path / "index" / "thesis.txt").write_text("all of it")
+    with pytest.raises(InputError, match=r"thesis\.txt is no part of the search index"):
+        built.save(tmp_path / "index")
+    assert [path.read_text() for path in sorted(tmp_path.rglob("thesis.txt"))] == ["all of it"] * 2
+
+
+@pytest.mark.parametrize("thesis", [False, True])
+def test_an_index_from_before_there_were_markers_is_replaced_if_nothing_else_is_with_it(tmp_path, thesis):
+    folder = tmp_path / "index"
+    FaissFlat.build(GALLERY[:50], Euclidean(), "old").save(folder)
+    (folder / paths.MARKER).unlink()
+    if thesis:
+        (folder / "thesis.txt").write_text("all of it")
+    with pytest.raises(InputError, match="not a search index") if thesis else contextlib.nullcontext():
+        Qdrant.build(GALLERY[:50], Euclidean(), "new").save(folder)
+    assert thesis == (folder / "thesis.txt").exists() == (folder / "vectors.faiss").exists()
+
+
+def test_points_that_somebody_else_has_saved_are_not_taken_for_an_old_index(tmp_path):
+    save_file({"points": torch.zeros(3, 3)}, tmp_path / "points.safetensors")
+    with pytest.raises(InputError, match="not a search index"):
+        FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["points.safetensors"]
 
 
 @pytest.mark.parametrize(
@@ -152,24 +306,34 @@ def test_a_graph_that_proposes_too_few_ends_in_nothing(monkeypatch):
     assert set(indices[0, :2].tolist()) == {2, 4}
 
 
-def test_a_killed_save_leaves_the_old_index_and_nothing_else(tmp_path):
-    """The process dies while the vectors are being written."""
+@pytest.mark.parametrize("moment", ["writing", "replacing"])
+def test_a_killed_save_leaves_the_old_index_and_the_next_load_tidies_up(tmp_path, moment):
+    """The process dies while the vectors are being written, or when the old index is already moved aside."""
     folder = tmp_path / "index"
     FaissFlat.build(GALLERY[:50], Euclidean(), "old").save(folder)
     code = f"""
         import os, signal, torch
+        from pathlib import Path
         from lib.geometry import Euclidean
         from lib.search.index import FaissFlat
+        moves, replace = [], Path.replace
+        def dies(self, target):
+            if moves:
+                os.kill(os.getpid(), signal.SIGKILL)
+            moves.append(replace(self, target))
         class Killed(FaissFlat):
             def write(self, folder):
                 super().write(folder)
-                os.kill(os.getpid(), signal.SIGKILL)
+                if {moment == "writing"}:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        Path.replace = dies
         Killed.build(torch.zeros(20, 8), Euclidean(), "new").save({str(folder)!r})
     """
     ended = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env={**os.environ, "OMP_NUM_THREADS": "1"})
     assert ended.returncode == -signal.SIGKILL
+    assert folder.exists() == (moment == "writing") and len(list(tmp_path.glob(".index.*"))) == 1
     assert FaissFlat.load(folder).provenance.encoder == "old"
-    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")] == ["index"]
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
 def test_a_server_is_the_same_code(monkeypatch):

@@ -160,16 +160,15 @@ def test_stacks_follow_the_memory_of_a_gpu(monkeypatch):
 
 def killed(store: str) -> None:
     """Train one head at a time, and be killed with the third stack half written."""
-    save, saved = torch.save, []
+    write, written = Path.write_bytes, []
 
-    def dies(value: object, file: Path) -> None:
-        save(value, file)
-        saved.append(file)
-        if len(saved) == 3:
-            Path(file).write_bytes(Path(file).read_bytes()[:500])
+    def dies(file: Path, data: bytes) -> None:
+        written.append(file)
+        write(file, data[:500] if len(written) == 3 else data)
+        if len(written) == 3:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    sweep.CHUNK, torch.save = 1, dies
+    sweep.CHUNK, Path.write_bytes = 1, dies
     sweep.fit(tasks(), LOSS, SCHEDULE, store=Path(store), device="cpu", workers=1)
 
 
@@ -192,6 +191,50 @@ def test_killed_work_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert trained == in_order[2:]
     assert all(torch.equal(weights(a), weights(b)) for a, b in zip(resumed, uninterrupted, strict=True))
     assert not store.exists()
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:500])
+
+
+def flip(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[-1000] ^= 1
+    file.write_bytes(data)
+
+
+def swap(file: Path) -> None:
+    torch.save([1, 2, 3], file)
+
+
+@pytest.mark.parametrize("damage", [cut, flip, swap, Path.touch, lambda file: file.write_bytes(b"")])
+def test_a_damaged_stack_is_named_set_aside_and_trained_anew(tmp_path, monkeypatch, caplog, damage):
+    """All stacks are there, the run was killed before it returned; one is damaged since, but for ``touch``."""
+    monkeypatch.setattr(sweep, "CHUNK", 1)
+    first, second, store = tasks(), tasks(), tmp_path / "store"
+    with monkeypatch.context() as patched:
+        patched.setattr(paths, "empty", lambda _: None)
+        histories = sweep.fit(first, LOSS, SCHEDULE, store=store, device="cpu", workers=1)
+    kept = sorted(store.iterdir())
+    damage(kept[2])
+    (store / "thesis.pt").write_text("all of it")
+    fit, trained, seen = sweep._fit, [], []
+    monkeypatch.setattr(sweep, "_fit", lambda todo, *rest: trained.append(todo) or fit(todo, *rest))
+    monkeypatch.setattr(paths, "empty", lambda folder: seen.extend(sorted(folder.iterdir())))
+    assert sweep.fit(second, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
+    assert all(torch.equal(weights(a), weights(b)) for a, b in zip(first, second, strict=True))
+    if damage is Path.touch:
+        assert not trained and not caplog.text and seen == [*kept, store / "thesis.pt"]
+        return
+    assert len(trained) == 1
+    assert f"{kept[2]} is damaged" in caplog.text and f"set aside as {kept[2].stem}.damaged" in caplog.text
+    assert seen == sorted([*kept, kept[2].with_suffix(".damaged"), store / "thesis.pt"])
+
+
+def test_what_is_not_ours_in_the_store_stays(tmp_path):
+    (tmp_path / "thesis.pt").write_text("all of it")
+    sweep.fit(tasks()[:1], LOSS, SCHEDULE, store=tmp_path, device="cpu", workers=1)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["all of it"]
 
 
 @pytest.mark.parametrize("changed", ["images", "labels", "weights", "order", "schedule", "loss", "nothing"])

@@ -26,8 +26,8 @@ from lib.widgets.board import Board
 
 pytestmark = pytest.mark.slow
 
-BALL = paths.NOTEBOOKS / "11_hyper_dino_poincare_ball.ipynb"
-LOSS = paths.NOTEBOOKS / "12_hyper_dino_mapper_and_loss.ipynb"
+BALL = paths.NOTEBOOKS / "11_hyper_dino_ball.ipynb"
+LOSS = paths.NOTEBOOKS / "12_hyper_dino_mapper.ipynb"
 PLANE = paths.NOTEBOOKS / "40_linear_prototypes_plane.ipynb"
 TOKEN = "a-token-for-this-test-only"
 SETTINGS = {
@@ -190,7 +190,7 @@ def tiles_for(path: Path) -> tuple[datasets.ImageTable, np.ndarray]:
     except MissingDataset as missing:
         absent(f"the embedded tiles have not been drawn yet: run make reproduce ({missing})")
     encoder = notebooks.parameters(notebooks.read(path))["encoder"]
-    return encoders.extract(images, encoders.make(encoder), paths.features("tissue", encoder)).align(images)
+    return encoders.extract(images, encoders.make(encoder), paths.features("demo", "tissue", encoder)).align(images)
 
 
 def board_of_the_plane() -> Board:

@@ -22,6 +22,7 @@ from lib.progress import track
 
 __all__ = ["PITCH", "TREE", "draw", "sample", "write"]
 
+KIND = "tissue set"
 PITCH = {"40X": 5.0, "100X": 2.0, "200X": 1.0, "400X": 0.5}  # µm per pixel
 MIXED = 0.4  # share of tiles with a second tissue at the border
 _TISSUES = tuple(SUBTYPES)
@@ -145,14 +146,13 @@ def write(
     The table is that of :func:`sample` with a column ``path``, relative to ``root``. A set that was written to
     ``root`` before is replaced; the same arguments give the same bytes. Returns ``root``.
 
-    Raises :class:`InputError` as :func:`sample` and :func:`draw` do, and if ``root`` holds anything else.
+    Raises :class:`InputError` as :func:`sample` and :func:`draw` do, and if ``root`` holds anything else: nothing but
+    a tissue set is replaced.
     """
     root = Path(root)
-    if root.exists() and not (root / "table.csv").is_file() and (root.is_file() or any(root.iterdir())):
-        raise InputError(f"{root} exists and is not a tissue set; name a new or an empty folder")
     rows = sample(n_tiles, n_patients, seed, magnification, n_duplicates)
     rows.insert(1, "path", rows["magnification"] + "/" + rows["label"] + "/" + rows["image_id"] + ".png")
-    with whole(root) as draft:
+    with whole(root, KIND, older=_is_set) as draft:
         for folder in {Path(path).parent for path in rows["path"]}:
             (draft / folder).mkdir(parents=True)
         tiles = rows.to_dict("records")
@@ -160,3 +160,11 @@ def write(
             Image.fromarray(draw(row, size)).save(draft / row["path"], compress_level=1)
         rows.to_csv(draft / "table.csv", index=False, lineterminator="\n")
     return root
+
+
+def _is_set(root: Path) -> bool:
+    """Whether ``root`` holds a table of tiles, these tiles, and nothing else."""
+    files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
+    header, *lines = (root / "table.csv").read_text("utf-8", "replace").splitlines() if "table.csv" in files else [""]
+    tiles = {line.split(",")[1] for line in lines if "," in line}
+    return header.startswith("image_id,path,") and files == tiles | {"table.csv"}

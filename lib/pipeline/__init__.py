@@ -1,0 +1,1 @@
+"""Running the whole house: notebooks, fingerprints of code, what a profile runs, comparison, index and plan."""

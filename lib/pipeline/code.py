@@ -1,0 +1,112 @@
+"""Fingerprints of code: what an entry (a notebook, a command) imports, so that DVC runs it again when that changes.
+
+``python -m lib.pipeline.code`` writes ``build/source/`` (notebooks without outputs) and ``build/code/<entry>``: one
+line per module that the entry imports, however deep, with the hash of its text without comments and docstrings; and
+one per data file that lies beside such a module. No list of modules is kept by hand, so none can be wrong.
+"""
+
+import ast
+import hashlib
+import io
+import tokenize
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from lib.paths import BUILD, NOTEBOOKS, ROOT, whole
+from lib.pipeline import notebooks
+
+CODE = BUILD / "code"
+COMMANDS = ("lib.datasets.tissue", "lib.encoders", "lib.training.dino")
+RUNNER = "lib.pipeline.notebooks"
+
+
+def bare(source: str) -> str:
+    """``source`` without comments, docstrings, blank lines and trailing blanks: equal text computes the same.
+
+    >>> print(bare('def f(x):\\n    "Say it."\\n\\n    return x  # done\\n'))
+    def f(x):
+        return x
+    """
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for first, last in _docstrings(ast.parse(source)):
+        lines[first - 1 : last] = [""] * (last - first + 1)
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """First and last line of every docstring, but for those that share their line with other code."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
+            first, *rest = node.body
+            text = isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str)
+            before = getattr(node, "lineno", 0)
+            after = rest[0].lineno if rest else first.end_lineno + 1
+            if text and before < first.lineno and first.end_lineno < after:
+                yield first.lineno, first.end_lineno
+
+
+def imported(source: str) -> set[str]:
+    """Names of modules of ``lib`` that ``source`` imports anywhere, with the packages they lie in."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    parts = [name.split(".") for name in names if name.split(".")[0] == "lib"]
+    return {".".join(words[:n]) for words in parts for n in range(1, len(words) + 1)}
+
+
+def modules(names: Iterable[str]) -> list[Path]:
+    """Files of the modules ``names`` and of all that they import, however deep, sorted."""
+    found: set[Path] = set()
+    waiting = list(filter(None, map(_file, names)))
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found.add(file)
+            waiting += filter(None, map(_file, imported(file.read_text(encoding="utf-8"))))
+    return sorted(found)
+
+
+def _file(name: str) -> Path | None:
+    """The file of a module, None if the name is no module (a function, say)."""
+    base = ROOT.joinpath(*name.split("."))
+    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
+
+
+def fingerprint(names: Iterable[str]) -> str:
+    """One line per module that ``names`` import, and per data file beside one: path and hash."""
+    code = modules(names)
+    data = {path for folder in {file.parent for file in code} for path in folder.iterdir() if path.is_file()}
+    texts = {file: bare(file.read_text(encoding="utf-8")).encode() for file in code}
+    texts |= {file: file.read_bytes() for file in data if file.suffix != ".py" and not file.name.startswith(".")}
+    rows = sorted((file.relative_to(ROOT).as_posix(), hashlib.sha256(text).hexdigest()) for file, text in texts.items())
+    return "".join(f"{name} {digest}\n" for name, digest in rows)
+
+
+def entries() -> dict[str, set[str]]:
+    """Every entry and the modules that it names: commands, and notebooks with what runs them."""
+    named = {command: imported(f"import {command}, {command}.__main__") for command in COMMANDS}
+    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+        cells = notebooks.read(path).cells
+        named[path.stem] = imported("\n".join(cell.source for cell in cells if cell.cell_type == "code"))
+        named[path.stem] |= imported(f"import {RUNNER}")
+    return named
+
+
+def write() -> None:
+    """Write ``build/source`` and ``build/code`` anew, and nothing but these."""
+    notebooks.strip_all()
+    with whole(CODE, "set of fingerprints") as draft:
+        draft.mkdir()
+        for entry, names in entries().items():
+            (draft / entry).write_text(fingerprint(names), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,291 @@
+"""The life of a notebook: stripped to a source, run headlessly with parameters, brought back to be read.
+
+``python -m lib.pipeline.code``               notebooks/*.ipynb without outputs → build/source/ (what the pipelines run)
+``python -m lib.pipeline.notebooks run``      build/source/NN.ipynb with parameters → build/executed/, reports/
+``python -m lib.pipeline.notebooks collect``  the executed demo notebooks → notebooks/, as readers see them
+"""
+
+import argparse
+import ast
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+from nbformat import NotebookNode
+from papermill.exceptions import PapermillExecutionError
+
+from lib import errors
+from lib.errors import InputError
+from lib.paths import BUILD, NOTEBOOKS, REPORTS, ROOT, whole
+
+SOURCE = BUILD / "source"
+EXECUTED = BUILD / "executed"
+DONE = BUILD / "done"  # one file per finished run: not in git, so a fresh clone rebuilds what it holds
+FAILED = BUILD / "failed"
+SECTION = "section of reports"
+REPORT = re.compile(r"(table|figure)_\w+\.(csv|json|md|png|svg)")
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+def read(path: Path) -> NotebookNode:
+    """The notebook in ``path`` in the current format."""
+    return nbformat.read(path, as_version=4)
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    """Write ``notebook`` to ``path``, whole or not at all, and only if something changed."""
+    text = nbformat.writes(notebook) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        with whole(path) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+
+def stripped(notebook: NotebookNode) -> NotebookNode:
+    """``notebook`` without outputs, counts, ids and editor metadata: what decides its results, and nothing else."""
+    cells = []
+    for number, cell in enumerate(notebook.cells):
+        tags = cell.metadata.get("tags", [])
+        bare = {
+            "cell_type": cell.cell_type,
+            "id": f"cell-{number}",
+            "metadata": {"tags": tags} if tags else {},
+            "source": cell.source,
+        }
+        if cell.cell_type == "code":
+            bare |= {"execution_count": None, "outputs": []}
+        cells.append(nbformat.from_dict(bare))
+    return nbformat.from_dict({"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5})
+
+
+def parameters(notebook: NotebookNode) -> dict[str, Any]:
+    """Names and defaults in the cell tagged ``parameters``; a notebook without one has none.
+
+    Raises:
+        InputError: if the cell holds anything but plain assignments of literals.
+    """
+    for cell in notebook.cells:
+        if "parameters" in cell.metadata.get("tags", []):
+            try:
+                return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell.source).body}
+            except (AttributeError, ValueError) as error:
+                raise InputError(
+                    f"the parameters cell must hold lines like `name = 1.0` and nothing else ({error}):\n{cell.source}"
+                ) from error
+    return {}
+
+
+def read_arguments(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Turn ``--name value ...`` into notebook parameters, each with the type of its default; the last one wins.
+
+    Args:
+        words: as DVC unpacks a mapping of params.yaml; ``--flag`` and ``--no-flag`` are booleans.
+        defaults: the notebook's own parameters.
+
+    Raises:
+        InputError: for a name that the notebook does not have, or a value of another type.
+
+    >>> read_arguments(["--lr", "1e-05", "--lengths", "5", "full", "--no-whiten"],
+    ...                {"lr": 0.1, "lengths": [5], "whiten": True})
+    {'lr': 1e-05, 'lengths': [5, 'full'], 'whiten': False}
+    """
+    given: dict[str, list[str]] = {}
+    for word in words:
+        if word.startswith("--"):
+            given[word[2:]] = current = []
+        elif not given:
+            raise InputError(f"expected --name value, found {word!r}")
+        else:
+            current.append(word)
+    values = {}
+    for name, texts in given.items():
+        if name.startswith("no-") and name not in defaults:
+            name, texts = name[3:], ["False"]
+        if name not in defaults:
+            raise InputError(f"the notebook has no parameter {name!r}; it has: {', '.join(defaults) or 'none'}")
+        values[name] = _typed(name, texts, defaults[name])
+    return values
+
+
+def _typed(name: str, texts: list[str], default: Any) -> Any:
+    if isinstance(default, list):
+        return [_literal(text) for text in texts]
+    if isinstance(default, bool):
+        texts = texts or ["True"]
+    value = " ".join(texts) if isinstance(default, str) else _literal(" ".join(texts))
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    if type(value) is not type(default):
+        raise InputError(f"parameter {name!r} is {value!r}, but the notebook expects a value like {default!r}")
+    return value
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+
+
+def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
+    """Run the stripped notebook ``name`` with parameters, headlessly, from the project's root.
+
+    Args:
+        name: file name without suffix, for example ``13_hyper_dino_retrieval``.
+        profile, dataset: where the executed copy goes; passed on as parameters if the notebook has them.
+        words: further parameters, see :func:`read_arguments`.
+
+    Returns:
+        The executed notebook in ``build/executed/<profile>/<dataset>/``.
+
+    Raises:
+        InputError: unknown notebook or parameter, or when a cell raised one; the message is that cell's.
+    """
+    source = SOURCE / f"{name}.ipynb"
+    if not source.exists():
+        known = ", ".join(sorted(path.stem for path in SOURCE.glob("*.ipynb"))) or "none; run `dvc repro source` first"
+        raise InputError(f"there is no notebook {name!r} in {SOURCE.relative_to(ROOT)}; there is: {known}")
+    defaults = parameters(read(source))
+    values = {key: value for key, value in (("profile", profile), ("dataset", dataset)) if key in defaults}
+    values |= read_arguments(words, defaults)
+    target, done = EXECUTED / profile / dataset / f"{name}.ipynb", DONE / profile / dataset / name
+    done.unlink(missing_ok=True)
+    with whole(target) as draft, reports_whole(bool(values)):
+        _execute(source, draft, values)
+    with whole(done) as draft:
+        draft.write_text("done\n", encoding="utf-8")
+    return target
+
+
+def _execute(source: Path, draft: Path, values: dict[str, Any]) -> None:
+    """Run ``source`` into ``draft``; where a cell fails, what ran is kept in ``build/failed/`` to be looked at."""
+    os.environ["HEADLESS"] = "1"
+    try:
+        papermill.execute_notebook(
+            source,
+            draft,
+            parameters=values,
+            cwd=ROOT,
+            progress_bar=False,
+            stdout_file=sys.stdout,
+            stderr_file=sys.stderr,
+            kernel_name="python3",
+        )
+    except PapermillExecutionError as error:
+        FAILED.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(draft, FAILED / source.name)
+        if issubclass(getattr(errors, error.ename, Exception), InputError):
+            raise InputError(f"notebook {source.stem}, cell {error.exec_count}: {error.evalue}") from error
+        raise
+
+
+@contextmanager
+def reports_whole(section: bool) -> Iterator[None]:
+    """Let a notebook write its section's folder aside, and put it in place of the old one when the run ends.
+
+    section: whether the notebook writes such a folder; 00_start_here, which has no parameters, writes the index of all.
+    If the block raises, ``reports/`` is as it was before.
+    """
+    if not section:
+        yield
+        return
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD, prefix="reports.") as desk:
+        before = os.environ.get("REPORTS_DIR")
+        os.environ["REPORTS_DIR"] = desk
+        try:
+            yield
+        finally:
+            os.environ.pop("REPORTS_DIR") if before is None else os.environ.update(REPORTS_DIR=before)
+        for folder in sorted(Path(desk).glob("*/*/*/*")):
+            with whole(REPORTS / folder.relative_to(desk), SECTION, older=holds_reports) as draft:
+                folder.replace(draft)
+
+
+def holds_reports(folder: Path) -> bool:
+    """Whether ``folder`` holds tables and figures of ours and nothing else; those of early versions have no marker."""
+    return all(REPORT.fullmatch(path.name) for path in folder.iterdir())
+
+
+def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
+    """The executed notebook as it is committed: no injected cell, timings, progress lines or widget state."""
+    cells = [cell for cell in executed.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+    result = stripped(source)
+    count = 0
+    for bare, cell in zip(result.cells, cells, strict=True):
+        if cell.cell_type != "code":
+            continue
+        count += 1
+        bare.execution_count = count
+        bare.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
+        for out in bare.outputs:
+            out.get("metadata", {}).clear()
+            if out.output_type == "execute_result":
+                out.execution_count = count
+    return result
+
+
+def strip_all() -> None:
+    """Write the stripped copy of every notebook to ``build/source``, and nothing but these."""
+    with whole(SOURCE, "set of stripped notebooks", older=_is_source) as draft:
+        draft.mkdir()
+        for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+            write(stripped(read(path)), draft / path.name)
+
+
+def _is_source(folder: Path) -> bool:
+    return all(path.suffix == ".ipynb" and path.is_file() for path in folder.iterdir())
+
+
+def collect() -> list[str]:
+    """Bring every executed demo notebook back to ``notebooks/``; returns the names.
+
+    Raises:
+        InputError: if a notebook was not run to its end, or not since its text changed.
+    """
+    names = []
+    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
+        source = stripped(read(path))
+        dataset = parameters(source).get("dataset", "all")
+        executed = EXECUTED / "demo" / dataset / path.name
+        if not executed.exists() or not (DONE / "demo" / dataset / path.stem).exists():
+            raise InputError(f"no finished run of {path.name} with the demo profile; run `make reproduce` first")
+        done = read(executed)
+        sources = [c.source for c in done.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+        if sources != [cell.source for cell in source.cells]:
+            raise InputError(f"{path.name} has changed since it was last run; run `make reproduce` first")
+        write(readable(done, source), path)
+        names.append(path.stem)
+    return names
+
+
+def main() -> None:
+    """Command line, see the top of this module."""
+    parser = argparse.ArgumentParser(prog="python -m lib.pipeline.notebooks", description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("collect")
+    runner = verbs.add_parser("run")
+    runner.add_argument("name")
+    runner.add_argument("profile")
+    runner.add_argument("dataset")
+    arguments, words = parser.parse_known_args()
+    if arguments.verb == "run":
+        print("wrote", run(arguments.name, arguments.profile, arguments.dataset, words).relative_to(ROOT))
+    elif words:
+        parser.error(f"unknown arguments: {' '.join(words)}")
+    else:
+        print("\n".join(f"notebooks/{name}.ipynb" for name in collect()))
+
+
+if __name__ == "__main__":
+    errors.one_message(main)

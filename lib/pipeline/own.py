@@ -1,0 +1,62 @@
+"""Your own images: a pipeline of their own in ``build/own-<name>/``, with its own results in ``reports/*/own/<name>/``.
+
+Its text is the one that all profiles share; ``pipelines/own.yaml`` says what runs.
+"""
+
+import os
+import string
+import sys
+from pathlib import Path
+
+from dvc.exceptions import DvcException
+from dvc.repo import Repo
+
+from lib import paths
+from lib.errors import InputError
+from lib.paths import whole
+from lib.pipeline import notebooks
+
+
+def pipeline(name: str) -> Path:
+    """Write the pipeline of the own dataset ``name``; returns its dvc.yaml. What it recorded of earlier runs stays."""
+    folder = paths.BUILD / f"own-{name}"
+    template = string.Template((paths.PIPELINES / "own.yaml").read_text(encoding="utf-8"))
+    texts = {
+        "dvc.yaml": (paths.PIPELINES / "sample" / "dvc.yaml").read_text(encoding="utf-8"),
+        "params.yaml": template.substitute(name=name),
+    }
+    for file, text in texts.items():
+        with whole(folder / file) as draft:
+            draft.write_text(text, encoding="utf-8")
+    return folder / "dvc.yaml"
+
+
+def run(name: str, force: bool = False) -> None:
+    """Build what is not built yet for the own dataset ``name``; results of stages that will run are cleared first.
+
+    Raises:
+        InputError: if a stage failed; what failed stands above. All stages that do not need it are finished.
+    """
+    target = str(pipeline(name).relative_to(paths.ROOT))
+    os.chdir(paths.ROOT)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    repo = Repo(config={"core": {"no_scm": True}})  # build/ is ignored by git, and DVC refuses pipelines that are
+    repo.reproduce(["dvc.yaml:source"])
+    for folder in _stale(repo, target, name, force):
+        paths.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
+    try:
+        repo.reproduce([target], force=force, on_error="keep-going")
+    except DvcException as error:
+        raise InputError(
+            "a stage failed; its message stands above. What was finished is kept: mend it and run again"
+        ) from error
+
+
+def _stale(repo: Repo, target: str, name: str, force: bool) -> list[Path]:
+    """Folders of results of the stages that will run: none of them is to stand beside new ones."""
+    changed = set(repo.status([target]))
+    folders = []
+    for stage in repo.stage.collect(target):
+        if force or stage.addressing in changed:
+            folders += [Path(out.fs_path) for out in stage.outs if f"/own/{name}/" in out.fs_path]
+    return [folder for folder in folders if folder.is_dir()]

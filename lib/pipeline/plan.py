@@ -1,0 +1,105 @@
+"""What a profile would run: stages, datasets, weights and a rough time, before anything is started."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib import paths
+from lib.datasets import catalogue
+from lib.datasets.catalogue import DATASETS
+from lib.encoders import zoo
+from lib.encoders.weights import local_file, missing
+from lib.pipeline import profiles
+from lib.results.store import markdown_table
+from lib.training.recipes import recipes
+
+TABLES = "hyper_dino_retrieval"
+RULES = 2  # folds by image and by group
+
+
+def head_hours(run: dict[str, Any], n_images: int, dim: int, settings: dict[str, Any]) -> float:
+    """Hours of training for one run of ``hyper_dino_retrieval`` at the assumed time per step."""
+    training, protocol = settings["hyper_dino"]["training"], settings["hyper_dino"]["protocol"]
+    todo = recipes(dim, run["lengths"], settings["hyper_dino"]["mapper"]["dim_out"])
+    heads = RULES * protocol["n_folds"] * sum(recipe.dim_out > 0 for recipe in todo)
+    n_train = n_images * (protocol["n_folds"] - 1) / protocol["n_folds"]
+    steps = heads * run.get("epochs", training["epochs"]) * math.ceil(n_train / training["batch_size"])
+    return steps * settings["plan"]["seconds_per_step"] / 3600
+
+
+def scaled_hours(stage: str, run: dict[str, Any], n_images: int, settings: dict[str, Any]) -> float:
+    """Hours of a notebook's run, from the demo's seconds by number of images and of epochs."""
+    demo = next(iter(profiles.runs("demo")[stage].values()))
+    paper = "linear_prototypes" if stage.startswith("linear_prototypes") else "hyper_dino"
+    epochs = settings[paper]["training"]["epochs"]
+    longer = n_images / settings["tissue"]["n_tiles"] * run.get("epochs", epochs) / demo.get("epochs", epochs)
+    return settings["plan"]["demo_seconds"][stage] * longer / 3600
+
+
+def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
+    """One row per stage of ``profile``: images, encoder, whether the images are here, estimated hours."""
+    rows = []
+    for block in ("features", "features_more"):
+        wanted = profiles.profile(profile)[block]
+        for dataset in wanted["datasets"]:
+            for encoder in wanted["encoders"]:
+                speed = settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"])
+                hours = _images(dataset, settings) / speed / 3600
+                rows.append(_row(f"{block}@{dataset}-{encoder}", dataset, encoder, hours, settings))
+    for stage, datasets in profiles.runs(profile).items():
+        for dataset, run in datasets.items():
+            n, encoder = _images(dataset, settings), run.get("encoder", "–")
+            hours = scaled_hours(stage, run, n, settings)
+            if stage == TABLES and n:
+                hours = head_hours(run, n, settings["plan"]["dimensions"][encoder], settings)
+            rows.append(_row(f"{stage}@{dataset}", dataset, encoder, hours, settings))
+    return pd.DataFrame(rows)
+
+
+def _row(stage: str, dataset: str, encoder: str, hours: float, settings: dict[str, Any]) -> dict[str, Any]:
+    known, n = dataset in DATASETS, _images(dataset, settings)
+    return {
+        "stage": stage,
+        "dataset": DATASETS[dataset].title if known else "no images",
+        "images": f"{n:,}" if known else "–",
+        "encoder": encoder,
+        "here": "yes" if not known or paths.images(dataset).exists() else "no",
+        "hours": hours,
+    }
+
+
+def _images(dataset: str, settings: dict[str, Any]) -> int:
+    """How many images a dataset has; the demo's number where a notebook needs none."""
+    return (DATASETS[dataset].images if dataset in DATASETS else None) or settings["tissue"]["n_tiles"]
+
+
+def text(profile: str) -> str:
+    """The plan as people read it: the table, then every dataset and weight that is missing and how to get it."""
+    settings = profiles.settings()
+    rows, assumed = table(profile, settings), settings["plan"]
+    speeds = ", ".join(f"{encoder} {speed}" for encoder, speed in assumed["images_per_second"].items())
+    shown = rows.assign(hours=rows["hours"].map("{:.2f}".format))
+    parts = [
+        f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate.",
+        markdown_table(shown),
+        f"The hours are an estimate for {assumed['machine']}. Features: images per second, {speeds}, others "
+        f"{assumed['other_images_per_second']}. {TABLES}: {assumed['seconds_per_step'] * 1000:g} ms for a step of one "
+        "mapper. Other notebooks: the demo's time, times images, times epochs.",
+    ]
+    datasets = [stage.rpartition("@")[2].partition("-")[0] for stage in rows["stage"]]
+    for dataset in dict.fromkeys(datasets):
+        if dataset in DATASETS and not paths.images(dataset).exists():
+            parts.append(str(catalogue.missing(dataset, paths.images(dataset), "is not there")))
+    for name in weights(profile):
+        how = missing(zoo.source(name), "they do not come with this project")
+        parts.append(f"needs weights of {zoo.MODELS[name].row} ({name}): {how}")
+    return "\n\n".join(parts)
+
+
+def weights(profile: str) -> list[str]:
+    """Backbones that some run of the profile wants and whose weights are not on this machine."""
+    runs = [run for datasets in profiles.runs(profile).values() for run in datasets.values()]
+    wanted = {name for run in runs for name in [run.get("encoder"), *np.atleast_1d(run.get("beside", []))]}
+    return [name for name in zoo.MODELS if name in wanted and local_file(zoo.source(name)) is None]

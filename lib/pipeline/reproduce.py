@@ -1,0 +1,123 @@
+"""Rebuild all results of a profile, compare them with the committed ones, or say what a profile would run.
+
+``python -m lib.pipeline.reproduce run demo|sample|paper [--data FOLDER] [--name NAME] [--force]``
+``python -m lib.pipeline.reproduce plan demo|sample|paper``
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+from lib import errors, paths
+from lib.datasets import finding
+from lib.datasets.catalogue import DATASETS
+from lib.errors import InputError
+from lib.pipeline import compare, index, own, plan, profiles, readme
+
+
+def dvc(*words: str) -> None:
+    """Run DVC in the project's root; its own messages are the report.
+
+    Raises:
+        InputError: if a stage failed; what failed stands above.
+    """
+    done = subprocess.run([sys.executable, "-m", "dvc", *words], cwd=paths.ROOT, check=False)
+    if done.returncode:
+        raise InputError("a stage failed; its message stands above. What was finished is kept: mend it and run again")
+
+
+def targets(profile: str, found: Collection[str] = ()) -> tuple[list[str], list[str]]:
+    """The stages of ``profile`` whose images are ``found`` (or, if none is named, here), and the datasets missing."""
+    runs = profiles.runs(profile)
+    wanted = {dataset for datasets in runs.values() for dataset in datasets}
+    here = wanted & set(found) if found else {dataset for dataset in wanted if paths.images(dataset).exists()}
+    stages = [
+        f"pipelines/{profile}/dvc.yaml:{stage}@{dataset}"
+        for stage, datasets in runs.items()
+        for dataset in datasets
+        if dataset in here
+    ]
+    return stages, sorted(wanted - here)
+
+
+def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
+    """Build what is not built yet of ``profile``, on a fresh clone everything, and compare it with the commit.
+
+    data: a folder that holds known datasets, or your own class folders; name: which of them it is, or how your own
+    images are to be called.
+
+    Raises:
+        InputError: if nothing can be built, a stage fails, or a table deviates more than it may.
+    """
+    forced = ["--force"] if force else []
+    if profile == "demo":
+        dvc("repro", *forced)
+        finish(profile, None)
+        return
+    found = finding.link(data, name) if data is not None else {}
+    for dataset, folder in found.items():
+        print(f"found {dataset}: {folder}")
+    yours = [dataset for dataset in found if dataset not in DATASETS]
+    for dataset in yours:
+        own.run(dataset, force)
+        print(f"every table and figure of {dataset}: {index.write_own(dataset).relative_to(paths.ROOT)}")
+    if yours:
+        return
+    stages, missing = targets(profile, found)
+    if missing:
+        print("not here, left out:", ", ".join(missing), f"(see `make plan PROFILE={profile}`)")
+    if not stages:
+        raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
+    dvc("repro", "--quiet", "source")
+    dvc("repro", "--keep-going", *forced, *stages)
+    finish(profile, {stage.rpartition("@")[2] for stage in stages})
+
+
+def finish(profile: str, datasets: Collection[str] | None) -> None:
+    """Bring the index and the README up to date and compare with the committed tables."""
+    index.write()
+    readme.update()
+    print("every table and figure: reports/index.md")
+    report(profile, *compare.with_commit(profile, profiles.settings()["compare"], datasets))
+
+
+def report(profile: str, deviations: list[compare.Deviation], notes: list[str]) -> None:
+    """Print the largest deviation from the committed tables, and what was not compared.
+
+    Raises:
+        InputError: naming every column beyond its tolerance.
+    """
+    for note in notes:
+        print(f"not compared: {note}")
+    beyond = [d for d in deviations if not d.within]
+    if beyond:
+        lines = "\n".join(f"  {d.table} {d.column}: {d.problem}" for d in beyond)
+        raise InputError(f"{len(beyond)} columns deviate from the committed reports more than allowed:\n{lines}")
+    if deviations:
+        tables = len({d.table for d in deviations})
+        worst = max(deviations, key=lambda d: d.deviation)
+        print(
+            f"{tables} tables of profile {profile} agree with the committed ones; largest deviation "
+            f"{worst.deviation:g} (allowed {worst.allowed:g}) in {worst.table}, column {worst.column}"
+        )
+
+
+def main() -> None:
+    """Command line, see the top of this module."""
+    parser = argparse.ArgumentParser(prog="python -m lib.pipeline.reproduce", description=__doc__.splitlines()[0])
+    parser.add_argument("verb", choices=["run", "plan"])
+    parser.add_argument("profile", choices=["demo", "sample", "paper"])
+    parser.add_argument("--data", type=Path, help="a folder that holds datasets, or your own class folders")
+    parser.add_argument("--name", help="which dataset DATA is; or the name of your own images, else the folder's")
+    parser.add_argument("--force", action="store_true", help="rebuild everything, also what did not change")
+    arguments = parser.parse_args()
+    if arguments.verb == "plan":
+        print(plan.text(arguments.profile))
+    else:
+        run(arguments.profile, arguments.data, arguments.name, arguments.force)
+
+
+if __name__ == "__main__":
+    errors.one_message(main)

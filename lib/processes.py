@@ -1,0 +1,58 @@
+"""Work on several processes, and nothing of it left in memory when a run was killed.
+
+joblib hands large arrays to other processes through files in shared memory. Whoever kills a run together with its
+processes leaves them there, gigabytes that count as used memory until the machine restarts. So they lie in a workshop
+of our own (:func:`lib.paths.workshop`), which the next run sweeps away, together with the semaphores of the ended run.
+"""
+
+import atexit
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from lib import paths
+
+SHARED = Path("/dev/shm")
+
+
+def spread(jobs: Iterable[Any], workers: int = -1) -> Iterator[Any]:
+    """The results of ``jobs``, made by ``joblib.delayed``, in their order.
+
+    workers: processes; -1 takes all processors, 1 computes in this process.
+    """
+    return joblib.Parallel(n_jobs=workers, return_as="generator", temp_folder=None if workers == 1 else _folder())(jobs)
+
+
+@functools.cache
+def _folder() -> str:
+    """Where this process puts what others shall read, as long as it lives; ended runs are tidied up after."""
+    folder = _place()
+    for pid in paths.sweep(folder):
+        _forget(pid)
+    stack = ExitStack()
+    mine = stack.enter_context(paths.workshop(folder / "hyperbolic-retrieval"))
+    atexit.register(stack.close)
+    return str(mine)
+
+
+def _place() -> Path:
+    """Shared memory where there is enough of it, as joblib chooses, otherwise the folder for temporary files."""
+    roomy = os.access(SHARED, os.W_OK) and shutil.disk_usage(SHARED).free > 2e9
+    return Path(os.environ.get("JOBLIB_TEMP_FOLDER") or (SHARED if roomy else tempfile.gettempdir()))
+
+
+def _forget(pid: int) -> None:
+    """Remove the semaphores of an ended process, unless another one has its number by now."""
+    with suppress(PermissionError):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            for semaphore in SHARED.glob(f"sem.loky-{pid}-*"):
+                semaphore.unlink(missing_ok=True)

@@ -1,0 +1,53 @@
+"""Names from the data can be drawn with the one font of the house, whatever they are written in."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from lib.figures import contrastive, prototypes, strips, style
+from lib.training import plane
+
+NAMES = ["肝臓", "피부", "กล้ามเนื้อ", "Größe"]
+CODES = np.arange(12) % 4
+POINTS = np.stack([np.linspace(-0.4, 0.4, 12), np.linspace(0.3, -0.2, 12)], axis=1)
+
+
+def pairs():
+    return contrastive.pairs(POINTS, CODES, NAMES, np.linalg.norm(POINTS[:, None] - POINTS, axis=-1), 0.2)
+
+
+def regions():
+    v = torch.from_numpy(POINTS)
+    return prototypes.regions(
+        plane.place(v, torch.from_numpy(CODES), torch.arange(12), 1, 1.0, 0.5), CODES, NAMES, 11, 1, 1
+    )
+
+
+def components():
+    return prototypes.components({"head": (np.pad(POINTS, ((0, 0), (0, 1))), (50, 30, 20))}, np.array(NAMES)[CODES])
+
+
+def answers():
+    image = Image.new("RGB", (9, 9))
+    found = [strips.Answer(image, name, 0.1, right=True) for name in NAMES]
+    return strips.strips([strips.Strip(image, f"query {name}/1.png\n{name}", found) for name in NAMES])
+
+
+@pytest.mark.parametrize("draw", [pairs, regions, components, answers])
+def test_class_names_in_any_script_are_drawn_without_a_missing_glyph(draw, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figure = draw()
+        style.save(figure, tmp_path / "figure.png")
+    shown = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+    shown += [axis.get_title().split("\n", 1)[-1] for axis in figure.axes]
+    for name in ("GanZang", "Größe"):
+        assert name in shown
+
+
+def test_names_in_latin_greek_and_cyrillic_letters_stay_as_they_are():
+    for name in ("naevus", "œdème", "Größe", "ткань", "δέρμα", "carcinoma_2 (G3)\nline"):
+        assert style.legible(name) == name

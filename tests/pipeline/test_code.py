@@ -1,0 +1,84 @@
+"""A fingerprint names all code that an entry runs: what Python itself imports is the judge."""
+
+import subprocess
+import sys
+
+import pytest
+
+from lib import paths
+from lib.pipeline import code, notebooks
+
+SOURCE = '''"""What it is."""
+
+import math  # for pi
+
+
+class Disk:
+    """A disk."""
+
+    def area(self, r):
+        """pi r^2, on
+
+        several lines."""
+        text = "# not a comment"
+        """neither is this"""
+        return math.pi * r**2, text
+
+
+def one_line(): "said"; return 1
+'''
+
+
+def test_only_what_computes_is_left():
+    assert code.bare(SOURCE).splitlines() == [
+        "import math",
+        "class Disk:",
+        "    def area(self, r):",
+        '        text = "# not a comment"',
+        '        """neither is this"""',
+        "        return math.pi * r**2, text",
+        'def one_line(): "said"; return 1',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("What it is.", "What it was.", True),
+        ("# for pi", "# for tau", True),
+        ("several lines.", "one line more\n        of them.", True),
+        ("r**2", "r**3", False),
+        ("# not a comment", "# no comment", False),
+        ("neither is this", "nor that", False),
+        ("return 1", "return 2", False),
+    ],
+)
+def test_a_comment_changes_nothing_and_a_constant_does(old, new, same):
+    assert (code.bare(SOURCE) == code.bare(SOURCE.replace(old, new))) == same
+
+
+@pytest.mark.parametrize("entry", code.entries())
+def test_every_module_that_an_entry_imports_is_in_its_fingerprint(entry):
+    """Imports that happen when the modules load, found by running them."""
+    if entry in code.COMMANDS:
+        statements = f"import {entry}"
+    else:
+        cells = notebooks.read(paths.NOTEBOOKS / f"{entry}.ipynb").cells
+        lines = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+        statements = "\n".join(line for line in lines if line.startswith(("from lib", "import lib")))
+    show = "import sys; print(*sorted(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'lib'))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{statements}\n{show}"], cwd=paths.ROOT, check=True, capture_output=True, text=True
+    )
+    loaded = {file.removeprefix(f"{paths.ROOT}/") for file in done.stdout.split()}
+    listed = {line.split()[0] for line in code.fingerprint(code.entries()[entry]).splitlines()}
+    assert loaded and loaded - listed == set()
+
+
+def test_weights_that_lie_beside_the_code_are_part_of_it():
+    assert "lib/encoders/demo_vit.safetensors " in code.fingerprint(code.entries()["lib.encoders"])
+    assert "demo_vit.safetensors" not in code.fingerprint(code.entries()["lib.datasets.tissue"])
+
+
+def test_a_loss_is_not_part_of_drawing_tiles():
+    assert "lib/losses" not in code.fingerprint(code.entries()["lib.datasets.tissue"])

@@ -1,0 +1,145 @@
+"""The comparison with the commit bites: one changed cell is found, allowed deviations pass."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lib.errors import InputError
+from lib.pipeline import compare, reproduce
+
+TABLE = pd.DataFrame({"family": ["baseline", "32"], "k": [1, 20], "ours": [90.0, 88.0], "p": [0.1, float("nan")]})
+TOLERANCES = {"ours": 1.0}
+
+
+def beyond(built: pd.DataFrame) -> list[tuple[str, str]]:
+    return [(d.column, d.problem) for d in compare.tables(TABLE, built, TOLERANCES, "table_2") if not d.within]
+
+
+def test_equal_tables_deviate_by_nothing():
+    deviations = compare.tables(TABLE, TABLE.copy(), TOLERANCES, "table_2")
+    assert [d.column for d in deviations] == ["family", "k", "ours", "p"]
+    assert all(d.deviation == 0 and d.within for d in deviations)
+
+
+@pytest.mark.parametrize(("value", "passes"), [(90.9, True), (91.1, False), (88.9, False)])
+def test_a_value_may_deviate_as_far_as_stated(value, passes):
+    assert (beyond(TABLE.assign(ours=[value, 88.0])) == []) == passes
+
+
+@pytest.mark.parametrize(
+    "built",
+    [
+        TABLE.assign(k=[1, 10]),
+        TABLE.assign(family=["baseline", "dim_in"]),
+        TABLE.assign(p=[0.1, 0.2]),
+        TABLE.assign(ours=[float("nan"), 88.0]),
+        TABLE.iloc[:1],
+        TABLE.rename(columns={"ours": "theirs"}),
+    ],
+    ids=["a count", "a word", "a filled cell", "an emptied cell", "a row lost", "a column renamed"],
+)
+def test_any_other_change_of_one_cell_is_found(built):
+    assert len(beyond(built)) == 1
+
+
+def test_an_infinite_tolerance_leaves_a_column_alone_and_no_other():
+    built = TABLE.assign(family=["baseline", "dim_in"], p=[float("nan"), 0.2])
+    without = compare.tables(TABLE, built, {"family": float("inf"), "p": float("inf")}, "table_2")
+    assert all(d.within for d in without)
+    assert [d.column for d in compare.tables(TABLE, built, {"family": float("inf")}, "table_2") if not d.within] == [
+        "p"
+    ]
+
+
+@pytest.mark.parametrize(("value", "passes"), [(88.9, True), (93.9, True), (94.1, False)])
+def test_a_row_whose_folds_differ_may_deviate_further_and_no_other(value, passes):
+    table = TABLE.assign(spread=[0.0, 2.5])
+    assert all(d.within for d in compare.tables(table, table.assign(ours=[90.9, value]), TOLERANCES, "t")) == passes
+    assert not all(d.within for d in compare.tables(table, table.assign(ours=[91.1, 88.0]), TOLERANCES, "t"))
+
+
+def test_answers_yes_and_no_are_compared():
+    table = TABLE.assign(right=[True, False])
+    (column,) = [d for d in compare.tables(table, table.assign(right=[True, True]), TOLERANCES, "t") if not d.within]
+    assert column.column == "right"
+
+
+def test_an_empty_table_equals_itself():
+    assert beyond(TABLE) == [] and all(d.within for d in compare.tables(TABLE[:0], TABLE[:0], TOLERANCES, "table_2"))
+
+
+def test_a_changed_word_is_shown():
+    assert beyond(TABLE.assign(family=["baseline", "dim_in"])) == [("family", "row 1: 32 committed, dim_in built")]
+
+
+OLD, SAME, NEW, OTHER = ("old.csv", "same.csv", "new.csv", "other.csv")
+
+
+@pytest.fixture
+def repository(tmp_path, monkeypatch):
+    """A commit with three tables per profile; one is gone, one is new, one was made from other images."""
+
+    def git(*words):
+        subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=tmp_path, check=True)
+
+    def write(profile, name, value, digest):
+        table = tmp_path / "reports/p" / profile / "d/section" / name
+        table.parent.mkdir(parents=True, exist_ok=True)
+        table.write_text(f"ours\n{value}\n")
+        table.with_suffix(".json").write_text(json.dumps({"digest": digest}))
+        return table
+
+    git("init", "--quiet")
+    for profile in ("demo", "sample"):
+        for name in (OLD, SAME, OTHER):
+            write(profile, name, 90, "abc")
+    git("add", ".")
+    git("commit", "--quiet", "--message", "tables")
+    for profile in ("demo", "sample"):
+        (tmp_path / "reports/p" / profile / "d/section" / OLD).unlink()
+        write(profile, NEW, 90, "abc")
+        write(profile, OTHER, 95, "xyz")
+    monkeypatch.setattr(compare, "ROOT", tmp_path)
+    monkeypatch.setattr(compare, "REPORTS", tmp_path / "reports")
+    return tmp_path
+
+
+def outcome(profile: str) -> tuple[dict[str, bool], list[str]]:
+    deviations, notes = compare.with_commit(profile, TOLERANCES)
+    return {Path(d.table).name: d.within for d in deviations}, [note.rsplit("/")[-1] for note in notes]
+
+
+def test_the_demo_must_have_exactly_the_committed_tables(repository):
+    assert outcome("demo") == ({OLD: False, SAME: True, NEW: False, OTHER: False}, [])
+
+
+def test_tables_of_other_images_are_named_and_not_compared(repository):
+    assert outcome("sample") == (
+        {OLD: False, SAME: True},
+        ["new.csv: new", "other.csv: made from other images than the committed one"],
+    )
+
+
+def test_only_the_datasets_asked_for_are_compared(repository):
+    assert compare.with_commit("sample", TOLERANCES, {"elsewhere"}) == ([], [])
+    assert compare.with_commit("sample", TOLERANCES, {"d"}) == compare.with_commit("sample", TOLERANCES)
+
+
+def test_the_report_names_what_deviates(repository, capsys):
+    with pytest.raises(InputError, match=r"3 columns deviate.*\n.*old.csv : committed, but not built") as caught:
+        reproduce.report("demo", *compare.with_commit("demo", TOLERANCES))
+    assert "other.csv ours: row 0: 90 committed, 95 built (± 1)" in str(caught.value)
+
+
+def test_the_report_prints_the_largest_deviation(capsys):
+    deviations = compare.tables(TABLE, TABLE.assign(ours=[90.5, 88.25]), TOLERANCES, "table_2")
+    reproduce.report("demo", deviations, ["x: new"])
+    note, summary = capsys.readouterr().out.splitlines()
+    assert note == "not compared: x: new"
+    assert summary.startswith(
+        "1 tables of profile demo agree with the committed ones; largest deviation 0.5 (allowed 1) "
+    )
+    assert summary.endswith("in table_2, column ours")

@@ -1,0 +1,207 @@
+"""Notebooks are parameterised safely, run as they stand in params.yaml, and are committed executed and clean."""
+
+import json
+import os
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from lib import paths
+from lib.errors import InputError
+from lib.pipeline import notebooks, profiles
+from lib.pipeline.notebooks import parameters, read, read_arguments, readable, stripped
+
+ALL = sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
+each = pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
+
+
+def notebook(*cells: tuple[str, list[str]]) -> nbformat.NotebookNode:
+    return nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source, metadata={"tags": tags}) for source, tags in cells]
+    )
+
+
+DEFAULTS = {"lr": 0.1, "epochs": 3, "name": "texture", "whiten": True, "ks": [1, 5]}
+
+
+@pytest.mark.parametrize(
+    ("words", "values"),
+    [
+        ("--lr 1e-05", {"lr": 1e-05}),
+        ("--lr 1", {"lr": 1.0}),
+        ("--epochs 7 --epochs 9", {"epochs": 9}),
+        ("--name 40", {"name": "40"}),
+        ("--whiten", {"whiten": True}),
+        ("--no-whiten", {"whiten": False}),
+        ("--ks 1", {"ks": [1]}),
+        ("--ks 5 full", {"ks": [5, "full"]}),
+        ("", {}),
+    ],
+)
+def test_arguments_get_the_type_of_the_default(words, values):
+    read = read_arguments(words.split(), DEFAULTS)
+    assert read == values
+    assert {name: type(value) for name, value in read.items()} == {name: type(v) for name, v in values.items()}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--epoch 7", "no parameter 'epoch'; it has: lr, epochs, name, whiten, ks"),
+        ("--epochs 1.5", "'epochs' is 1.5, but the notebook expects a value like 3"),
+        ("--lr fast", "'lr' is 'fast'"),
+        ("7", "expected --name value, found '7'"),
+    ],
+)
+def test_an_argument_that_does_not_fit_is_an_error(words, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        read_arguments(words.split(), DEFAULTS)
+
+
+def test_a_parameters_cell_holds_literals_only():
+    assert parameters(notebook(("a = 1\nb = 'x'  # note = 2", ["parameters"]), ("c = 3", []))) == {"a": 1, "b": "x"}
+    with pytest.raises(InputError, match="parameters cell must hold lines like"):
+        parameters(notebook(("a = 1 + x", ["parameters"])))
+
+
+def test_stripping_forgets_everything_that_saving_can_change():
+    one = notebook(("a = 1", ["parameters"]), ("print(a)", []))
+    two = notebook(("a = 1", ["parameters"]), ("print(a)", []))
+    two.cells[1].outputs = [nbformat.v4.new_output("stream", text="1\n")]
+    two.cells[1].execution_count = 5
+    two.cells[0].metadata["editable"] = True
+    two.metadata = {"language_info": {"version": "3.12.1"}, "widgets": {"state": {}}}
+    assert stripped(one) == stripped(two)
+
+
+def test_a_readable_notebook_has_no_trace_of_the_run():
+    source = stripped(notebook(("a = 1", ["parameters"]), ("a", []), ("b", [])))
+    done = notebook(("a = 1", ["parameters"]), ("a = 2", ["injected-parameters"]), ("a", []), ("b", []))
+    for count, cell in enumerate(done.cells, start=1):
+        cell.execution_count = count
+        cell.metadata["papermill"] = {"duration": 1.5}
+    done.cells[2].outputs = [
+        nbformat.v4.new_output("stream", name="stderr", text="progress"),
+        nbformat.v4.new_output("execute_result", {"text/plain": "2"}, execution_count=3),
+    ]
+    done.metadata["widgets"] = {"state": 1}
+    result = readable(done, source)
+    assert [cell.source for cell in result.cells] == ["a = 1", "a", "b"]
+    assert [cell.execution_count for cell in result.cells] == [1, 2, 3]
+    assert [out.output_type for out in result.cells[1].outputs] == ["execute_result"]
+    assert result.cells[1].outputs[0].execution_count == 2
+    assert "widgets" not in result.metadata and "papermill" not in json.dumps(result)
+
+
+@each
+def test_a_committed_notebook_was_executed_from_top_to_bottom(path):
+    """nbval passes a cell that was never executed without looking at it."""
+    code = [cell for cell in read(path).cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert any(cell.outputs for cell in code)
+    assert not any(out.output_type == "error" for cell in code for out in cell.outputs)
+    checked = [cell for cell in code if "nbval-check-output" in cell.metadata.get("tags", [])]
+    assert checked and all(cell.outputs for cell in checked)
+
+
+@each
+def test_a_committed_notebook_is_clean(path):
+    text = path.read_text(encoding="utf-8")
+    committed = read(path)
+    assert "injected-parameters" not in text and "papermill" not in committed.metadata
+    assert "widgets" not in committed.metadata
+    assert '"stderr"' not in text
+    assert stripped(committed).cells == stripped(stripped(committed)).cells
+    assert max(cell.source.count("\n") + 1 for cell in committed.cells if cell.cell_type == "code") <= 25
+
+
+@each
+def test_the_parameters_cell_holds_the_demo_values(path):
+    """Whoever opens the notebook runs what `make reproduce` runs."""
+    own = parameters(read(path))
+    stages = [stage for stage, notebook in profiles.notebooks().items() if notebook == path.stem]
+    if not stages:
+        assert own == {}
+        return
+    settings = profiles.settings()
+    dataset, run = next(iter(profiles.runs("demo")[stages[0]].items()))
+    values = {"profile": "demo", "dataset": dataset, "seed": settings["seed"]}
+    for paper, section in re.findall(r"\$\{(\w+)\.(\w+)\}", profiles.commands()[stages[0]]):
+        values |= settings[paper][section]
+    values |= run
+    assert own.keys() >= {"profile", "dataset", *run}
+    assert {name: own[name] for name in own.keys() & values.keys()} == {
+        name: values[name] for name in own.keys() & values.keys()
+    }
+
+
+@each
+def test_notebook_stage_and_reports_have_one_name(path):
+    """13_hyper_dino_retrieval, stage hyper_dino_retrieval, reports/hyper_dino/<profile>/<dataset>/retrieval."""
+    stages = [stage for stage, notebook in profiles.notebooks().items() if notebook == path.stem]
+    assert stages == ([] if path.stem == "00_start_here" else [path.stem.partition("_")[2]])
+    for stage in stages:
+        outs = profiles.stages()[stage]["do"]["outs"]
+        paper, section = re.fullmatch(r"reports/(\w+)/\$\{profile\}/\$\{key\}/(\w+)", next(iter(outs[-1]))).groups()
+        assert f"{paper}_{section}" == stage
+
+
+def test_a_run_that_did_not_finish_is_not_collected(tmp_path, monkeypatch):
+    """The executed copy appears when the run is over, not while it goes on, and an older one does not stand for it."""
+    for name in ("NOTEBOOKS", "SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD"):
+        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
+    (tmp_path / "source").mkdir()
+    (tmp_path / "notebooks").mkdir()
+
+    def write(last: str) -> None:
+        for folder in ("notebooks", "source"):
+            notebooks.write(notebook(("a = 1", []), (last, [])), tmp_path / folder / "99_x.ipynb")
+
+    write("print(a)")
+    notebooks.run("99_x", "demo", "all", [])
+    assert notebooks.collect() == ["99_x"]
+    write("raise RuntimeError('killed')")
+    with pytest.raises(Exception, match="killed"):
+        notebooks.run("99_x", "demo", "all", [])
+    assert (tmp_path / "failed" / "99_x.ipynb").exists()
+    write("print(a)")
+    with pytest.raises(InputError, match="no finished run of 99_x"):
+        notebooks.collect()
+
+
+def test_a_section_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+    """What a run no longer writes is gone afterwards; a run that fails leaves the old folder as it was."""
+    monkeypatch.setattr(notebooks, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(notebooks, "REPORTS", tmp_path / "reports")
+    folder = Path("p/demo/d/section")
+
+    def run(*names: str) -> None:
+        with notebooks.reports_whole(True):
+            (Path(os.environ["REPORTS_DIR"]) / folder).mkdir(parents=True)
+            for name in names:
+                (Path(os.environ["REPORTS_DIR"]) / folder / name).write_text(name)
+            if not names:
+                raise RuntimeError("broke off")
+
+    def files() -> list[str]:
+        return sorted(path.name for path in (tmp_path / "reports" / folder).iterdir() if path.name[0] != ".")
+
+    run("one.csv", "two.csv")
+    run("two.csv", "three.csv")
+    assert files() == ["three.csv", "two.csv"]
+    with pytest.raises(RuntimeError):
+        run()
+    assert files() == ["three.csv", "two.csv"] and list((tmp_path / "build").iterdir()) == []
+
+
+def test_an_unknown_notebook_is_named():
+    with pytest.raises(InputError, match=r"no notebook '99_nothing'.*there is"):
+        notebooks.run("99_nothing", "demo", "tissue", [])
+
+
+def test_every_notebook_is_on_the_map():
+    for place in (paths.NOTEBOOKS / "00_start_here.ipynb", paths.ROOT / "README.md"):
+        text = place.read_text(encoding="utf-8")
+        assert [path.name for path in ALL if path.name not in text and path != place] == []

@@ -1,0 +1,126 @@
+"""Bad input to the commands of the README ends in one readable message; what is found decides what runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from PIL import Image
+
+from lib import errors, paths
+from lib.datasets import finding, kather
+from lib.errors import InputError
+from lib.pipeline import notebooks, profiles, reproduce
+
+
+def tiles(root: Path, *names: str) -> Path:
+    for name in names:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8)).save(root / name)
+    return root
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    return tmp_path / "data"
+
+
+KATHER = tuple(f"k/{folder}/1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif" for folder in kather.FOLDERS)
+
+
+def test_found_datasets_are_linked_and_linked_anew(data, tmp_path):
+    for copy in ("one", "two"):
+        found = finding.link(tiles(tmp_path / copy, *KATHER))
+        assert found == {"kather": tmp_path / copy / "k"}
+        assert (data / "kather").resolve() == (tmp_path / copy / "k").resolve()
+
+
+def test_a_folder_put_there_by_hand_is_left_alone(data, tmp_path):
+    (data / "kather").mkdir(parents=True)
+    with pytest.warns(UserWarning, match="is used, not"):
+        finding.link(tiles(tmp_path / "one", *KATHER))
+    assert not (data / "kather").is_symlink()
+
+
+def test_a_folder_without_images_is_an_error_with_the_way_out(data, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(
+        InputError, match=r"holds no dataset that I know and no class folders.*one sub-folder per class"
+    ):
+        finding.link(tmp_path / "empty")
+
+
+def stages_on(dataset: str) -> list[str]:
+    """Every stage of the sample profile that runs on one dataset, in the order of params.yaml."""
+    runs = profiles.runs("sample")
+    return [f"pipelines/sample/dvc.yaml:{stage}@{dataset}" for stage in runs if dataset in runs[stage]]
+
+
+def test_only_what_was_found_runs(data):
+    """A dataset that lies in data/ from an earlier call is left out when another one is named."""
+    (data / "bh200x").mkdir(parents=True)
+    stages, missing = reproduce.targets("sample", {"kather": Path()})
+    assert stages == stages_on("kather") and len(stages) > 1
+    assert missing == ["bh200x", "ham10000"]
+
+
+def test_without_data_everything_that_is_there_runs(data):
+    (data / "ham10000").mkdir(parents=True)
+    stages, _ = reproduce.targets("sample")
+    assert stages == stages_on("ham10000")
+
+
+def command(*words: str) -> tuple[int, str, str]:
+    done = subprocess.run([sys.executable, "-m", *words], cwd=paths.ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def encode(root: Path, target: Path, encoder: str = "texture") -> tuple[int, str, str]:
+    where = ("--root", str(root), "--target", str(target))
+    return command("lib.encoders", "--dataset", "folder", "--encoder", encoder, *where)
+
+
+def test_a_broken_image_is_one_message_and_a_rerun_continues(tmp_path):
+    names = [f"{label}/{i:02d}.png" for label in "ab" for i in range(40)]
+    root, target = tiles(tmp_path / "mine", *names), tmp_path / "features.safetensors"
+    for number, name in enumerate(names):
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(root / name)
+    good = (root / "b/39.png").read_bytes()
+    (root / "b/39.png").write_bytes(good[:40])
+    status, _, errors = encode(root, target)
+    message = [line for line in errors.splitlines() if line.startswith("error: ")]
+    assert status == 2 and not target.exists() and "Traceback" not in errors
+    assert len(message) == 1 and "b/39.png" in message[0] and "run again" in message[0]
+    (root / "b/39.png").write_bytes(good)
+    status, out, errors = encode(root, target)
+    assert status == 0 and "80 images" in out
+    assert "16 of 16 images" in errors  # the first batch of 64 was kept
+
+
+@pytest.mark.parametrize(
+    ("make_root", "encoder", "message"),
+    [
+        (lambda path: path.mkdir(), "texture", "holds no images"),
+        (lambda path: tiles(path, "a/1.png", "b/1.png"), "textur", "texture"),
+        (lambda path: None, "texture", "does not exist"),
+    ],
+    ids=["no images", "unknown encoder", "no folder"],
+)
+def test_bad_input_ends_in_one_message(tmp_path, make_root, encoder, message):
+    make_root(tmp_path / "mine")
+    status, _, errors = encode(tmp_path / "mine", tmp_path / "f.safetensors", encoder)
+    assert status == 2
+    assert errors.startswith("error: ") and message in errors and "Traceback" not in errors
+
+
+def test_an_error_inside_a_notebook_is_one_message_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(notebooks, "SOURCE", tmp_path)
+    monkeypatch.setattr(notebooks, "EXECUTED", tmp_path / "executed")
+    cell = "from lib.errors import InputError\nraise InputError('row 7 has no label')"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)]), tmp_path / "99_x.ipynb")
+    with pytest.raises(SystemExit) as stopped:
+        errors.one_message(lambda: notebooks.run("99_x", "demo", "tissue", []))
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "error: notebook 99_x, cell 1: row 7 has no label"

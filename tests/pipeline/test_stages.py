@@ -1,0 +1,165 @@
+"""One text for all profiles; a stage runs again when the code that it imports changes, and for nothing else."""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+from lib import paths
+from lib.pipeline import notebooks, profiles
+
+TEXTS = [paths.PIPELINES / profile / "dvc.yaml" for profile in ("demo", "sample", "paper")]
+
+
+def test_every_profile_runs_the_same_text():
+    assert len({text.read_bytes() for text in TEXTS}) == 1
+
+
+@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
+def test_a_profile_says_of_every_stage_what_it_runs(profile):
+    assert set(profiles.runs(profile)) == set(profiles.notebooks())
+
+
+@pytest.mark.parametrize(("stage", "notebook"), profiles.notebooks().items())
+def test_a_notebook_stage_depends_on_its_source_and_its_code(stage, notebook):
+    entry = profiles.stages()[stage]["do"]
+    assert entry["deps"][:2] == [f"build/source/{notebook}.ipynb", f"build/code/{notebook}"]
+    assert not any(dep.startswith(("lib", "notebooks")) for dep in entry["deps"])
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory) -> Path:
+    """A copy of what git tracks, and of the stripped notebooks: enough for DVC to say what would run."""
+    root = tmp_path_factory.mktemp("checkout")
+    tracked = subprocess.run(["git", "ls-files"], cwd=paths.ROOT, check=True, capture_output=True, text=True).stdout
+    for name in tracked.splitlines():
+        if (paths.ROOT / name).is_file():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(paths.ROOT / name, root / name)
+    subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
+    return root
+
+
+def dvc(root: Path, *words: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": str(root), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    command = [sys.executable, "-m", "dvc", *words]
+    done = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def status(root: Path) -> dict:
+    return json.loads(dvc(root, "status", "--json"))
+
+
+def after(root: Path) -> dict:
+    """The status once the fingerprints of the code are up to date."""
+    dvc(root, "repro", "--quiet", "source")
+    return status(root)
+
+
+def changed_stages(root: Path, before: dict) -> set[str]:
+    """Stages of the demo that are reported otherwise than ``before``."""
+    now = after(root)
+    names = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
+    shared = {name for name in names if ":" not in name}
+    demo = {name.rpartition(":")[2] for name in names if name.startswith("pipelines/demo/")}
+    return shared | {name.partition("@")[0] for name in demo}
+
+
+TRAINED = {"hyper_dino_mapper", "hyper_dino_retrieval", "hyper_dino_queries", "hyper_dino_beyond", "beyond_storage"}
+HYPER_DINO = TRAINED | {"hyper_dino_embeddings"}
+PROTOTYPES = {f"linear_prototypes_{name}" for name in ("plane", "retrieval", "significance", "space")}
+EVERYTHING = HYPER_DINO | PROTOTYPES | {"hyper_dino_ball", "hyper_dino_pretraining", "start_here"}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "stages"),
+    [
+        ("params.yaml", "m0: 0.5", "m0: 0.7", TRAINED),
+        ("params.yaml", "n_patients: 24", "n_patients: 12", {"tissue"}),
+        (
+            "pipelines/demo/params.yaml",
+            "folds_used: 3, epochs: 12}",
+            "folds_used: 2, epochs: 12}",
+            {"linear_prototypes_space"},
+        ),
+        ("lib/losses/hyper_dino.py", "m0: float = 0.5", "m0: float = 0.6", HYPER_DINO | PROTOTYPES),
+        ("lib/losses/hyper_dino.py", "m0: float = 0.5", "m0: float = 0.5  # as printed", set()),
+        (
+            "lib/encoders/texture.py",
+            "SIZE = 96",
+            "SIZE = 64",
+            (EVERYTHING | {"features"}) - {"hyper_dino_ball", "linear_prototypes_significance"},
+        ),
+        ("README.md", "companion", "company", set()),
+    ],
+    ids=["a margin", "the tiles", "one notebook's epochs", "a loss", "a comment", "an encoder", "the README"],
+)
+def test_what_runs_again_after_a_change(checkout, file, old, new, stages):
+    before = after(checkout)
+    with changed(checkout / file, old, new):
+        assert changed_stages(checkout, before) == stages
+
+
+def test_saving_a_notebook_with_new_outputs_makes_nothing_run_again(checkout):
+    """Only the stage that strips outputs looks at it, and finds the same source."""
+    before = after(checkout)
+    path = checkout / "notebooks/13_hyper_dino_retrieval.ipynb"
+    notebook = notebooks.read(path)
+    notebook.cells[-1].outputs = [nbformat.v4.new_output("stream", text="something else\n")]
+    notebook.metadata["language_info"] = {"name": "python", "version": "3.99"}
+    nbformat.write(notebook, path)
+    assert set(status(checkout)) - set(before) == {"source"}
+    assert changed_stages(checkout, before) == set()
+
+
+@contextmanager
+def changed(file: Path, old: str, new: str):
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new, 1))
+    try:
+        yield
+    finally:
+        file.write_text(text)
+
+
+def directory_hash(folder: Path) -> str:
+    """The MD5 of a folder as DVC has it: of the list of its files and their hashes."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    listed = [
+        {"md5": hashlib.md5(path.read_bytes()).hexdigest(), "relpath": path.relative_to(folder).as_posix()}
+        for path in files
+    ]
+    listed.sort(key=lambda entry: entry["relpath"].split("/"))
+    return hashlib.md5(json.dumps(listed, sort_keys=True).encode()).hexdigest() + ".dir"
+
+
+def test_committed_reports_are_what_the_pipelines_wrote():
+    """A cell of a committed table that was changed by hand does not have the hash that DVC recorded."""
+    locks = [text.with_suffix(".lock") for text in TEXTS]
+    stages = [stage for lock in locks if lock.exists() for stage in yaml.safe_load(lock.read_text())["stages"].values()]
+    outs = [out for stage in stages for out in stage["outs"] if out["path"].startswith("reports/")]
+    assert outs
+    assert [out["path"] for out in outs if directory_hash(paths.ROOT / out["path"]) != out["md5"]] == []
+
+
+def test_every_report_belongs_to_a_run():
+    """Nothing lies in reports/ that no run of any profile writes."""
+    runs = {
+        (f"{stage.rpartition('_')[0]}", profile, dataset, stage.rpartition("_")[2])
+        for profile in ("demo", "sample", "paper")
+        for stage, datasets in profiles.runs(profile).items()
+        for dataset in datasets
+    }
+    tracked = subprocess.run(["git", "ls-files", "reports"], cwd=paths.ROOT, capture_output=True, text=True, check=True)
+    folders = {Path(line).parts[1:-1] for line in tracked.stdout.splitlines()}
+    assert {folder for folder in folders if len(folder) == 4} - runs == set()

@@ -1,0 +1,104 @@
+"""Results come in order from other processes, and a killed run leaves nothing in shared memory for good."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+from lib import paths, processes
+
+SCRIPT = """
+    import sys, time
+    import joblib, numpy as np
+    from lib import processes
+
+    def total(x, seconds):
+        time.sleep(seconds)
+        return x.sum()
+
+    x = np.ones((1000, 1000))
+    print(*processes.spread([joblib.delayed(total)(x, float(sys.argv[1]))] * 3, workers=2))
+"""
+
+
+def start(shared: Path, seconds: float) -> subprocess.Popen:
+    """A run of its own, in a process group of its own, that shares an array of 8 MB."""
+    command = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(seconds)]
+    environment = {**os.environ, "JOBLIB_TEMP_FOLDER": str(shared), "OMP_NUM_THREADS": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=paths.ROOT, env=environment, start_new_session=True, **pipes)
+
+
+def semaphores(pid: int) -> list[Path]:
+    return list(processes.SHARED.glob(f"sem.loky-{pid}-*"))
+
+
+def test_results_come_in_order_and_one_worker_is_this_process(monkeypatch):
+    monkeypatch.setattr(processes, "_folder", lambda: pytest.fail("nothing is shared"))
+    jobs = [joblib.delayed(lambda i: (i, os.getpid()))(i) for i in range(5)]
+    assert list(processes.spread(jobs, workers=1)) == [(i, os.getpid()) for i in range(5)]
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_tidied_up_after_by_the_next_and_a_living_one_is_left_alone(tmp_path, request):
+    killed = start(tmp_path, seconds=60)
+    request.addfinalizer(lambda: killed.poll() is None and os.killpg(killed.pid, signal.SIGKILL))
+    deadline = time.monotonic() + 60
+    while (size := sum(file.stat().st_size for file in tmp_path.rglob("*.pkl"))) < 8e6 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert size >= 8e6 and semaphores(killed.pid)
+    theirs = [path for path in tmp_path.iterdir()]
+    (tmp_path / "thesis.txt").write_text("all of it")
+
+    alive = start(tmp_path, seconds=0)
+    assert alive.communicate(timeout=120) == ("1000000.0 1000000.0 1000000.0\n", "")
+    assert sorted(tmp_path.iterdir()) == sorted([*theirs, tmp_path / "thesis.txt"])
+
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    assert theirs[0].exists()
+    after = start(tmp_path, seconds=0)
+    assert after.communicate(timeout=120) == ("1000000.0 1000000.0 1000000.0\n", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+    for run in (killed, alive, after):
+        assert semaphores(run.pid) == []
+
+
+def test_semaphores_of_a_process_that_lives_are_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "SHARED", tmp_path)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for pid in (os.getpid(), ended.pid):
+        (tmp_path / f"sem.loky-{pid}-abc").touch()
+        processes._forget(pid)
+    assert [path.name for path in tmp_path.iterdir()] == [f"sem.loky-{os.getpid()}-abc"]
+
+
+def test_shared_memory_is_used_where_there_is_enough(tmp_path, monkeypatch):
+    monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
+    usage = {"free": 3e9}
+    monkeypatch.setattr(processes, "SHARED", tmp_path)
+    monkeypatch.setattr(processes.shutil, "disk_usage", lambda _: type("Usage", (), usage))
+    assert processes._place() == tmp_path
+    usage["free"] = 1e9
+    monkeypatch.setattr(processes.tempfile, "gettempdir", lambda: "/elsewhere")
+    assert processes._place() == Path("/elsewhere")
+    monkeypatch.setattr(processes, "SHARED", tmp_path / "nothing")
+    assert processes._place() == Path("/elsewhere")
+    monkeypatch.setenv("JOBLIB_TEMP_FOLDER", "/chosen")
+    assert processes._place() == Path("/chosen")
+
+
+def test_large_arrays_are_still_shared():
+    """A worker sees a map of a file, and it lies in our workshop."""
+    x = np.ones((1000, 1000))
+    look = joblib.delayed(lambda shared: (type(shared).__name__, shared.filename))
+    ((kind, file),) = processes.spread([look(x)], workers=2)
+    assert kind == "memmap" and file.startswith(f"{processes._folder()}/")
