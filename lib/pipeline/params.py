@@ -60,6 +60,8 @@ def check_runs(
         InputError: for an unknown stage, dataset, encoder or parameter, with what may have been meant, and for a value
             of another type or without meaning (:data:`lib.checks.MEANING`).
     """
+    if not isinstance(runs, Mapping):
+        raise InputError(f"{where}: runs = {runs!r} cannot be used: write stages with their datasets")
     faults = []
     for stage, by_dataset in runs.items():
         if stage not in parameters_of:

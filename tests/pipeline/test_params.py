@@ -171,6 +171,12 @@ def test_what_cannot_be_run_is_refused_with_its_place_and_the_way_out(path, valu
         check(runs)
 
 
+@pytest.mark.parametrize("runs", [None, 5, "retrieval", ["retrieval"]])
+def test_what_is_no_mapping_holds_no_runs(runs):
+    with pytest.raises(InputError, match="the file: runs = .* cannot be used: write stages with their datasets"):
+        check(runs)
+
+
 def test_all_faults_are_named_at_once():
     runs = {"bal": {}, "retrieval": {"kather": {"epochs": -1, "encoder": "x"}, "camelyon": {}}}
     with pytest.raises(InputError) as caught:
