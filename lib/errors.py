@@ -1,7 +1,8 @@
 """Errors that speak to the person at the keyboard: what is wrong, where, and the way out."""
 
+import difflib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 
 class InputError(ValueError):
@@ -18,6 +19,17 @@ class MissingDataset(InputError):
 
 class MissingWeights(InputError):
     """Encoder weights that are neither on this machine nor downloadable from here."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by ``name``, which is none of the ``known``; if nothing is near, the first 20 of these.
+
+    >>> suggestion("kahter", ["kather", "ham10000"]), suggestion("x", ["kather", "ham10000"])
+    ('did you mean kather?', 'choose one of kather, ham10000')
+    """
+    known = list(dict.fromkeys(known))
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(known[:20])}"
 
 
 def one_message(main: Callable[[], None]) -> None:

@@ -11,6 +11,7 @@ from lib import paths
 
 FLOORS = {
     "errors": 0,
+    "checks": 0,
     "paths": 0,
     "processes": 0,
     "progress": 0,
@@ -29,6 +30,7 @@ FLOORS = {
     "pipeline": 5,
 }
 NEIGHBOURS = {
+    ("checks", "errors"),
     ("paths", "errors"),
     ("processes", "paths"),
     ("encoders", "datasets"),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from lib import checks
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 
@@ -53,14 +54,13 @@ def assign(
     Groups are shuffled here because scikit-learn's own shuffle mixed up their counts in older versions (its pull
     request 32540). Folds by group do not depend on the order of the images.
 
-    Raises InputError for an empty label or group, too few images of a class (rule "image"), too few groups
-    (rule "group"), or a fold that no group fell into.
+    Raises InputError for fewer than 2 folds, an empty label or group, too few images of a class (rule "image"), too few
+    groups (rule "group"), or a fold that no group fell into.
     """
     labels, groups = _names(labels, "label"), _names(groups, "group")
     if len(labels) != len(groups):
         raise InputError(f"{len(labels)} labels but {len(groups)} groups: give one of each per image.")
-    if n_folds < 2:
-        raise InputError(f"{n_folds} folds cannot be made: use 2 or more.")
+    checks.values(n_folds=n_folds, seed=seed)
     counts = pd.Series(labels).value_counts(sort=False)
     if rule == "image":
         few = counts[counts < n_folds]

@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 
+from lib import checks
 from lib.datasets import folds
 from lib.errors import InputError
 
@@ -71,9 +72,9 @@ def balanced(
     >>> drawn.train.tolist(), len(drawn.queries), len(drawn.rest)
     ([2, 5], 2, 2)
     """
-    for name, number in (("per_class", per_class), ("least", least), ("needed", needed)):
-        if number < 1:
-            raise InputError(f"{name} = {number}: use 1 or more")
+    checks.values(per_class=per_class, seed=seed)
+    checks.whole("least", least)
+    checks.whole("needed", needed)
     labels, groups, fold_of = np.asarray(labels, dtype=str), np.asarray(groups, dtype=str), np.asarray(fold_of)
     ids = np.arange(len(labels)) if image_ids is None else np.asarray(image_ids)
     if not len(labels) == len(groups) == len(fold_of) == len(ids):

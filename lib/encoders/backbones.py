@@ -4,7 +4,6 @@ The vector is what the model itself pools when its classifier is taken off: for 
 the normalised [CLS] token, for convolutional networks the averaged feature map; ``provenance["pooling"]`` says which.
 """
 
-import difflib
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import timm
 import torch
 from PIL import Image
 from timm.data import create_transform, resolve_model_data_config
-from timm.models import get_pretrained_cfg, load_state_dict
+from timm.models import get_pretrained_cfg
 
 from lib.encoders import zoo
 from lib.encoders.weights import (
@@ -28,8 +27,9 @@ from lib.encoders.weights import (
     local_file,
     missing,
     one_line,
+    read,
 )
-from lib.errors import InputError
+from lib.errors import InputError, suggestion
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +125,7 @@ def _source(name: str) -> Source:
     try:
         cfg = get_pretrained_cfg(name, allow_unregistered=False)
     except RuntimeError:
-        known = [*zoo.MODELS, "demo_vit", "texture", *timm.list_models(), *timm.list_pretrained()]
-        matches = difflib.get_close_matches(name, known, n=5, cutoff=0.5)
-        hint = f"did you mean {', '.join(matches)}?" if matches else "see timm.list_models() for the names."
-        raise InputError(f"Unknown encoder {name!r}: {hint}") from None
+        raise InputError(f"Unknown encoder {name!r}: {suggestion(name, zoo.names())}") from None
     return Source(f"{cfg.architecture}.{cfg.tag}" if cfg.tag else cfg.architecture, cfg)
 
 
@@ -144,7 +141,7 @@ def _pretrained(source: Source) -> torch.nn.Module:
     else:
         # With its own classifier the model loads strictly: a file that does not fit is an error, not random weights.
         try:
-            overlay = {"state_dict": from_transformers(load_state_dict(str(file), weights_only=True))}
+            overlay = {"state_dict": from_transformers(read(file))}
             model = source.create(pretrained=True, pretrained_cfg_overlay=overlay)
         except UNREADABLE as error:
             raise InputError(

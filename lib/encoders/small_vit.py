@@ -15,7 +15,9 @@ from timm.models.vision_transformer import Block
 from torch import Tensor, nn
 from torchvision.transforms import v2
 
-from lib.encoders.backbones import UNREADABLE, UNTRAINED, Backbone, one_line, state_sha256
+from lib import checks
+from lib.encoders.backbones import UNTRAINED, Backbone, state_sha256
+from lib.encoders.weights import UNREADABLE, one_line, read
 from lib.errors import InputError
 from lib.paths import whole
 
@@ -125,7 +127,8 @@ def load(
 def save(model: SmallViT, target: Path, about: str) -> None:
     """Write the weights to ``target`` in float16, half the size; :func:`load` makes float32 of them again.
 
-    ``about``: how they came about; it travels with the file into the provenance of the encoder.
+    ``about``: how they came about; it travels with the file into the provenance of the encoder. Raises InputError for
+    weights that are too large for float16, or not finite.
     """
     state = {key: _half(value) for key, value in model.state_dict().items()}
     with whole(target) as draft:
@@ -134,7 +137,10 @@ def save(model: SmallViT, target: Path, about: str) -> None:
 
 def _half(value: Tensor) -> Tensor:
     value = value.detach().cpu().contiguous()
-    return value.half() if value.is_floating_point() else value
+    if not value.is_floating_point():
+        return value
+    checks.fits("weights", value.abs().max().item(), 16, "train again with a lower learning rate")
+    return value.half()
 
 
 def _fill(model: SmallViT, file: Path) -> str:
@@ -144,11 +150,9 @@ def _fill(model: SmallViT, file: Path) -> str:
             f"There is no weights file {file}: train it with python -m lib.training.dino, or copy it there."
         )
     try:
-        model.load_state_dict(safetensors.torch.load_file(file))
+        model.load_state_dict(read(file))
         with safetensors.safe_open(file, framework="pt") as opened:
             about = (opened.metadata() or {}).get("about", "no record")
-        if not all(value.isfinite().all() for value in model.state_dict().values()):
-            raise ValueError("some are infinite or undefined")
     except UNREADABLE as error:
         raise InputError(
             f"{file} cannot be used as weights of a small vision transformer ({one_line(error)[:200]}). "

@@ -26,6 +26,7 @@ from torch.nn import functional
 from torchvision.transforms import v2
 from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
 
+from lib import checks
 from lib.datasets import ImageTable
 from lib.encoders import cache
 from lib.encoders.cache import Encoder, Features
@@ -224,8 +225,7 @@ def aligned(table: ImageTable, target: Path, n_views: int) -> tuple[ImageTable, 
 
 def _files(target: Path, n_views: int) -> list[Path]:
     """The cache file of each view; that of view 0 is ``target``."""
-    if n_views < 1:
-        raise InputError(f"n_views must be 1 or more, not {n_views}: view 0 is the image itself.")
+    checks.values(n_views=n_views)
     target = Path(target)
     return [target, *(target.with_suffix(f".view{v}{target.suffix}") for v in range(1, n_views))]
 

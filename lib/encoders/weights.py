@@ -1,6 +1,5 @@
 """Where the weights of a network come from: a file of this machine, the hub, or a message that says how to get them."""
 
-import pickle
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ import huggingface_hub
 import timm
 import torch
 from safetensors import SafetensorError
-from timm.models import PretrainedCfg
+from timm.models import PretrainedCfg, load_state_dict
 
 from lib import paths
 from lib.errors import MissingWeights
@@ -20,7 +19,8 @@ UNTRAINED = "-untrained"
 PROBE_SECONDS = 5
 SUFFIXES = (".safetensors", ".pth", ".bin")
 
-UNREADABLE = (OSError, EOFError, KeyError, RuntimeError, ValueError, pickle.UnpicklingError, SafetensorError)
+UNREADABLE = (OSError, LookupError, RuntimeError, ValueError, TypeError, AttributeError, SafetensorError)
+"""What torch, safetensors and timm's renaming raise for a file of another network."""
 
 # From the layout of transformers (ViTModel, Dinov2Model) to that of timm, in this order.
 RENAMED = {
@@ -107,6 +107,28 @@ def fetch(source: Source) -> Path:
         return Path(huggingface_hub.hf_hub_download(repo, source.file, revision=revision or None))
     except (OSError, huggingface_hub.errors.HTTPError) as error:
         raise missing(source, f"the download failed ({one_line(error)[:200]})") from error
+
+
+def read(file: Path) -> dict[str, torch.Tensor]:
+    """The tensors in a weights file under their names; nothing in it is executed.
+
+    Raises ValueError, saying what is wrong, for a file that is damaged or holds anything but finite named tensors.
+    """
+    try:
+        found = load_state_dict(str(file), weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # junk can fail with anything, and torch's own words advise to execute what it holds
+        why = f"it is damaged, or holds something else than named tensors ({type(error).__name__})"
+        raise ValueError(why) from error
+    if not found:
+        raise ValueError("it holds no tensors")
+    for name, value in found.items():
+        if not isinstance(value, torch.Tensor):
+            raise ValueError(f"{name!r} in it is no tensor")
+        if not value.isfinite().all():
+            raise ValueError(f"{name!r} in it holds NaN or infinity")
+    return found
 
 
 def ask_hub(source: Source) -> None:

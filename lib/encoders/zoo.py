@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
+import timm
 import torch
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD
 from timm.layers import SwiGLUPacked
@@ -117,6 +118,11 @@ MODELS = {
     "vit_b16": Model("ViT", "vit_base_patch16_224.augreg2_in21k_ft_in1k", 768, APACHE),
     "resnet50_a1": Model("ResNet50 A1", "resnet50.a1_in1k", 2048, APACHE),
 }
+
+
+def names() -> list[str]:
+    """Every name that :func:`lib.encoders.make` knows, ours first; each but "texture" also with "-untrained" behind."""
+    return [*MODELS, "demo_vit", "texture", *timm.list_models(), *timm.list_pretrained()]
 
 
 def source(name: str) -> Source:

@@ -35,6 +35,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
 from lib.geometry import numerics
 
@@ -84,7 +85,9 @@ class Geometry(Protocol):
         Raises InputError if the gallery has fewer than k points.
         """
         size = gallery.shape[-2]
-        if k is not None and not 1 <= k <= size:
+        if k is not None:
+            checks.values(k=k)
+        if k is not None and k > size:
             raise InputError(f"k = {k} does not fit a gallery of {size} points: choose 1 <= k <= {size}")
         return self.rank_key(query, gallery).sort(dim=-1, stable=True).indices[..., :k]
 
@@ -182,6 +185,8 @@ class PoincareBall(Geometry):
     name: ClassVar[str] = "poincare"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.c, Tensor):
+            checks.number("c", self.c)
         c = torch.as_tensor(self.c).detach()
         if c.ndim:
             raise InputError(f"c must be one number, but it has the shape {tuple(c.shape)}")

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from lib import checks
 from lib.geometry import Geometry, PoincareBall
 
 
@@ -18,6 +19,9 @@ class HyperbolicMapper(nn.Module):
         delta: the embedding is kept within ``(1 - delta)`` of the ball's radius. The paper gives no value (HD-7);
             1e-3 leaves distances up to 7.6 from the centre, far beyond what the loss asks for (HD-8).
         generator: source of the initial weights (uniform, as ``torch.nn.Linear``), so that no global state is touched.
+
+    Raises:
+        InputError: for a value without meaning.
     """
 
     def __init__(
@@ -33,6 +37,8 @@ class HyperbolicMapper(nn.Module):
         super().__init__()
         self.geometry = PoincareBall(1.0) if geometry is None else geometry
         self.delta = delta
+        checks.values(dim_in=dim_in, dim_out=dim_out, geometry=self.geometry, delta=delta)
+        checks.whole("hidden", hidden)
         self.layers = nn.Sequential(nn.Linear(dim_in, hidden), nn.ReLU(), nn.Linear(hidden, dim_out))
         uniform(self.layers, generator)
 

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from lib import checks
 from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.heads.mapper import uniform
 
@@ -16,6 +17,9 @@ class PrototypeEncoder(nn.Module):
         hidden: width of the hidden layer (published: 512); 0 for ``e = W x + b``, a head that is linear (LP-7).
         geometry: where the embedding lives; the paper's is flat.
         generator: source of the initial weights (uniform, as ``torch.nn.Linear``), so that no global state is touched.
+
+    Raises:
+        InputError: for a value without meaning.
     """
 
     def __init__(
@@ -29,6 +33,7 @@ class PrototypeEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.geometry = Euclidean() if geometry is None else geometry
+        checks.values(dim_in=dim_in, dim_out=dim_out, hidden=hidden, geometry=self.geometry)
         two = (nn.Linear(dim_in, hidden), nn.GELU(), nn.Linear(hidden, dim_out)) if hidden else ()
         self.layers = nn.Sequential(*(two or (nn.Linear(dim_in, dim_out),)))
         uniform(self.layers, generator)

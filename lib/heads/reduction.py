@@ -7,6 +7,7 @@ from sklearn.decomposition import PCA
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.preprocessing import StandardScaler
 
+from lib import checks
 from lib.errors import InputError
 
 SOURCES = ("scaled", "PCA", "whitened", "NCA")
@@ -48,12 +49,16 @@ class Reduction:
             seed: of that part and of NCA's start.
 
         Raises:
-            InputError: if ``n`` does not fit, or for an unknown source.
+            InputError: if ``n`` does not fit, for an unknown source, a value without meaning, and features that hold
+                NaN or infinity.
         """
         if source not in SOURCES:
             raise InputError(f"features come as {', '.join(SOURCES)}; not as {source!r}")
+        checks.values(half=half, nca_images=nca_images, seed=seed)
+        checks.whole("n", n)
+        _finite(train)
         longest = {"scaled": train.shape[1], "NCA": train.shape[1]}.get(source, min(train.shape))
-        if not 1 <= n <= longest or (source == "scaled" and n != longest):
+        if n > longest or (source == "scaled" and n != longest):
             allowed = longest if source == "scaled" else f"1 to {longest}"
             raise InputError(
                 f"{source}({n}) does not fit {train.shape[0]} training images with {train.shape[1]} numbers each; "
@@ -68,10 +73,24 @@ class Reduction:
         return cls(scaler, None if source == "scaled" else _components(scaled, n, source == "whitened"), half)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Reduced features (rows, n) float32 of features ``x: (rows, dim)``; rounded to float16 first if ``half``."""
+        """Reduced features (rows, n) float32 of features ``x: (rows, dim)``; rounded to float16 first if ``half``.
+
+        Raises InputError for NaN and infinity, and where a reduced feature is too large for float16 or float32.
+        """
+        _finite(x)
         scaled = self.scaler.transform(x.astype(np.float64))
         reduced = scaled if self.matrix is None else scaled @ self.matrix
+        largest = float(np.abs(reduced).max(initial=0))
+        way_out = "scale the features, which are unlike the training images' there"
+        way_out += ", or keep float32 (half=False)" if self.half else ""
+        checks.fits("reduced features", largest, 16 if self.half else 32, way_out)
         return reduced.astype(np.float16 if self.half else np.float32).astype(np.float32)
+
+
+def _finite(x: np.ndarray) -> None:
+    """Raise InputError for the first row of features ``x: (rows, dim)`` with NaN or infinity."""
+    if len(bad := np.flatnonzero(~np.isfinite(x).all(axis=1))):
+        raise InputError(f"row {bad[0]} of the features holds NaN or infinity; extract the features again")
 
 
 def _components(scaled: np.ndarray, n: int, whiten: bool) -> np.ndarray:

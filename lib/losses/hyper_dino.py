@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lib import checks
 from lib.geometry import Geometry
 
 
@@ -58,7 +59,11 @@ def contrastive(
 
     Raises:
         ValueError: if ``labels`` does not fit ``h``.
+        InputError: if ``m0``, ``alpha`` or ``norm_weight`` is a number without meaning; as tensors, a value for each
+            batch, they are taken as they are.
     """
+    weights = {"m0": m0, "alpha": alpha, "norm_weight": norm_weight}
+    checks.values(**{name: value for name, value in weights.items() if not isinstance(value, Tensor)})
     if labels.shape != h.shape[:-1]:
         raise ValueError(f"labels have shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
     distance = geometry.pairwise(h, h)

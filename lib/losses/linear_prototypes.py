@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from lib import checks
 from lib.errors import InputError
 from lib.geometry import Euclidean, Geometry, PoincareBall, Sphere
 
@@ -30,7 +31,7 @@ class Comparison:
     poincare                      gyromidpoint             d in the ball, as Khrulkov et al. (2020)
     ============================  =======================  ==========================================
 
-    ``c`` is the curvature of the ball (−c). Raises InputError for another name.
+    ``c`` is the curvature of the ball (−c). Raises InputError for another name, and a c that is not a number ≥ 0.
 
     >>> support = torch.tensor([[[0.0, 0.0], [2.0, 0.0]], [[0.0, 4.0], [2.0, 4.0]]])  # two classes, K = 2
     >>> squared = Comparison("squared euclidean")
@@ -44,6 +45,7 @@ class Comparison:
     def __post_init__(self) -> None:
         if self.name not in NAMES:
             raise InputError(f'unknown comparison "{self.name}": choose one of {", ".join(NAMES)}')
+        checks.not_negative("c", self.c)
 
     @property
     def geometry(self) -> Geometry:
@@ -85,12 +87,16 @@ class EpisodeLoss:
     """The loss of an episode whose first rows are its support, K of class 0, K of class 1 ..., and the rest queries.
 
     Called as a stack of :mod:`lib.training.sweep` is: embeddings (..., B, d), labels (..., B), valid (..., B).
+    Raises InputError for a value without meaning.
     """
 
     k: int
     n_classes: int
     comparison: Comparison = Comparison()
     temperature: float = 1.0
+
+    def __post_init__(self) -> None:
+        checks.values(**vars(self))
 
     def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
         """The mean negative log-likelihood of the queries, (...)."""

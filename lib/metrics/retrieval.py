@@ -29,6 +29,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
 from lib.geometry import Geometry
 from lib.metrics.keys import common_codes, rank_keys
@@ -95,6 +96,7 @@ def evaluate(
     precision  2    0.5          3                   1
      hit_rate  2    1.0          3                   1
     """
+    checks.values(ks=ks)
     ks = list(dict.fromkeys(ks))
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
     query_class, gallery_class = common_codes(query_labels, gallery_labels, query, gallery, "label")
@@ -228,8 +230,7 @@ def _check(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> None:
         )
     if distance.numel() == 0:
         raise InputError(f"there are no distances (shape {tuple(distance.shape)})")
-    if len(ks) == 0 or any(not isinstance(k, int | np.integer) or k < 1 for k in ks):
-        raise InputError(f"ks = {list(ks)}: expected one or more whole numbers from 1 on")
+    checks.values(ks=ks)
     if distance.amax().isnan():  # NaN wins every maximum
         row = distance.isnan().any(dim=1).nonzero()[0].item()
         raise InputError(f"the distances of query row {row} hold NaN")

@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
 from lib.geometry import PoincareBall
 
@@ -39,13 +40,16 @@ _SMALLEST = 2.0**-24
 def encode(x: Tensor, codec: Codec, c: float) -> np.ndarray:
     """Points ``x: (n, d)`` of the ball of curvature −c as (n, d) float32 or float16.
 
-    Raises InputError for an unknown codec, NaN, and points on the rim or beyond it.
+    Raises InputError for an unknown codec, NaN, points on the rim or beyond it, and numbers too large for float16, as
+    there can be where c is small.
     """
     _known(codec)
     if not (bad := ~(c * x.double().square().sum(-1) < 1)).any():
         if codec == "float32":
             return x.float().numpy()
         values = (PoincareBall(c).log0(x.double()) if codec == "float16 tangent" else x.double()).numpy()
+        largest = float(np.abs(values).max(initial=0))
+        checks.fits(f"numbers stored as {codec}", largest, 16, 'scale them, or store them as "float32"')
         return _towards_zero(values) if codec == "float16 ball" else values.astype(np.float16)
     row = bad.nonzero()[0].item()
     raise InputError(f"row {row} lies on the rim of the ball or beyond it (or is NaN); project the points first")

@@ -6,6 +6,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
 from lib.geometry import Geometry
 from lib.metrics.keys import common_codes, rank_keys
@@ -45,7 +46,8 @@ def nearest(
     ([[1, 2], [0, 2], [1, 0]], [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]])
     """
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids, wide=True)
-    if not 1 <= k <= len(gallery):
+    checks.values(k=k)
+    if k > len(gallery):
         raise InputError(f"k = {k}: the gallery has {len(gallery)} items, ask for 1 to {len(gallery)} of them")
     ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
     indices = torch.full((len(query), k), -1, device=query.device)

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib import geometry, paths
+from lib import checks, geometry, paths
 from lib.errors import InputError
 from lib.search import provenance
 from lib.search.inner import InnerProduct, beside_sphere, on_sphere
@@ -77,7 +77,8 @@ class Index(ABC):
         if not query.isfinite().all():
             row = (~query.isfinite().all(1)).nonzero()[0].item()
             raise InputError(f"query row {row} holds NaN or infinity; drop or repair it")
-        if not 1 <= k <= len(self.points):
+        checks.values(k=k)
+        if k > len(self.points):
             raise InputError(
                 f"k = {k}: the gallery has {len(self.points)} items, ask for 1 to {len(self.points)} of them"
             )

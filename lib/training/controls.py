@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from lib import checks
 from lib.datasets import folds
 from lib.geometry import Euclidean
 from lib.metrics.retrieval import PerQuery
@@ -101,6 +102,7 @@ def answers(
         x: (n, dim) features. labels: (n,) integer classes. arms, where, schedule, ks: what is compared, on what.
         what: the name of the work in the progress bar.
     """
+    checks.values(ks=ks)
     found = fitted(x, labels, arms, where, schedule, what)
     return {
         name: [Answer(one.split, *hyper_dino.ask(one, x, labels, one.split.test, one.split.train, ks)) for one in done]
@@ -130,6 +132,8 @@ def galleries(
     Returns:
         fraction, gallery ("closed", "open") and arm → one answer per half.
     """
+    checks.values(ks=ks, dim_out=dim_out, seed=seed)
+    checks.several("fractions", fractions, checks.portion)
     half_of = folds.assign(labels.astype(str), groups, 2, "group", seed)
     found: dict[tuple[float, str, str], list[Answer]] = {}
     for fraction in fractions:

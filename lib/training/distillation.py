@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from lib import checks
 from lib.encoders import small_vit
 from lib.errors import InputError
 from lib.heads.dino import ProjectionHead
@@ -22,7 +23,8 @@ class Settings:
     """How the training goes; the defaults suit a few thousand tiles and two processors.
 
     ``momentum`` of the teacher and the learning rate follow half a cosine from the first to the second value; the
-    learning rate rises linearly from 0 during the first tenth. ``area`` is what a crop covers of the image.
+    learning rate rises linearly from 0 during the first tenth. ``area`` is what a crop covers of the image. Raises
+    InputError for a value without meaning.
     """
 
     steps: int = 300
@@ -38,6 +40,11 @@ class Settings:
     centre_momentum: float = 0.9
     teacher_temperature: float = 0.04
     student_temperature: float = 0.1
+
+    def __post_init__(self) -> None:
+        checks.values(**{name: value for name, value in vars(self).items() if name != "lr"})
+        checks.pair("lr", self.lr, checks.not_negative)
+        checks.positive("lr[0]", self.lr[0])
 
     def learning_rate(self, step: int) -> float:
         """Learning rate of step ``step``, counted from 0."""
@@ -124,9 +131,10 @@ class Pair:
             return []
         try:
             state = torch.load(store, map_location=self.device, weights_only=True)
-        except small_vit.UNREADABLE as error:
+            mine = dict(state)["key"] == key
+        except Exception as error:  # junk can fail with anything
             raise InputError(f"{store}: the checkpoint is damaged. Remove it to start anew.") from error
-        if state["key"] != key:
+        if not mine:
             return []
         for name in ("student", "teacher", "optimiser"):
             getattr(self, name).load_state_dict(state[name])

@@ -20,7 +20,8 @@ class Episodes(Schedule):
 
     ``k``: images of each class in a support (published: 5); ``batch_size``: queries of an episode; ``views``: the rows
     of the features are so many views of the same images, one block of images after the other, and every drawn image
-    shows one of its views. A query is never a view of an image of its own support.
+    shows one of its views. A query is never a view of an image of its own support. Raises InputError for a value
+    without meaning.
     """
 
     weight_decay: float = 1e-4

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
+from lib import checks
 from lib.datasets import folds
 from lib.datasets.queries import balanced
 from lib.losses.linear_prototypes import Comparison
@@ -64,6 +65,7 @@ def compare_variants(
     ks: Sequence[int],
 ) -> dict[str, dict[str, list[Answer]]]:
     """Gallery → variant → its answers; a head that is searched in two ways is trained once."""
+    checks.values(ks=ks)
     trained = {}
     for one in todo:
         key = one.settings, one.augmented
@@ -121,6 +123,7 @@ def choose(
         The chosen settings of "cosine" and "poincare", and a row for every candidate: comparison, c, temperature,
         validation (percent), chosen.
     """
+    checks.values(k=k, per_class=per_class)
     inner = inner_split(labels, groups, split, per_class, schedule.k)
     found, lines = {}, []
     for name, grid in GRIDS.items():
@@ -154,6 +157,7 @@ def supports(
     ks: Sequence[int],
 ) -> dict[int, list[Answer]]:
     """K → answers of heads whose episodes have K support images of each class; all training images have labels."""
+    checks.values(supports=sizes, ks=ks)
     found = {}
     for k in sizes:
         fitted = experiment.fit(views, labels, where, Settings(), replace(schedule, k=k), what=f"K = {k}")
@@ -178,6 +182,7 @@ def label_efficiency(
     so that a query is left; one labelled image per class makes neither a query nor a positive pair, so 2 is the
     smallest size.
     """
+    checks.values(labelled=sizes, ks=ks)
     found = {}
     for size in sizes:
         few = [split.with_labels(labels, size) for split in where]

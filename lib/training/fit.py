@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib import checks
+
 
 class Diverged(RuntimeError):
     """A loss stopped being a number; carries the step and the last state that was still good."""
@@ -27,12 +29,18 @@ class Diverged(RuntimeError):
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast a head is trained; the defaults are those of Hyper-DINO, section 3.2."""
+    """How long and how fast a head is trained; the defaults are those of Hyper-DINO, section 3.2.
+
+    Raises InputError for a value without meaning.
+    """
 
     epochs: int = 100
     batch_size: int = 128
     lr: float = 1e-3
     weight_decay: float = 1e-5
+
+    def __post_init__(self) -> None:
+        checks.values(**vars(self))
 
     def steps(self, n: int) -> int:
         """Batches in one epoch of ``n`` images."""
@@ -93,6 +101,5 @@ def fit_head(
 
 def epoch_means(losses: np.ndarray, sizes: np.ndarray, epochs: int) -> list[float]:
     """Mean loss over the images of every epoch, from the ``losses`` and ``sizes`` of all batches."""
-    steps = len(losses) // max(epochs, 1)  # 0 epochs have no batch to divide
-    losses, sizes = losses.reshape(epochs, steps), sizes.reshape(epochs, steps)
+    losses, sizes = losses.reshape(epochs, -1), sizes.reshape(epochs, -1)
     return ((losses * sizes).sum(1) / sizes.sum(1)).tolist()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
+from lib import checks
 from lib.errors import InputError
 from lib.heads import HyperbolicMapper
 from lib.losses import hyper_dino
@@ -20,7 +22,11 @@ def few(labels: np.ndarray, per_class: int, classes: int, seed: int) -> np.ndarr
 
     >>> few(np.array([0, 0, 0, 1, 1, 2]), per_class=2, classes=2, seed=0).tolist()
     [0, 2, 3, 4]
+
+    Raises InputError for a number below 1.
     """
+    checks.values(per_class=per_class, seed=seed)
+    checks.whole("classes", classes)
     rng = np.random.default_rng(seed)
     chosen = [rng.permutation(np.flatnonzero(labels == name))[:per_class] for name in np.unique(labels)[:classes]]
     return np.sort(np.concatenate(chosen))
@@ -90,7 +96,14 @@ def fit(
         m0, alpha, norm_weight: values of the loss.
         steps: when to keep the embeddings, increasing; 0 is before training.
         lr, weight_decay: of Adam; the defaults are the published values.
+
+    Raises:
+        InputError: for a value without meaning.
     """
+    for name, given in {"m0": m0, "alpha": alpha, "norm_weight": norm_weight}.items():
+        checks.several(name, given, checks.not_negative)
+    checks.several("steps", steps, partial(checks.whole, least=0))
+    checks.values(lr=lr, weight_decay=weight_decay)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
     features, classes = torch.from_numpy(x), torch.from_numpy(labels)

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib import checks
 from lib.datasets import folds
 from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.heads import HyperbolicMapper, Reduction
@@ -23,7 +24,10 @@ from lib.training.recipes import Recipe
 
 @dataclass(frozen=True)
 class Settings:
-    """Mapper and loss; the defaults are the published values where the paper prints one."""
+    """Mapper and loss; the defaults are the published values where the paper prints one.
+
+    Raises InputError for a value without meaning.
+    """
 
     hidden: int = 256
     geometry: Geometry = field(default_factory=PoincareBall)
@@ -35,6 +39,10 @@ class Settings:
     detach_mean: bool = True
     half: bool = True
     nca_images: int = 2000
+
+    def __post_init__(self) -> None:
+        checks.values(**vars(self))
+        checks.whole("hidden", self.hidden)
 
     def mapper(self, recipe: Recipe, seed: int) -> HyperbolicMapper:
         """The untrained mapper of a recipe."""
@@ -58,13 +66,18 @@ class Settings:
         """Embeddings of reduced features ``x: (n, dim_in)``, the features themselves without a ``head``.
 
         With ``half`` they are rounded to float16 as they would be stored, then projected again, since rounding can
-        put a point onto the rim (HD-10); distances are taken in float32.
+        put a point onto the rim (HD-10); distances are taken in float32. Raises InputError for an embedding too large
+        for float16, which a flat one can be.
         """
         values = torch.from_numpy(x)
         if head is None:
             return values
         values = head(values)
-        return head.onto(values.half().float()) if self.half else values
+        if not self.half:
+            return values
+        largest = values.abs().max().item() if values.numel() else 0.0
+        checks.fits("embeddings", largest, 16, "keep float32 (half=False), or train with a lower learning rate")
+        return head.onto(values.half().float())
 
 
 @dataclass(frozen=True)
@@ -203,6 +216,7 @@ def crossvalidate(
     Returns:
         The outcomes, folds vary slowest.
     """
+    checks.values(ks=ks)
     fitted = fit(x, labels, todo, splits(fold_of, seed), settings, schedule, store=store, workers=workers, what=what)
     jobs = (joblib.delayed(ask)(one, x, labels, one.split.test, one.split.train, ks) for one in fitted)
     asked = spread(jobs, workers)

@@ -13,6 +13,7 @@ import torch
 from sklearn.preprocessing import StandardScaler
 from torch import Tensor, nn
 
+from lib import checks
 from lib.datasets.queries import Queries
 from lib.errors import InputError
 from lib.geometry import Euclidean, Geometry, Sphere
@@ -35,12 +36,16 @@ class Settings:
 
     ``comparison``, ``temperature``: of the loss (published: squared Euclidean distance, none, which is 1).
     ``hidden``: width of the hidden layer, 0 for a single linear layer (LP-7). ``dim_out``: length of the embedding.
+    Raises InputError for a value without meaning.
     """
 
     comparison: Comparison = field(default_factory=Comparison)
     temperature: float = 1.0
     hidden: int = 512
     dim_out: int = 128
+
+    def __post_init__(self) -> None:
+        checks.values(**vars(self))
 
     def head(self, dim_in: int, seed: int) -> PrototypeEncoder:
         """The untrained head."""
@@ -227,6 +232,7 @@ def pretrained_and_trained(
 
     features: encoder → (V, n, dim) features of V views, V of each encoder's own. Other arguments as :func:`fit`.
     """
+    checks.values(ks=ks)
     found: dict[str, dict[str, list[Answer]]] = {gallery: {} for gallery in GALLERIES}
     for encoder, views in features.items():
         methods = {

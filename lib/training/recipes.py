@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib.errors import InputError
+from lib import checks
 
 LENGTHS = (5, 10, 20, 30, 40, 50, 60, 80, 100, 120, 160, 200, 230, 270, 310, 350, 384)
 """Input lengths of Table 1; for 32 outputs the paper takes those from 40 on."""
@@ -16,12 +16,16 @@ class Recipe:
     """One row of Hyper-DINO's Table 1: which features go in, and how long the embedding is.
 
     ``source`` is one of :data:`lib.heads.reduction.SOURCES`; ``dim_out`` 0 means no mapper at all: Euclidean
-    retrieval on the reduced features, the baseline of [9].
+    retrieval on the reduced features, the baseline of [9]. Raises InputError for a length without meaning.
     """
 
     source: str
     dim_in: int
     dim_out: int
+
+    def __post_init__(self) -> None:
+        checks.values(dim_in=self.dim_in)
+        checks.whole("dim_out", self.dim_out, least=0)
 
     @property
     def family(self) -> str:
@@ -67,7 +71,7 @@ def recipes(
         sources: of :data:`lib.heads.reduction.SOURCES`.
 
     Raises:
-        InputError: if a length is not positive.
+        InputError: if a length is neither a whole number from 1 on nor ``"full"``.
 
     >>> [recipe.name for recipe in recipes(8, [1, 4], dim_out=2, sources=["PCA"])][3:]
     ['PCA(1)', 'Hyper-DINO(PCA(1), 1)', 'PCA(4)', 'Hyper-DINO(PCA(4), 2)', 'Hyper-DINO(PCA(4), 4)']
@@ -77,13 +81,12 @@ def recipes(
     >>> sum(recipe.dim_out > 0 for recipe in recipes(384, LENGTHS))
     62
     """
+    checks.values(lengths=lengths, dim_out=dim_out)
     longest = dim if longest is None else longest
     inputs = [("scaled", dim)]
     for source in sources:
         most = dim if source == "NCA" else longest
         wanted = [most if length == "full" else int(length) for length in lengths]
-        if bad := [n for n in wanted if n < 1]:
-            raise InputError(f"{source} length {bad[0]} cannot be used: choose 1 to {dim}, or 'full'")
         inputs += [(source, n) for n in wanted if n <= most]
     return [
         Recipe(source, n, out)

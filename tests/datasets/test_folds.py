@@ -158,7 +158,7 @@ def test_missing_labels_and_groups_are_errors(labels, groups, message):
 
 def test_senseless_requests_are_errors():
     labels, groups = archive()
-    with pytest.raises(InputError, match="1 folds cannot be made"):
+    with pytest.raises(InputError, match="n_folds = 1 cannot be used"):
         folds.assign(labels, groups, 1, "image", seed=0)
     with pytest.raises(InputError, match="fold rule 'patient' is unknown"):
         folds.assign(labels, groups, 5, "patient", seed=0)

@@ -114,7 +114,7 @@ def test_a_class_that_cannot_be_asked_is_named_with_the_reason_and_stays_in_its_
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"per_class": 0}, "per_class = 0: use 1 or more"),
+        ({"per_class": 0}, "per_class = 0 cannot be used"),
         ({"least": 0}, "least = 0"),
         ({"needed": 0}, "needed = 0"),
         ({"fold": 2}, r"there is no fold 2. Use one of \[0, 1\]"),

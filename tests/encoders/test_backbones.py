@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from timm.data import create_transform, resolve_model_data_config
 
 from lib import encoders, paths
-from lib.encoders import backbones
+from lib.encoders import backbones, weights
 from lib.errors import InputError, MissingWeights
 
 BYOBNET = "test_byobnet.r160_in1k"
@@ -166,6 +166,79 @@ def test_truncated_weights_are_named(suffix):
         save_file(state, file)
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(InputError, match=f"{BYOBNET}{suffix} cannot be used"):
+        backbones.load("test_byobnet", device="cpu")
+
+
+def other_things() -> dict[str, tuple[object, str]]:
+    state = seeded("test_byobnet", 0).state_dict()
+    first = next(iter(state))
+    return {
+        "a list": ([1, 2], "something else than named tensors"),
+        "a list of tensors": ([torch.ones(2)], "something else than named tensors"),
+        "a tensor": (torch.ones(3), "something else than named tensors"),
+        "text": ("weights", "something else than named tensors"),
+        "nothing": (None, "something else than named tensors"),
+        "a wrapped list": ({"state_dict": [1]}, "something else than named tensors"),
+        "numbered tensors": ({1: torch.ones(2)}, "something else than named tensors"),
+        "a network": (torch.nn.Linear(2, 2), "something else than named tensors"),
+        "no tensors": ({}, "it holds no tensors"),
+        "no tensors, wrapped": ({"state_dict": {}}, "it holds no tensors"),
+        "numbers": ({name: 3.0 for name in state}, f"'{first}' in it is no tensor"),
+        "one number too many": (state | {"epoch": 3}, "'epoch' in it is no tensor"),
+        "NaN": (state | {first: state[first] * torch.nan}, f"'{first}' in it holds NaN"),
+        "short tensors": ({name: torch.ones(3) for name in state}, ""),
+        "numbers as tensors": ({name: torch.tensor(1.0) for name in state}, ""),
+        "tensors of no numbers": ({name: torch.empty(0) for name in state}, ""),
+    }
+
+
+@pytest.mark.parametrize("what", other_things())
+def test_a_file_of_something_else_is_named_with_the_reason_and_the_way_out(what):
+    thing, reason = other_things()[what]
+    torch.save(thing, paths.WEIGHTS / f"{BYOBNET}.pth")
+    message = (
+        rf"{BYOBNET}\.pth cannot be used as weights of {BYOBNET} \(.*{reason}.*\)\. Fetch the file again, or remove"
+    )
+    with pytest.raises(InputError, match=message) as caught:
+        backbones.load("test_byobnet", device="cpu")
+    assert "weights_only" not in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_vision_transformer_refuses_tensors_of_other_shapes():
+    """timm renames and resizes before it compares shapes, and takes dimensions for granted."""
+    for value in (torch.ones(3), torch.tensor(1.0), torch.empty(0)):
+        state = {name: value for name in seeded("test_vit", 0).state_dict()}
+        torch.save(state, paths.WEIGHTS / "test_vit.r160_in1k.pth")
+        with pytest.raises(InputError, match=r"test_vit\.r160_in1k\.pth cannot be used"):
+            backbones.load("test_vit", device="cpu")
+
+
+def junk(n: int) -> list[bytes]:
+    """Random bytes, also behind the first bytes of real files, and real files with bytes changed at their start."""
+    rng = np.random.default_rng(0)
+    heads = [b"", b"PK\x03\x04", b"\x80\x02", b"<html>", (64).to_bytes(8, "little") + b"{"]
+    return [heads[i % len(heads)] + rng.bytes(int(rng.integers(400))) for i in range(n)]
+
+
+@pytest.mark.filterwarnings("ignore:Detected pickle protocol")
+@pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".bin"])
+def test_junk_is_refused_whatever_it_looks_like(suffix):
+    file = paths.WEIGHTS / f"{BYOBNET}{suffix}"
+    for content in junk(100):
+        file.write_bytes(content)
+        with pytest.raises(InputError, match=f"{BYOBNET}{suffix} cannot be used"):
+            backbones.load("test_byobnet", device="cpu")
+
+
+def test_a_weights_file_that_may_not_be_read_says_so(monkeypatch):
+    file = paths.WEIGHTS / f"{BYOBNET}.pth"
+    torch.save({}, file)
+
+    def refuse(*words, **options):
+        raise PermissionError(13, "Permission denied", str(file))
+
+    monkeypatch.setattr(weights, "load_state_dict", refuse)
+    with pytest.raises(InputError, match="Permission denied"):
         backbones.load("test_byobnet", device="cpu")
 
 

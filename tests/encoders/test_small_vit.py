@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 
 from lib import encoders
 from lib.datasets import tissue
@@ -105,6 +105,16 @@ def test_saved_weights_come_back_in_half_precision_with_their_story(tmp_path):
     assert {t.dtype for t in load_file(file).values()} == {torch.float16, torch.int64}
 
 
+def test_weights_that_float16_cannot_hold_are_not_written(tmp_path):
+    for value in (7e4, float("inf"), float("nan")):
+        model = small_vit.create(0)
+        with torch.no_grad():
+            model.cls_token[0, 0, 3] = value
+        with pytest.raises(InputError, match=r"weights are as large as .*, but float16 ends at 65,504"):
+            small_vit.save(model, tmp_path / "mine.safetensors", "trained for too long")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_file_says_how_to_make_one(tmp_path):
     with pytest.raises(InputError, match=r"no weights file .*nothing\.safetensors: train it with python -m"):
         small_vit.load(tmp_path / "nothing.safetensors")
@@ -120,6 +130,25 @@ def test_damaged_and_foreign_weights_are_named(tmp_path):
         with pytest.raises(InputError, match=f"{file.name} cannot be used as weights of a small vision") as caught:
             small_vit.load(file, device="cpu")
         assert "\n" not in str(caught.value)
+
+
+def test_junk_and_files_without_tensors_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    file, whole = tmp_path / "mine.safetensors", small_vit.WEIGHTS.read_bytes()
+    header = 8 + int.from_bytes(whole[:8], "little")
+    changed = [bytearray(whole) for _ in range(25)]
+    for content in changed:
+        for place in rng.integers(header, size=5):
+            content[place] = rng.integers(256)
+    loaded = small_vit.load(device="cpu").provenance["weights_sha256"]
+    for content in [b"", b"[]", b"<html>", save({}), *(rng.bytes(n) for n in range(1, 25)), *changed]:
+        file.write_bytes(content)
+        try:
+            encoder = small_vit.load(file, device="cpu")
+        except InputError as error:
+            assert f"{file} cannot be used" in str(error) and "\n" not in str(error)
+        else:  # the changed bytes are those of the record
+            assert encoder.provenance["weights_sha256"] == loaded
 
 
 def test_a_misspelt_name_finds_it():

@@ -178,11 +178,9 @@ def test_half_is_the_default_as_in_section_2_1():
 @pytest.mark.parametrize(
     ("source", "n", "n_train", "way_out"),
     [
-        ("PCA", 0, 40, "1 to 6"),
         ("PCA", 7, 40, "1 to 6"),
         ("PCA", 5, 4, "1 to 4"),
         ("whitened", 5, 4, "1 to 4"),
-        ("NCA", -1, 40, "1 to 6"),
         ("NCA", 7, 40, "1 to 6"),
         ("scaled", 5, 40, "6"),
         ("scaled", 7, 40, "6"),
@@ -196,6 +194,47 @@ def test_a_length_that_does_not_fit_is_refused_with_the_way_out(source, n, n_tra
         fitted(features(0, n_train), source, n)
 
 
+@pytest.mark.parametrize("n", [0, -1, 2.0, "2", None, True])
+def test_a_length_that_is_no_whole_number_from_1_on_is_refused(n):
+    with pytest.raises(InputError, match=f"n = {n!r} cannot be used: it must be a whole number from 1 on"):
+        fitted(features(0, 40), "PCA", n)
+
+
 def test_an_unknown_source_is_refused_with_the_way_out():
     with pytest.raises(InputError, match="scaled, PCA, whitened, NCA; not as 'pca'"):
         fitted(features(0, 40), "pca")
+
+
+@every_source
+def test_what_float16_cannot_hold_is_an_error_that_names_it_and_the_way_out(source):
+    train, test = features(0, 40), features(1, 10)
+    test[7] *= 1e6
+    with pytest.raises(InputError, match=r"as large as \d.*e\+0[67], but float16 ends at 65,504: scale .*half=False"):
+        fitted(train, source, half=True)(test)
+    assert np.isfinite(fitted(train, source)(test)).all()
+
+
+def test_the_largest_number_of_float16_is_kept():
+    train = np.array([[-1.0], [1.0]])  # mean 0, deviation 1
+    reduction = Reduction.fit(train, np.array([0, 1]), "scaled", 1)
+    np.testing.assert_array_equal(reduction(np.array([[65_519.0], [-65_504.0]])), [[65_504.0], [-65_504.0]])
+    with pytest.raises(InputError, match="65520"):
+        reduction(np.array([[65_520.0]]))
+
+
+def test_what_float32_cannot_hold_is_an_error_too():
+    reduction = Reduction.fit(np.array([[-1e-30], [1e-30]]), np.array([0, 1]), "scaled", 1, half=False)
+    with pytest.raises(InputError, match=r"float32 ends at 3\.4e38: scale the features"):
+        reduction(np.array([[1e10]]))
+
+
+@every_source
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_features_that_are_no_numbers_are_named(source, bad):
+    train, test = features(0, 40), features(1, 10)
+    broken = test.copy()
+    broken[3, 1] = bad
+    with pytest.raises(InputError, match="row 3 of the features holds NaN or infinity"):
+        fitted(train, source)(broken)
+    with pytest.raises(InputError, match="row 3 of the features"):
+        fitted(broken, source, 2)

@@ -73,3 +73,12 @@ def test_points_outside_are_named(codec, bad):
 def test_an_unknown_codec_lists_the_known():
     with pytest.raises(InputError, match="float16 tangent"):
         encode(torch.zeros(1, 2), "float8", 1.0)
+
+
+@pytest.mark.parametrize("codec", ["float16 ball", "float16 tangent"])
+def test_what_float16_cannot_hold_is_refused(codec):
+    """A ball of radius 10⁶ has room for points that float16 has no number for."""
+    far = torch.tensor([[2e5, 0.0]], dtype=torch.float64)
+    with pytest.raises(InputError, match=r"as large as 2.*, but float16 ends at 65,504: .*\"float32\""):
+        encode(far, codec, c=1e-12)
+    assert torch.equal(decode(encode(far, "float32", c=1e-12), "float32", c=1e-12), far.float())

@@ -14,6 +14,7 @@ from lib import paths
 from lib.datasets import ImageTable, tissue
 from lib.encoders import small_vit
 from lib.errors import BrokenImage, InputError
+from lib.losses import dino as losses
 from lib.training import dino
 from lib.training.distillation import Pair, Settings, cosine, spread
 from lib.training.fit import Diverged
@@ -162,14 +163,21 @@ def test_a_checkpoint_of_another_training_is_not_used(pixels, tmp_path, monkeypa
 
 def test_a_damaged_checkpoint_is_named(pixels, tmp_path):
     store = tmp_path / "run.pt"
-    store.write_bytes(b"not a checkpoint")
-    with pytest.raises(InputError, match=r"run\.pt: the checkpoint is damaged\. Remove it"):
-        run(pixels, store=store)
+    for thing in ([1, 2], {}, torch.ones(3), {"student": {}}):
+        torch.save(thing, store)
+        with pytest.raises(InputError, match=r"run\.pt: the checkpoint is damaged\. Remove it"):
+            run(pixels, store=store)
+    for junk in (b"not a checkpoint", b"", b"J\x80", b"PK\x03\x04"):
+        store.write_bytes(junk)
+        with pytest.raises(InputError, match=r"run\.pt: the checkpoint is damaged\. Remove it"):
+            run(pixels, store=store)
 
 
-def test_a_loss_that_is_not_a_number_stops_with_the_last_good_state(pixels):
+def test_a_loss_that_is_not_a_number_stops_with_the_last_good_state(pixels, monkeypatch):
+    cross_view = losses.cross_view
+    monkeypatch.setattr(losses, "cross_view", lambda *words: math.nan * cross_view(*words))
     with pytest.raises(Diverged, match="the loss of self-distillation is nan at step 0") as caught:
-        run(pixels, Settings(steps=2, batch_size=3, prototypes=16, student_temperature=math.nan))
+        run(pixels)
     assert caught.value.step == 0
     assert all(value.isfinite().all() for value in caught.value.last_good.values())
 

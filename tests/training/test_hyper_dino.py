@@ -1,10 +1,13 @@
 """The cross-validation fits on training parts alone, is the same at any number of workers, and learns."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from lib.datasets import folds
+from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.heads import HyperbolicMapper, Reduction
 from lib.losses.hyper_dino import contrastive
@@ -171,6 +174,22 @@ def test_without_half_embeddings_are_those_of_the_head():
     x = clusters()[0]
     with torch.no_grad():
         assert torch.equal(settings.embed(head, x), head(torch.from_numpy(x)))
+
+
+def test_flat_embeddings_that_float16_cannot_hold_are_refused():
+    settings = Settings(geometry=Euclidean())
+    head = settings.mapper(Recipe("PCA", 6, 2), seed=0)
+    x = 1e7 * clusters()[0]
+    with pytest.raises(InputError, match=r"embeddings are as large as .*, but float16 ends at 65,504: .*half=False"):
+        settings.embed(head, x)
+    assert replace(settings, half=False).embed(head, x).isfinite().all()
+
+
+def test_list_lengths_without_meaning_are_refused_before_anything_is_trained():
+    labels = clusters()[1]
+    for ks in (5, (), (1, 0), ("5",), (True,)):
+        with pytest.raises(InputError, match="ks"):
+            crossvalidate(None, labels, FOLD_OF, TODO, Settings(), SHORT, ks=ks)
 
 
 def test_the_gallery_of_a_ball_lies_inside_it():

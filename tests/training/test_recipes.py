@@ -75,9 +75,10 @@ def test_sources_are_chosen():
     assert {r.source for r in recipes(8, [4], sources=[])} == {"scaled"}
 
 
-@pytest.mark.parametrize("length", [0, -5])
+@pytest.mark.parametrize("length", [0, -5, 2.5, "5", True])
 def test_a_length_that_is_not_positive_is_refused_with_the_way_out(length):
-    with pytest.raises(InputError, match=f"PCA length {length} cannot be used: choose 1 to 40, or 'full'"):
+    message = rf"lengths\[1\] = {length!r} cannot be used: it must be a whole number from 1 on.*, or 'full'"
+    with pytest.raises(InputError, match=message):
         recipes(40, [5, length])
 
 

@@ -1,0 +1,254 @@
+"""params.yaml: what YAML silently takes for something else, and what no notebook could run, is refused in words."""
+
+from copy import deepcopy
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lib import paths
+from lib.datasets import DATASETS
+from lib.encoders import zoo
+from lib.errors import InputError
+from lib.pipeline import profiles
+from lib.pipeline.notebooks import parameters, read
+from lib.pipeline.params import check_names, check_parameters, check_runs, load
+
+RETRIEVAL = {
+    "profile": "demo",
+    "dataset": "tissue",
+    "encoder": "demo_vit",
+    "beside": ["texture"],
+    "lengths": [5, 20],
+    "epochs": 25,
+    "lr": 0.001,
+    "half": True,
+    "ks": [1, 5],
+    "table": "table_2",
+}
+STAGES = {"ball": {"profile": "demo", "dataset": "all"}, "retrieval": RETRIEVAL}
+RUNS = {
+    "ball": {"all": {}},
+    "retrieval": {
+        "kather": {"encoder": "demo_vit", "beside": ["texture", "demo_vit-untrained"], "lengths": [5, "full"]},
+        "ham10000": {"lr": 1, "epochs": 50, "half": False, "ks": [1, 20], "table": "table_3"},
+    },
+}
+
+
+def check(runs: Any) -> None:
+    check_runs(runs, STAGES, ["kather", "ham10000"], ["demo_vit", "texture"], "the file")
+
+
+def written(folder, text: str):
+    file = folder / "params.yaml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+# Reading
+
+
+def test_what_is_right_is_read_as_yaml_reads_it():
+    file = paths.ROOT / "params.yaml"
+    assert load(file) == yaml.safe_load(file.read_text(encoding="utf-8"))
+
+
+def test_anchors_and_merges_are_no_duplicates(tmp_path):
+    text = "a: &a {x: 1, y: [1, 2]}\nb: *a\nc:\n  <<: *a\n  x: 5\nd: &d\n  <<: *a\n  x: 2\ne: {<<: *d, x: 3}\n"
+    found = load(written(tmp_path, text))
+    assert (found["b"]["x"], found["c"]["x"], found["d"]["x"], found["e"]["x"]) == (1, 5, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lr: 1\nepochs: 5\nlr: 2\n", "line 3: lr stands in line 1 already; keep one of them"),
+        ("a:\n  b: {c: 1, d: 2, c: 3}\n", "line 2: c stands in line 2 already"),
+        ("lr: 1e-5\n", r"line 1: 1e-5 is text in YAML; write 1\.0e-05"),
+        ("a:\n- [1, 5E3]\n", r"line 2: 5E3 is text in YAML; write 5000\.0"),
+        ("no: 5\n", "line 1: a name must be text; put no in quotes"),
+        ("a: {5: 1}\n", "line 1: a name must be text; put 5 in quotes"),
+        ("? [a, b]\n: 5\n", "line 1: a name must be text"),
+        ("a: [1, 2\n", "line 2 cannot be read as YAML"),
+        ("a: *b\n", "line 1 cannot be read as YAML .*undefined alias"),
+        ("a: !!python/object:int 5\n", "line 1 cannot be read as YAML"),
+        ("a: 1\n---\nb: 2\n", "line 2 cannot be read as YAML"),
+        ("- 1\n- 2\n", "holds no settings; write lines like `name: value`"),
+        ("", "holds no settings"),
+        ("just text", "holds no settings"),
+        ("a: !!int ''\n", "cannot be read as YAML"),
+        ("a: !!float x\n", "cannot be read as YAML"),
+        ("a: 2020-99-99\n", "cannot be read as YAML"),
+        ("[" * 5000, "cannot be read as YAML"),
+        ("a: \0\n", "cannot be read as YAML"),
+    ],
+)
+def test_what_yaml_takes_for_something_else_is_refused_with_its_line(tmp_path, text, message):
+    with pytest.raises(InputError, match=rf"params\.yaml: {message}"):
+        load(written(tmp_path, text))
+
+
+def test_all_slips_are_named_at_once(tmp_path):
+    with pytest.raises(InputError, match=r"(?s)params\.yaml:\n  line 1: 1e-5 is.*\n  line 2: a stands in line 1"):
+        load(written(tmp_path, "a: 1e-5\na: 2\n"))
+
+
+def test_quoted_numbers_and_words_are_what_they_look_like(tmp_path):
+    found = load(written(tmp_path, "a: '1e-5'\nb: none\nc: 1.0e-5\nd: .inf\ne: nan\n"))
+    assert found == {"a": "1e-5", "b": "none", "c": 1e-5, "d": float("inf"), "e": "nan"}
+
+
+def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"params\.yaml is not there; take it from the repository"):
+        load(tmp_path / "params.yaml")
+    with pytest.raises(InputError, match="cannot be read as YAML"):
+        load(tmp_path)
+    (tmp_path / "params.yaml").write_bytes(b"\xff\xfea: 1")
+    with pytest.raises(InputError, match=r"params\.yaml: cannot be read as YAML"):
+        load(tmp_path / "params.yaml")
+
+
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(st.text(alphabet="ab15e-+.:{}[],&*!<>|?#'\"\n\t %@=~", max_size=40))
+def test_any_text_is_read_or_refused(tmp_path_factory, text):
+    file = written(tmp_path_factory.mktemp("fuzzed", numbered=True), text)
+    try:
+        assert isinstance(load(file), dict)
+    except InputError as error:
+        assert str(error).startswith(str(file))
+
+
+# Runs
+
+
+def test_runs_that_can_be_run_pass():
+    check(RUNS)
+    check({})
+    check({"retrieval": {}})
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (["retreival"], {}, "there is no stage 'retreival': did you mean retrieval"),
+        (["xyz"], {}, "there is no stage 'xyz': choose one of ball, retrieval"),
+        (["retrieval"], None, "retrieval = None cannot be used: write datasets with their parameters, or {}"),
+        (["retrieval"], ["kather"], "retrieval = .* cannot be used"),
+        (["retrieval", "kahter"], {}, "retrieval, kahter: there is no dataset 'kahter': did you mean kather"),
+        (["ball", "al"], {}, "ball, al: there is no dataset 'al': did you mean all"),
+        (["retrieval", "all"], {}, "there is no dataset 'all'"),
+        (["retrieval", "kather"], None, "retrieval, kather: None cannot be used: write parameters as {epochs: 5}"),
+        (["retrieval", "kather"], 5, "retrieval, kather: 5 cannot be used"),
+        (["retrieval", "kather", "epoch"], 5, "there is no parameter 'epoch': did you mean epochs"),
+        (["ball", "all", "epochs"], 5, "ball, all: there is no parameter 'epochs': it has none"),
+        (["retrieval", "kather", "dataset"], "kather", "there is no parameter 'dataset'"),
+        (["retrieval", "kather", "profile"], "demo", "there is no parameter 'profile'"),
+        (["retrieval", "kather", "encoder"], "demo_vti", "there is no encoder 'demo_vti': did you mean demo_vit"),
+        (["retrieval", "kather", "beside"], ["texture", "textur-untrained"], "no encoder 'textur-untrained': did you"),
+        (["retrieval", "kather", "beside"], "texture", r"beside = 'texture' cannot be used: it must be like \['text"),
+        (["retrieval", "kather", "beside"], [5], r"beside = \[5\] cannot be used"),
+        (["retrieval", "kather", "encoder"], ["demo_vit"], r"encoder = \['demo_vit'\] cannot be used"),
+        (["retrieval", "kather", "encoder"], None, "encoder = None cannot be used: it must be like 'demo_vit'"),
+        (["retrieval", "kather", "table"], 2, "table = 2 cannot be used: it must be like 'table_2'"),
+        (["retrieval", "kather", "lr"], "1e-5", "lr = '1e-5' cannot be used: .* without quotes"),
+        (["retrieval", "kather", "epochs"], 0, "epochs = 0 cannot be used: it must be a whole number from 1 on"),
+        (["retrieval", "kather", "epochs"], 2.5, r"epochs = 2\.5 cannot be used"),
+        (["retrieval", "kather", "half"], "yes", "half = 'yes' cannot be used: it must be True or False"),
+        (["retrieval", "kather", "ks"], 5, "ks = 5 cannot be used: it must be a list"),
+        (["retrieval", "kather", "lengths"], [5, "ful"], "'ful' cannot be used: .*, or 'full'"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_its_place_and_the_way_out(path, value, message):
+    runs = deepcopy(RUNS)
+    part = runs
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    with pytest.raises(InputError, match=f"^the file: .*{message}"):
+        check(runs)
+
+
+@pytest.mark.parametrize("runs", [None, 5, "retrieval", ["retrieval"]])
+def test_what_is_no_mapping_holds_no_runs(runs):
+    with pytest.raises(InputError, match="the file: runs = .* cannot be used: write stages with their datasets"):
+        check(runs)
+
+
+def test_all_faults_are_named_at_once():
+    runs = {"bal": {}, "retrieval": {"kather": {"epochs": -1, "encoder": "x"}, "camelyon": {}}}
+    with pytest.raises(InputError) as caught:
+        check(runs)
+    first, *lines = str(caught.value).splitlines()
+    assert first == "the file:" and len(lines) == 4 and all(line.startswith("  ") for line in lines)
+
+
+def test_names_of_a_profile_are_known_ones():
+    check_names("dataset", ["kather"], ["kather"], "here")
+    check_names("encoder", ["demo_vit-untrained", "texture"], ["texture", "demo_vit"], "here")
+    for names in ("kather", None, {"kather": 1}):
+        with pytest.raises(InputError, match=r"here: .* cannot be used: write a list of datasets, such as \[kather\]"):
+            check_names("dataset", names, ["kather"], "here")
+    for names in (["x"], [5], [None], [["kather"]], ["kather-untrained"]):
+        with pytest.raises(InputError, match="here: there is no dataset"):
+            check_names("dataset", names, ["kather"], "here")
+
+
+JUNK = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4), st.just("kather")),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.sampled_from(sorted(RETRIEVAL)), JUNK)
+def test_any_value_is_taken_or_refused(name, value):
+    """What is taken has the type of the default."""
+    runs = {"retrieval": {"kather": {name: value}}}
+    try:
+        check(runs)
+    except InputError as error:
+        assert "retrieval, kather: " in str(error)
+    else:
+        assert isinstance(value, type(RETRIEVAL[name])) or (name == "lr" and isinstance(value, int))
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    st.one_of(
+        st.dictionaries(st.sampled_from(["ball", "retrieval", "x"]), JUNK, min_size=1), JUNK.map(lambda v: {"": v})
+    )
+)
+def test_runs_of_any_form_are_taken_or_refused(runs):
+    try:
+        check(runs)
+    except InputError as error:
+        assert str(error).startswith("the file:")
+    else:
+        assert all(by_dataset == {} for by_dataset in runs.values())
+
+
+# The project's own
+
+
+def defaults() -> dict[str, dict[str, Any]]:
+    """Stage → parameters of its notebook."""
+    return {stage: parameters(read(paths.NOTEBOOKS / f"{name}.ipynb")) for stage, name in profiles.notebooks().items()}
+
+
+@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
+def test_the_runs_of_every_profile_can_be_run(profile):
+    file = paths.PIPELINES / profile / "params.yaml"
+    found = load(file)
+    check_runs(found["runs"], defaults(), list(DATASETS), zoo.names(), str(file))
+    check_names("dataset", found["features"]["datasets"], list(DATASETS), str(file))
+    check_names("encoder", found["features"]["encoders"], zoo.names(), str(file))
+
+
+@pytest.mark.parametrize("paper", ["hyper_dino", "linear_prototypes"])
+def test_the_published_values_are_parameters_of_the_notebook_with_a_meaning(paper):
+    for group, values in load(paths.ROOT / "params.yaml")[paper].items():
+        check_parameters(values, defaults()[f"{paper}_retrieval"], f"{paper}, {group}")
