@@ -2,13 +2,44 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
+from lib.datasets.table import ImageTable
 from lib.errors import InputError
+
+FEWER = "Use fewer folds (n_folds in params.yaml, or in the parameters cell of the notebook)"
+
+
+def enough(table: ImageTable, n_folds: int) -> ImageTable:
+    """Return the table without the classes that have fewer images than folds, which are named in a warning.
+
+    Such a class cannot be in every fold by image. It is listed in ``skipped``, and stays in the folder.
+
+    Raises InputError if fewer than two classes remain.
+    """
+    counts = table.rows["label"].value_counts().sort_index()
+    few = counts[counts < n_folds]
+    if few.empty:
+        return table
+    named = ", ".join(f"{label} ({n})" for label, n in few.items())
+    if len(counts) - len(few) < 2:
+        raise InputError(
+            f"{table.name}: {n_folds} folds need {n_folds} images of a class, and two such classes or more; too few "
+            f"in {named}. {FEWER}, or add images to {table.root}."
+        )
+    warnings.warn(
+        f"{table.name}: left out, because {n_folds} folds need {n_folds} images of a class: {named}. {FEWER} "
+        "to keep them.",
+        stacklevel=2,
+    )
+    reasons = tuple((label, f"class of {n} images, fewer than {n_folds} folds") for label, n in few.items())
+    kept = table.rows[~table.rows["label"].isin(few.index)]
+    return replace(table, rows=kept, skipped=(*table.skipped, *reasons))
 
 
 def assign(
@@ -37,7 +68,7 @@ def assign(
             named = ", ".join(f"{label} ({n})" for label, n in few.items())
             raise InputError(
                 f"{n_folds} folds need {n_folds} images of every class; too few in {named}. "
-                "Use fewer folds, or leave these classes out."
+                f"{FEWER}, or leave these classes out with folds.enough."
             )
         splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(labels, labels)
     elif rule == "group":
@@ -45,7 +76,7 @@ def assign(
         if len(names) < n_folds or counts.max() < n_folds:
             raise InputError(
                 f"{n_folds} folds by group need {n_folds} groups and a class with {n_folds} images; there are "
-                f"{len(names)} groups and at most {counts.max()} images in a class. Use fewer folds."
+                f"{len(names)} groups and at most {counts.max()} images in a class. {FEWER}."
             )
         shuffled = np.random.default_rng(seed).permutation(len(names))[codes]
         splits = StratifiedGroupKFold(n_folds).split(labels, labels, shuffled)
@@ -58,7 +89,7 @@ def assign(
             fold_of[test] = fold
     empty = sorted(set(range(n_folds)) - set(fold_of.tolist()))
     if empty:
-        raise InputError(f"no group fell into fold {empty[0]} of {n_folds}. Use fewer folds or another seed.")
+        raise InputError(f"no group fell into fold {empty[0]} of {n_folds}. {FEWER}, or another seed.")
     return fold_of
 
 

@@ -3,6 +3,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib import datasets
@@ -79,6 +80,41 @@ def test_the_folds_of_split_are_a_partition():
 def test_too_few_images_of_a_class_names_classes_and_counts():
     with pytest.raises(InputError, match=r"3 images of every class; too few in b \(2\), c \(1\)"):
         folds.assign(list("aaaabbc"), list("1234567"), 3, "image", seed=0)
+
+
+def small_table(labels):
+    names = [f"{number}.png" for number in range(len(labels))]
+    rows = pd.DataFrame({"image_id": names, "path": names, "label": list(labels), "group": names})
+    return datasets.ImageTable("folder", Path("/pictures"), rows, "image", (("notes.txt", "not an image"),))
+
+
+def test_classes_with_fewer_images_than_folds_are_left_out_and_named():
+    table = small_table("aabbbcdddd")
+    with pytest.warns(UserWarning, match=r"because 3 folds need 3 images of a class: a \(2\), c \(1\)\. Use fewer"):
+        kept = folds.enough(table, 3)
+    assert kept.classes == ["b", "d"] and kept.rows["image_id"].tolist() == [f"{i}.png" for i in (2, 3, 4, 6, 7, 8, 9)]
+    assert dict(kept.skipped).keys() == {"notes.txt", "a", "c"}
+    assert len(table) == 10
+    assert set(folds.assign(kept.labels, kept.groups, 3, "image", seed=0)) == {0, 1, 2}
+
+
+def test_a_table_with_enough_images_of_every_class_stays_as_it_is(recwarn):
+    table = small_table("aaabbb")
+    assert folds.enough(table, 3) is table and not recwarn.list
+
+
+def test_one_class_with_enough_images_is_an_error_that_says_where_folds_are_set():
+    with pytest.raises(InputError, match=r"too few in a \(1\), b \(2\)\. Use fewer folds \(n_folds in params.yaml"):
+        folds.enough(small_table("abbccc"), 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "groups", "rule"),
+    [("aaaabbc", "1234567", "image"), ("aaabbb", "111222", "group"), ("aabb", "1234", "group")],
+)
+def test_too_many_folds_say_where_to_set_fewer(labels, groups, rule):
+    with pytest.raises(InputError, match=r"n_folds in params.yaml, or in the parameters cell of the notebook"):
+        folds.assign(list(labels), list(groups), 3, rule, seed=0)
 
 
 def test_too_few_groups_is_an_error():
