@@ -5,6 +5,8 @@ from timm.layers import trunc_normal_
 from torch import Tensor, nn
 from torch.nn import functional
 
+from lib.heads.mapper import defined
+
 
 class ProjectionHead(nn.Module):
     """Three linear layers to a short unit vector, then its cosine with every prototype.
@@ -25,5 +27,5 @@ class ProjectionHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., K)."""
-        unit = functional.normalize(self.layers(features), dim=-1)
+        unit = functional.normalize(defined(self.layers(features)), dim=-1)
         return functional.linear(unit, functional.normalize(self.prototypes, dim=-1))
