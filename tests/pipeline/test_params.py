@@ -172,7 +172,7 @@ def test_what_cannot_be_run_is_refused_with_its_place_and_the_way_out(path, valu
 
 @pytest.mark.parametrize("runs", [None, 5, "retrieval", ["retrieval"]])
 def test_what_is_no_mapping_holds_no_runs(runs):
-    with pytest.raises(InputError, match="the file: runs = .* cannot be used: write stages with their datasets"):
+    with pytest.raises(InputError, match=r"the file: runs = .* cannot be used: write stages with their datasets"):
         check(runs)
 
 
