@@ -25,6 +25,7 @@ from papermill.exceptions import PapermillExecutionError
 from lib import errors
 from lib.errors import InputError
 from lib.paths import BUILD, NOTEBOOKS, REPORTS, ROOT, whole
+from lib.pipeline import params
 
 SOURCE = BUILD / "source"
 EXECUTED = BUILD / "executed"
@@ -149,7 +150,8 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
         The executed notebook in ``build/executed/<profile>/<dataset>/``.
 
     Raises:
-        InputError: unknown notebook or parameter, or when a cell raised one; the message is that cell's.
+        InputError: unknown notebook or parameter, a value without meaning, or when a cell raised one; the message is
+            that cell's.
     """
     source = SOURCE / f"{name}.ipynb"
     if not source.exists():
@@ -157,7 +159,9 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
         raise InputError(f"there is no notebook {name!r} in {SOURCE.relative_to(ROOT)}; there is: {known}")
     defaults = parameters(read(source))
     values = {key: value for key, value in (("profile", profile), ("dataset", dataset)) if key in defaults}
-    values |= read_arguments(words, defaults)
+    given = read_arguments(words, defaults)
+    params.check_parameters(given, defaults, f"notebook {name}")
+    values |= given
     target, done = EXECUTED / profile / dataset / f"{name}.ipynb", DONE / profile / dataset / name
     done.unlink(missing_ok=True)
     with whole(target) as draft, reports_whole(bool(values)):

@@ -14,7 +14,7 @@ from dvc.repo import Repo
 from lib import paths
 from lib.errors import InputError
 from lib.paths import whole
-from lib.pipeline import notebooks
+from lib.pipeline import notebooks, profiles
 
 
 def pipeline(name: str) -> Path:
@@ -37,7 +37,9 @@ def run(name: str, force: bool = False) -> None:
     Raises:
         InputError: if a stage failed; what failed stands above. All stages that do not need it are finished.
     """
-    target = str(pipeline(name).relative_to(paths.ROOT))
+    file = pipeline(name)
+    profiles.check(file.with_name("params.yaml"), own=name)
+    target = str(file.relative_to(paths.ROOT))
     os.chdir(paths.ROOT)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     repo = Repo(config={"core": {"no_scm": True}})  # build/ is ignored by git, and DVC refuses pipelines that are

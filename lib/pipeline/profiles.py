@@ -6,7 +6,7 @@ from typing import Any
 
 from lib import paths
 from lib.datasets import LOADERS
-from lib.encoders.zoo import MODELS
+from lib.encoders import zoo
 from lib.pipeline import params
 from lib.pipeline.notebooks import parameters, read
 
@@ -48,24 +48,12 @@ def notebooks() -> dict[str, str]:
 def check(file: Path, own: str | None = None) -> None:
     """Refuse a profile's ``params.yaml`` that cannot be run, before anything is; ``own``: name of one's own images.
 
-    Raises InputError naming every stage, dataset, encoder, parameter or value that does not fit, with what was meant.
+    Raises InputError for what does not fit, with what was meant; see :func:`lib.pipeline.params.check_runs`.
     """
-    content = params.load(file)
-    defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{name}.ipynb")) for stage, name in notebooks().items()}
-    datasets, encoders = [*LOADERS, *filter(None, [own])], _encoders(content)
-    for block in ("features", "features_more"):
-        params.check_names("dataset", content[block]["datasets"], datasets, f"{file}, {block}")
-        params.check_names("encoder", content[block]["encoders"], encoders, f"{file}, {block}")
-    params.check_runs(content["runs"], defaults, datasets, encoders, str(file))
-
-
-def _encoders(content: dict[str, Any]) -> list[str]:
-    """Names that an encoder can have: those of this project, and if ``content`` has others, all that timm knows."""
-    ours = ["texture", "demo_vit", *MODELS]
-    runs = [run for datasets in content["runs"].values() for run in datasets.values()]
-    used = {name.removesuffix("-untrained") for run in runs for name in [run.get("encoder", "texture")]}
-    if used <= set(ours):
-        return ours
-    import timm  # takes seconds, and is needed only where somebody brings a network of their own
-
-    return [*ours, *timm.list_models()]
+    content, where = params.load(file), "/".join(file.parts[-3:])
+    datasets, encoders = [*LOADERS, *filter(None, [own])], zoo.names()
+    defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{one}.ipynb")) for stage, one in notebooks().items()}
+    params.check_runs(content.get("runs"), defaults, datasets, encoders, where)
+    for features in ("features", "features_more"):
+        params.check_names("dataset", content[features]["datasets"], datasets, where)
+        params.check_names("encoder", content[features]["encoders"], encoders, where)

@@ -206,6 +206,16 @@ def test_a_section_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     assert files() == ["three.csv", "two.csv"] and list((tmp_path / "build").iterdir()) == []
 
 
+@pytest.mark.parametrize("words", ["--epochs 0", "--lr -1.0", "--ks", "--ks 5 x", "--lr nan", "--folds_used -1"])
+def test_a_parameter_without_meaning_is_refused_before_the_notebook_runs(tmp_path, monkeypatch, words):
+    monkeypatch.setattr(notebooks, "SOURCE", tmp_path)
+    monkeypatch.setattr(notebooks, "_execute", lambda *_: pytest.fail("it runs"))
+    source = notebook(("epochs = 5\nlr = 0.1\nks = [1]\nfolds_used = 2", ["parameters"]))
+    notebooks.write(source, tmp_path / "99_x.ipynb")
+    with pytest.raises(InputError):
+        notebooks.run("99_x", "demo", "all", words.split())
+
+
 def test_an_unknown_notebook_is_named():
     with pytest.raises(InputError, match=r"no notebook '99_nothing'.*there is"):
         notebooks.run("99_nothing", "demo", "tissue", [])

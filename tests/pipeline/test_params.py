@@ -1,5 +1,6 @@
 """params.yaml: what YAML silently takes for something else, and what no notebook could run, is refused in words."""
 
+import shutil
 from copy import deepcopy
 from typing import Any
 
@@ -9,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import paths
-from lib.datasets import DATASETS
-from lib.encoders import zoo
 from lib.errors import InputError
-from lib.pipeline import profiles
+from lib.pipeline import profiles, reproduce
 from lib.pipeline.notebooks import parameters, read
 from lib.pipeline.params import check_names, check_parameters, check_runs, load
 
@@ -234,21 +233,38 @@ def test_runs_of_any_form_are_taken_or_refused(runs):
 # The project's own
 
 
-def defaults() -> dict[str, dict[str, Any]]:
-    """Stage → parameters of its notebook."""
-    return {stage: parameters(read(paths.NOTEBOOKS / f"{name}.ipynb")) for stage, name in profiles.notebooks().items()}
-
-
 @pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
 def test_the_runs_of_every_profile_can_be_run(profile):
-    file = paths.PIPELINES / profile / "params.yaml"
-    found = load(file)
-    check_runs(found["runs"], defaults(), list(DATASETS), zoo.names(), str(file))
-    check_names("dataset", found["features"]["datasets"], list(DATASETS), str(file))
-    check_names("encoder", found["features"]["encoders"], zoo.names(), str(file))
+    profiles.check(paths.PIPELINES / profile / "params.yaml")
+
+
+def test_a_slip_in_a_profile_is_refused_before_anything_is_built(tmp_path, monkeypatch):
+    shutil.copytree(paths.PIPELINES, tmp_path / "pipelines")
+    monkeypatch.setattr(paths, "PIPELINES", tmp_path / "pipelines")
+    monkeypatch.setattr(reproduce, "dvc", lambda *words: pytest.fail("started"))
+    file = tmp_path / "pipelines" / "demo" / "params.yaml"
+    text = file.read_text(encoding="utf-8")
+    for right, wrong, message in (
+        (
+            "  hyper_dino_retrieval:",
+            "  hyper_dino_retreival:",
+            "no stage 'hyper_dino_retreival': did you mean hyper_dino_r",
+        ),
+        (
+            "encoders: [texture, demo_vit]",
+            "encoders: [texture, demo_vti]",
+            "no encoder 'demo_vti': did you mean demo_vit",
+        ),
+        ("lengths: [5, 20, 80, 384], epochs: 25", "lengths: [0], epochs: 25", r"lengths\[0\] = 0 cannot be used"),
+        ("profile: demo", "profile: demo\nprofile: demo", "profile stands in line 2 already"),
+    ):
+        file.write_text(text.replace(right, wrong, 1), encoding="utf-8")
+        with pytest.raises(InputError, match=f"params.yaml: .*{message}"):
+            reproduce.run("demo", None, None, force=False)
 
 
 @pytest.mark.parametrize("paper", ["hyper_dino", "linear_prototypes"])
 def test_the_published_values_are_parameters_of_the_notebook_with_a_meaning(paper):
+    defaults = parameters(read(paths.NOTEBOOKS / f"{profiles.notebooks()[f'{paper}_retrieval']}.ipynb"))
     for group, values in load(paths.ROOT / "params.yaml")[paper].items():
-        check_parameters(values, defaults()[f"{paper}_retrieval"], f"{paper}, {group}")
+        check_parameters(values, defaults, f"{paper}, {group}")
