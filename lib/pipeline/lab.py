@@ -15,7 +15,8 @@ from pathlib import Path
 
 import nbformat
 
-from lib.paths import BUILD, NOTEBOOKS, ROOT, whole
+from lib.files import whole
+from lib.paths import BUILD, NOTEBOOKS, ROOT
 from lib.pipeline.notebooks import read, stripped
 
 LAB = BUILD / "lab"

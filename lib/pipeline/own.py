@@ -11,9 +11,9 @@ from pathlib import Path
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
-from lib import paths
+from lib import files, paths
 from lib.errors import InputError
-from lib.paths import whole
+from lib.files import whole
 from lib.pipeline import notebooks, profiles
 
 
@@ -45,7 +45,7 @@ def run(name: str, force: bool = False) -> None:
     repo = Repo(config={"core": {"no_scm": True}})  # build/ is ignored by git, and DVC refuses pipelines that are
     repo.reproduce(["dvc.yaml:source"])
     for folder in _stale(repo, target, name, force):
-        paths.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
+        files.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
     try:
         repo.reproduce([target], force=force, on_error="keep-going")
     except DvcException as error:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib import checks, geometry, paths
+from lib import checks, files, geometry
 from lib.errors import InputError
 from lib.geometry.points import Points, as_tensor
 from lib.search import provenance
@@ -100,7 +100,7 @@ class Index(ABC):
 
         Raises InputError for a folder with anything else in it: nothing but an index is ever replaced.
         """
-        with paths.whole(folder, FOLDER, older=provenance.holds_index) as draft:
+        with files.whole(folder, FOLDER, older=provenance.holds_index) as draft:
             draft.mkdir()
             provenance.write(draft, self.kind, self.provenance, self.points, self.form.centre)
             self.write(draft)
@@ -113,8 +113,8 @@ class Index(ABC):
         what is expected.
         """
         folder = Path(folder).resolve()
-        paths.sweep(folder.parent)  # an index that was being replaced when the process was killed
-        paths.check(folder, FOLDER)
+        files.sweep(folder.parent)  # an index that was being replaced when the process was killed
+        files.check(folder, FOLDER)
         about, points, centre = provenance.read(folder, cls.kind)
         about.check(**expected)
         index = cls(points, centre, about)

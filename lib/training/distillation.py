@@ -12,9 +12,9 @@ from torch.nn import functional
 from lib import checks
 from lib.encoders import small_vit
 from lib.errors import InputError
+from lib.files import whole
 from lib.heads.dino import ProjectionHead
 from lib.losses import dino
-from lib.paths import whole
 from lib.training.divergence import Diverged, longest, norms
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from lib import paths
+from lib import files
 from lib.errors import InputError
 from lib.processes import spread
 from lib.progress import track
@@ -102,7 +102,7 @@ def fit(
     finally:
         torch.set_num_threads(threads)
     if store is not None:
-        paths.empty(store)
+        files.empty(store)
     return histories
 
 
@@ -150,7 +150,7 @@ def _stored(
     if not file.exists():
         buffer = io.BytesIO()
         torch.save(_fit(tasks, loss, schedule, device), buffer)
-        with paths.whole(file) as draft:
+        with files.whole(file) as draft:
             draft.write_bytes(hashlib.sha256(buffer.getbuffer()).digest() + buffer.getbuffer())
     return torch.load(io.BytesIO(_content(file)), weights_only=True)
 
@@ -165,7 +165,7 @@ def _content(file: Path) -> bytes:
 
 def _set_damaged_aside(store: Path) -> None:
     """Rename damaged stacks, and say so: they are trained anew."""
-    for file in paths.steps(store, ".pt"):
+    for file in files.steps(store, ".pt"):
         try:
             _content(file)
         except InputError as error:
