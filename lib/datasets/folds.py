@@ -48,10 +48,11 @@ def usable(table: ImageTable, n_folds: int, seed: int) -> ImageTable:
     """Return the table as folds can use it, and warn of what that changes.
 
     Classes with fewer images than folds are left out (:func:`enough`). Where the groups cannot be kept apart, as for a
-    single patient or patients that are one class each, every image becomes a group of its own.
+    single patient or two patients of one class each, every image becomes a group of its own.
 
-    Raises InputError if fewer than two classes remain.
+    Raises InputError for fewer than 2 folds and if fewer than two classes remain.
     """
+    checks.values(n_folds=n_folds, seed=seed)
     table = enough(table, n_folds)
     if len(set(table.groups)) == len(table):
         return table
@@ -110,8 +111,10 @@ def by_group(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: i
     """Return folds by group as :func:`assign` does, fewer where the groups allow no more, with a warning.
 
     In every fold some query has an image of its class among the training images, and these are of two classes or more.
-    Raises InputError if no number of folds gives that, as for a single group or groups that are one class each.
+    Raises InputError if no number of folds gives that, as for a single group or two groups of one class each, and for
+    fewer than 2 folds.
     """
+    checks.values(n_folds=n_folds, seed=seed)
     labels, groups = _names(labels, "label"), _names(groups, "group")
     n_groups = len(set(groups))
     for n in range(min(n_folds, n_groups), 1, -1):
