@@ -26,7 +26,8 @@ COPIED = ".copied.json"  # file → what it was when it was copied
 def offered() -> dict[str, Path]:
     """What the project has to copy, by its name in the lab."""
     files = [*NOTEBOOKS.glob("[0-9]*.ipynb"), *(path for path in (ROOT / "reports").rglob("*") if path.is_file())]
-    return {path.relative_to(ROOT).as_posix(): path for path in files}
+    names = {path.relative_to(ROOT).as_posix(): path for path in files}
+    return {name: path for name, path in names.items() if ".draft/" not in name}  # what a run is writing, or left
 
 
 def described(path: Path) -> dict[str, str]:

@@ -8,6 +8,7 @@ import ipywidgets as widgets
 from IPython.display import Image
 from matplotlib.figure import Figure
 
+from lib.figures import style
 from lib.widgets.slider import Slider
 
 DPI = 100
@@ -65,8 +66,9 @@ class Board(widgets.VBox):
 
     def redraw(self) -> None:
         """Draw the picture and write the numbers for what the sliders say."""
-        self.picture.value = png(self._draw(**self.values))
-        self.readout.value = f"<pre>{html.escape(self.text)}</pre>"
+        with style.alone:
+            self.picture.value = png(self._draw(**self.values))
+            self.readout.value = f"<pre>{html.escape(self.text)}</pre>"
 
 
 def png(figure: Figure) -> bytes:

@@ -66,12 +66,15 @@ def test_what_was_changed_is_kept_and_named_once_the_project_has_news(project, t
     assert refresh(home) == []
     save(project / NAME, "print(2)")
     (project / TABLE).write_text("ours\n2\n")
+    (project / "reports" / ".demo.x1.draft").mkdir()
+    (project / "reports" / ".demo.x1.draft" / "table_2.csv").write_text("half")
     for _ in range(2):
         kept = refresh(home)
         assert kept == [NAME, TABLE]
     assert seen(home / NAME)[0] == "print('mine')" and (home / TABLE).read_text() == "ours\n3\n"
     words = lab.message(home, kept)
     assert f"rename or remove yours and run `make lab` again: {NAME}\n" in words and "1 files in reports/" in words
+    assert not list(home.rglob("*.draft"))
     (home / NAME).rename(home / "notebooks" / "12_mine.ipynb")
     assert refresh(home) == [TABLE] and seen(home / NAME)[0] == "print(2)"
     assert seen(home / "notebooks" / "12_mine.ipynb")[0] == "print('mine')"
