@@ -85,9 +85,7 @@ class Geometry(Protocol):
         Raises InputError if the gallery has fewer than k points.
         """
         size = gallery.shape[-2]
-        if k is not None:
-            checks.values(k=k)
-        if k is not None and k > size:
+        if k is not None and k not in range(1, size + 1):
             raise InputError(f"k = {k} does not fit a gallery of {size} points: choose 1 <= k <= {size}")
         return self.rank_key(query, gallery).sort(dim=-1, stable=True).indices[..., :k]
 
