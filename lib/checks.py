@@ -105,7 +105,8 @@ MEANING: dict[str, Check] = {
     **dict.fromkeys(("n_folds", "n_classes", "prototypes", "nca_images"), two_or_more),
     **dict.fromkeys(("hidden", "local_crops", "seed"), partial(whole, least=0)),
     **dict.fromkeys(("ks", "supports", "dims"), several),
-    **dict.fromkeys(("lengths", "nca_lengths"), partial(several, each=length, least=0)),
+    "lengths": partial(several, each=length, least=0),  # the scaled features are always there
+    "nca_lengths": partial(several, each=length),
     "labelled": partial(several, each=or_word("all", two_or_more)),  # one image is a support without a query
     # the loss and its optimiser
     **dict.fromkeys(("lr", "temperature", "teacher_temperature", "student_temperature"), positive),

@@ -210,3 +210,21 @@ def test_every_parameter_of_a_notebook_but_names_has_a_meaning_and_one_that_it_f
         words = value if isinstance(value, list) else [value]
         if not all(isinstance(word, str) for word in words):
             checks.values(**{name: value})
+
+
+BY_HAND = {"lengths", "nca_lengths", "dims", "ks", "k", "folds_used", "supports", "labelled"}
+BY_HAND |= {"n_classes", "images_per_class", "experiments", "domain", "mapper_epochs"}
+"""Parameters that notebooks use before the library sees them, or that it sees when much has been computed."""
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_checks_at_its_beginning_what_it_uses_itself(path):
+    """Run its imports with every such parameter broken in turn: for readers who change one in JupyterLab."""
+    given_ = parameters(read(path))
+    start = next((c.source for c in read(path).cells if c.cell_type == "code" and "import" in c.source), "")
+    exec(start, dict(given_))
+    for name in BY_HAND & given_.keys():
+        for value in (-1, 0, 2.5, "5", None, [], [0], ["x"]):
+            if (name, value) != ("lengths", []):
+                with pytest.raises(InputError, match=name):
+                    exec(start, {**given_, name: value})
