@@ -191,12 +191,12 @@ def folders(tmp_path, monkeypatch):
 
 def run(dataset: str) -> Run:
     about = {"recipe": "PCA(1)", "epochs": 1, "folds": 2}
-    return Run("hyper_dino", "sample", dataset, "14", "nine images", "0", "texture", about)
+    return Run("hyper_dino", "sample", dataset, "14_hyper_dino_queries", "nine images", "0", "texture", about)
 
 
 def test_drawn_tiles_go_to_the_reports(folders, table, images):
     queries.save_strips(run("tissue"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
-    assert (folders / "reports/hyper_dino/sample/tissue/figure_4.png").exists()
+    assert (folders / "reports/hyper_dino/sample/tissue/queries/figure_4.png").exists()
     assert not (folders / "build").exists()
 
 
@@ -211,7 +211,7 @@ def test_photographs_never_reach_the_reports(folders, table, images, monkeypatch
         return set(map(tuple, np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3).tolist()))
 
     assert red in colours(folders / "build/figures/sample/kather/figure_4.png")
-    reports = folders / "reports/hyper_dino/sample/kather"
+    reports = folders / "reports/hyper_dino/sample/kather/queries"
     assert red not in colours(reports / "figure_4.png")
     svg = (reports / "figure_4.svg").read_text()
     monkeypatch.setattr(queries, "DRAWN", "kather")
