@@ -127,8 +127,8 @@ def by_group(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: i
                 warnings.warn(f"{n} folds by group instead of {n_folds}: there are {n_groups} groups.", stacklevel=2)
             return fold_of
     raise InputError(
-        f"{n_groups} groups cannot be kept apart in folds: no way to divide them leaves two classes to learn from and "
-        "something to find for the others. Add groups (patients) of every class."
+        f"{n_groups} group{'s' * (n_groups != 1)} cannot be divided into folds that leave two classes to learn from "
+        "and something to find for the others. Add groups (patients) of every class."
     )
 
 
@@ -140,7 +140,9 @@ def apart(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: int)
     try:
         return by_group(labels, groups, n_folds, seed), np.asarray(groups, dtype=str)
     except InputError as error:
-        warnings.warn(f"Every image is taken for a group of its own. {error}", stacklevel=2)
+        warnings.warn(
+            f"In a part of {len(labels)} images every image is taken for a group of its own. {error}", stacklevel=2
+        )
         alone = np.arange(len(labels)).astype(str)
         return by_group(labels, alone, n_folds, seed), alone
 

@@ -102,8 +102,9 @@ def _nca_start(scaled: np.ndarray, labels: np.ndarray, n: int) -> str:
     """
     classes, code = np.unique(labels, return_inverse=True)
     within = scaled - np.stack([scaled[code == c].mean(axis=0) for c in range(len(classes))])[code]
-    discriminant = n <= min(scaled.shape[1], len(classes) - 1)
-    return "pca" if discriminant and (within.std(axis=0) < 1e-8).any() else "auto"
+    deviation = within.std(axis=0)
+    rounding = (deviation > 0) & (deviation < 1e-8)  # scikit-learn sees to those that are exactly 0
+    return "pca" if n < len(classes) and rounding.any() else "auto"
 
 
 def _components(scaled: np.ndarray, n: int, whiten: bool) -> np.ndarray:

@@ -111,12 +111,12 @@ def coverage(gain: float, spread: float, n: int, times: int, seed: int) -> pd.Da
 
 def save(run: Run, table: pd.DataFrame, figure: Figure) -> None:
     """Write the table of the comparisons and Fig. 3."""
-    k, folds = run.parameters["k"], run.parameters["folds"]
+    k, folds, groups = (run.parameters[name] for name in ("k", "folds", "groups"))
     text = (
         f"AP@{k} over min(k, relevant), percentage points, averaged per group first; class-balanced queries of {folds} "
-        "folds by group against the training images. p: two-sided sign flips, 10,000 resamples; Holm over all rows. "
-        "The confidence interval is a percentile bootstrap and lies around the gain; 95 % of the null lie around 0 and "
-        "are what the paper's Fig. 3 draws as its interval (LP-5)."
+        f"folds by {groups} against the training images. p: two-sided sign flips, 10,000 resamples; Holm over all "
+        "rows. The confidence interval is a percentile bootstrap and lies around the gain; 95 % of the null lie around "
+        "0 and are what the paper's Fig. 3 draws as its interval (LP-5)."
     )
     title = f"Linear prototypes, significance on {run.dataset}"
     run.save_table("table_significance", title, table, layout(table), text)

@@ -229,14 +229,15 @@ def caption(run: Run) -> str:
     of = run.parameters
     ours = (
         f"MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over {of['folds']} folds by "
-        "group; class-balanced queries of groups that nothing was fitted on; cosine search; heads trained for "
-        f"{of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each image, the first of "
-        "which is the image itself."
+        f"{of['groups']}; class-balanced queries of {of['groups']}s that nothing was fitted on; cosine search; heads "
+        f"trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
+        "image, the first of which is the image itself."
     )
     why = {
         "demo": "Ours are procedural tiles and another encoder: nothing but the layout can be compared.",
         "sample": "Published: other encoders, other queries, and a k that is not stated (LP-9, LP-10).",
         "paper": "Published: other queries, and a k that is not stated (LP-9, LP-10).",
+        "own": "Published: other images, encoders and queries, and a k that is not stated (LP-9, LP-10).",
     }
     return f"{ours} {why[run.profile]}"
 

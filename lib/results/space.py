@@ -14,7 +14,7 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lib.results.store import Run, markdown_table
+from lib.results.store import Run, markdown_table, percent
 from lib.training.linear_prototypes import Fitted
 
 MEASURES = {
@@ -77,12 +77,14 @@ def measure(space: Space, seed: int = 0) -> dict[str, float]:
     """All of :data:`MEASURES` on the held-out images; classifiers learn from the training images.
 
     Accuracies are the mean over the classes, in percent. A class with one held-out image has no silhouette; a class
-    that the training images lack is left out.
+    that the training images lack is left out. With fewer than two classes left everything is NaN.
     """
     known = np.isin(space.held_out_labels, np.unique(space.train_labels))
     counts = pd.Series(space.held_out_labels[known]).value_counts()
     known &= np.isin(space.held_out_labels, counts.index[counts > 1])
     x, y = space.held_out[known], space.held_out_labels[known]
+    if len(np.unique(y)) < 2:
+        return dict.fromkeys(MEASURES, np.nan)
     ridge = RidgeClassifierCV(np.logspace(-2, 4, 7), class_weight="balanced")  # strength by leave-one-out in training
     kernel = Nystroem(gamma=1 / x.shape[1], n_components=min(500, len(space.train)), random_state=seed)
     classifiers = {
@@ -113,7 +115,7 @@ def rows(found: Mapping[str, Sequence[Space]], seed: int = 0) -> pd.DataFrame:
 
 def layout(table: pd.DataFrame) -> str:
     """A row per method, a column per measure, as Markdown."""
-    cells = table.assign(cell=[f"{row.ours:.2f} ± {row.spread:.2f}" for row in table.itertuples()])
+    cells = table.assign(cell=[f"{percent(row.ours)} ± {percent(row.spread)}" for row in table.itertuples()])
     wide = cells.pivot_table(index="method", columns="measure", values="cell", aggfunc="first", sort=False)
     return markdown_table(wide[list(MEASURES)].rename(columns=MEASURES).reset_index())
 
@@ -133,7 +135,7 @@ def verdicts(table: pd.DataFrame) -> list[str]:
 
     def compared(first: tuple[str, str], second: tuple[str, str]) -> str:
         gain = cells.loc[first, "ours"] - cells.loc[second, "ours"]
-        if abs(gain) <= max(cells.loc[first, "spread"], cells.loc[second, "spread"]):
+        if not abs(gain) > max(cells.loc[first, "spread"], cells.loc[second, "spread"]):
             return "not clearly different from"
         return "higher than" if gain > 0 else "lower than"
 
@@ -154,15 +156,15 @@ def save(
     labels: Sequence[str],
 ) -> None:
     """Write the measures and Fig. 4; arguments as :func:`lib.figures.prototypes.components`."""
-    folds, epochs = run.parameters["folds"], run.parameters["epochs"]
+    folds, epochs, groups = (run.parameters[name] for name in ("folds", "epochs", "groups"))
     about = (
-        f"images of groups that were held out, embeddings of length 1; heads trained for {epochs} epochs (published: "
-        "100) by episodes on the other groups."
+        f"embeddings of length 1 of {groups}s that were held out; heads trained for {epochs} epochs (published: 100) "
+        "by episodes on the others."
     )
     title = f"Linear prototypes, the space of the embeddings on {run.dataset}"
     text = (
-        f"Mean ± standard deviation over {folds} folds by group; {about} Classifiers learn from the training images; "
-        "accuracies are means over the classes."
+        f"Mean ± standard deviation over {folds} folds by {groups}; {about} Classifiers learn from the training "
+        "images; accuracies are means over the classes."
     )
     run.save_table("table_space", title, table, layout(table), text)
     frames = [

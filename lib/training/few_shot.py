@@ -93,18 +93,20 @@ GRIDS = {
 
 def inner_split(
     labels: np.ndarray, groups: np.ndarray, split: Split, per_class: int, k: int
-) -> tuple[Split, np.ndarray]:
-    """A split inside the training part of ``split``, where a quarter of its groups asks the others, and its groups.
+) -> tuple[Split, np.ndarray, int]:
+    """A split inside the training part of ``split``, where a quarter of its groups asks the others, its groups, and K.
 
-    The groups (n,) are those of all images, or, as :func:`lib.datasets.folds.apart` has it, every image by itself where
-    the training groups are too few to be divided once more.
+    K is ``k``, or what the smaller training part allows. The groups (n,) are those of all images, or, as
+    :func:`lib.datasets.folds.apart` has it, every image by itself where the training groups are too few to be divided
+    once more.
     """
     rows, units = split.train, np.array(groups, dtype=object)
     fold_of, units[rows] = folds.apart(labels[rows], groups[rows], 4, split.seed)
+    k = experiment.allowed_support(labels, [rows[fold_of != 0]], k)
     drawn = balanced(labels[rows], units[rows], fold_of, 0, per_class, split.seed, needed=k + 1)
     (inner,) = experiment.splits({0: drawn}, split.seed)
     parts = {name: rows[getattr(inner, name)] for name in ("train", "labelled", "test", "held_out")}
-    return replace(inner, **parts), units
+    return replace(inner, **parts), units, k
 
 
 def choose(
@@ -130,7 +132,8 @@ def choose(
         validation (percent), chosen.
     """
     checks.values(k=k, per_class=per_class)
-    inner, units = inner_split(labels, groups, split, per_class, schedule.k)
+    inner, units, support = inner_split(labels, groups, split, per_class, schedule.k)
+    schedule = replace(schedule, k=support)
     k = min(k, len(inner.train))
     found, lines = {}, []
     for name, grid in GRIDS.items():

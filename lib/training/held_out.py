@@ -6,19 +6,10 @@ import numpy as np
 import torch
 from sklearn.preprocessing import StandardScaler
 
-from lib.datasets import folds
 from lib.geometry import Euclidean
 from lib.metrics import retrieval
 
 GALLERIES = ("closed", "open")
-
-
-def hold_out(labels: np.ndarray, groups: np.ndarray, n_folds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices (train, test) of the images: fold 0 of ``n_folds`` by group asks, its groups are seen by nobody before.
-
-    Fewer folds or groups, and InputError, as :func:`lib.datasets.folds.apart` has them.
-    """
-    return folds.split(folds.apart(labels, groups, n_folds, seed)[0], 0)
 
 
 def search(

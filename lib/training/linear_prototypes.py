@@ -203,6 +203,21 @@ def learnable(labels: np.ndarray, split: Split, k: int) -> np.ndarray:
     return split.labelled[np.isin(known, enough)]
 
 
+def allowed_support(labels: np.ndarray, parts: Sequence[np.ndarray], k: int) -> int:
+    """The largest K up to ``k`` with which two classes have K + 1 images in every part; a smaller one with a warning.
+
+    labels: (n,); parts: indices of the images that are learnt from, as the training part of each fold.
+
+    >>> allowed_support(np.array([0, 0, 0, 1, 1, 1, 2]), [np.arange(7)], k=2)
+    2
+    """
+    most = min(int(np.sort(np.unique(labels[rows], return_counts=True)[1])[-2:][0]) - 1 for rows in parts)
+    if k <= most:
+        return k
+    warnings.warn(f"K = {most} instead of {k}: two classes or more need K + 1 images to learn from.", stacklevel=2)
+    return most
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """One method on one split: the values of every query."""

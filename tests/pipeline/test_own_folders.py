@@ -184,7 +184,7 @@ def test_a_notice_says_what_is_missing(folder):
         "two classes": "k = 200 is left out",
         "a class of one image": r"left out, because 5 folds need 5 images of a class: rare \(1\)",
         "two patients": "2 folds by group instead of 5: there are 2 groups",
-        "two patients of one class each": "2 groups cannot be kept apart in folds",
+        "two patients of one class each": "2 groups cannot be divided into folds",
     }
     assert re.search(words[folder.name], folder.notices["hyper_dino_retrieval"])
 

@@ -23,7 +23,7 @@ RUN = Run(
     "some images",
     "abc",
     "texture",
-    {"folds": 2, "epochs": 3, "K": 5, "views": 2},
+    {"folds": 2, "epochs": 3, "K": 5, "views": 2, "groups": "patient"},
 )
 LABELS, GROUPS = np.array(["a", "b"] * 6), np.array([f"p{i // 2}" for i in range(12)])
 

@@ -76,3 +76,12 @@ def test_rows_and_sentences_follow_the_numbers():
     assert said[1] == "linear classifier: head is higher than frozen"
     assert said[3] == "on head, a kernel classifier is not clearly different from a linear one"
     assert "| head | 0.0" in space.layout(table)
+
+
+def test_one_class_of_held_out_images_is_not_measured_and_nothing_is_said_of_it():
+    x, y = clouds(90, 4.0)
+    alone = space.Space(x, x[y == 0], y, y[y == 0])
+    assert np.isnan(list(space.measure(alone).values())).all()
+    table = space.rows({name: [alone, alone] for name in ("frozen", "head", "linear")})
+    assert space.layout(table).count("– ± –") == 3 * len(space.MEASURES)
+    assert all("is not clearly different from" in sentence for sentence in space.verdicts(table))

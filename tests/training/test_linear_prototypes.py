@@ -154,3 +154,16 @@ def test_all_three_methods_of_every_encoder_and_gallery_are_there(where):
     }
     # The last number has a hundred times the spread of the first, and cosine sees little else.
     assert min(value["one, TL"], value["one, PT, scaled"]) > value["one, PT, as they are"] + 0.1
+
+
+def test_the_support_is_no_larger_than_two_classes_allow():
+    """Class 2 has one image, the second largest has four in one part and three in the other."""
+    labels = np.array([0] * 9 + [1] * 4 + [2])
+    parts = [np.arange(14), np.delete(np.arange(14), 9)]
+    assert experiment.allowed_support(labels, parts[:1], 3) == 3
+    with pytest.warns(UserWarning, match="K = 2 instead of 5: two classes or more need"):
+        k = experiment.allowed_support(labels, parts, 5)
+    split = experiment.Split(0, parts[1], parts[1], parts[1][:1], parts[1][:1], seed=0)
+    assert set(labels[experiment.learnable(labels, split, k)]) == {0, 1}
+    with pytest.raises(InputError, match="K = 3 needs at least 4 labelled images of two classes"):
+        experiment.learnable(labels, split, 3)
