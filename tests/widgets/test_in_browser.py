@@ -151,7 +151,7 @@ def run_all(page, address: str, path: Path) -> None:
             window.jupyterapp.commands.execute('notebook:run-all-cells').then(() => { window.allRun = true; });
         }"""
     )
-    page.wait_for_function("window.allRun", timeout=240_000)
+    page.wait_for_function("window.allRun", timeout=600_000)
 
 
 def assert_nothing_failed(page) -> None:
