@@ -4,6 +4,7 @@ PROFILE ?= demo
 DATA ?=
 FORCE ?=
 NAME ?=
+OPTIONS ?=
 PYTHON ?= >=3.11,<3.14
 
 UV := $(shell command -v uv || echo .uv/bin/uv)
@@ -56,10 +57,11 @@ unit: $(READY)
 
 check-notebooks: $(READY)
 	dvc repro --quiet pipelines/demo/dvc.yaml:features
-	REPORTS_DIR=$(CURDIR)/build/checked HEADLESS=1 pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks
+	REPORTS_DIR=build/checked HEADLESS=1 pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks
 
-lab: $(READY)  ## open JupyterLab
-	jupyter lab --notebook-dir=. notebooks/00_start_here.ipynb
+lab: $(READY)  ## draw what the notebooks need and open JupyterLab on copies in build/lab (OPTIONS=--port=9000)
+	dvc repro --quiet pipelines/demo/dvc.yaml:features
+	python -m lib.pipeline.lab $(OPTIONS)
 
 notebooks: $(READY)  ## bring the executed demo notebooks and the README's generated parts up to date
 	dvc repro
@@ -71,5 +73,6 @@ lock: pyproject.toml | $(UV)  ## compile requirements.lock anew from pyproject.t
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	  --group dev --extra index pyproject.toml -o requirements.lock
 
-clean:  ## remove the environment and everything built; reports, data and weights stay
-	rm -rf .venv .uv build *.egg-info .pytest_cache .ruff_cache .hypothesis
+clean:  ## remove the environment and everything built; reports, data, weights and your copies in build/lab stay
+	rm -rf .venv .uv *.egg-info .pytest_cache .ruff_cache .hypothesis
+	test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name lab -exec rm -rf {} +

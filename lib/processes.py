@@ -2,7 +2,7 @@
 
 joblib hands large arrays to other processes through files in shared memory. Whoever kills a run together with its
 processes leaves them there, gigabytes that count as used memory until the machine restarts. So they lie in a workshop
-of our own (:func:`lib.paths.workshop`), which the next run sweeps away, together with the semaphores of the ended run.
+of our own (:func:`lib.files.workshop`), which the next run sweeps away, together with the semaphores of the ended run.
 """
 
 import atexit
@@ -17,7 +17,7 @@ from typing import Any
 
 import joblib
 
-from lib import paths
+from lib import files
 
 SHARED = Path("/dev/shm")
 
@@ -34,10 +34,10 @@ def spread(jobs: Iterable[Any], workers: int = -1) -> Iterator[Any]:
 def _folder() -> str:
     """Where this process puts what others shall read, as long as it lives; ended runs are tidied up after."""
     folder = _place()
-    for pid in paths.sweep(folder):
+    for pid in files.sweep(folder):
         _forget(pid)
     stack = ExitStack()
-    mine = stack.enter_context(paths.workshop(folder / "hyperbolic-retrieval"))
+    mine = stack.enter_context(files.workshop(folder / "hyperbolic-retrieval"))
     atexit.register(stack.close)
     return str(mine)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import yaml
 
-from lib import notebooks, paths
+from lib import paths
+from lib.pipeline import notebooks
 
 PROJECT = tomllib.loads((paths.ROOT / "pyproject.toml").read_text())
 LOCK = (paths.ROOT / "requirements.lock").read_text()

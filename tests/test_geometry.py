@@ -547,9 +547,9 @@ def test_a_zero_vector_in_the_gallery_of_the_sphere_ranks_as_a_right_angle():
     assert order[1, 0] == 1
 
 
-@pytest.mark.parametrize("k", (0, -1, 6))
-def test_a_k_that_does_not_fit_the_gallery_is_refused(k):
-    with pytest.raises(InputError, match="5 points"):
+@pytest.mark.parametrize(("k", "why"), [(0, "k = 0 cannot be used"), (-1, "k = -1 cannot"), (6, "5 points")])
+def test_a_k_that_does_not_fit_the_gallery_is_refused(k, why):
+    with pytest.raises(InputError, match=why):
         Euclidean().order_by_distance(torch.zeros(2, 3), torch.zeros(5, 3), k=k)
 
 

@@ -13,6 +13,7 @@ FLOORS = {
     "errors": 0,
     "checks": 0,
     "paths": 0,
+    "files": 0,
     "processes": 0,
     "progress": 0,
     "geometry": 1,
@@ -31,8 +32,8 @@ FLOORS = {
 }
 NEIGHBOURS = {
     ("checks", "errors"),
-    ("paths", "errors"),
-    ("processes", "paths"),
+    ("files", "errors"),
+    ("processes", "files"),
     ("encoders", "datasets"),
     ("results", "figures"),
     ("widgets", "figures"),

@@ -7,7 +7,7 @@ from importlib.metadata import version
 import pandas as pd
 import torch
 
-from lib import errors, paths
+from lib import errors, files, paths
 from lib.bench import distances, latency, scoring, searching, sweeping
 from lib.bench.timing import REPEATS, Row
 from lib.figures import storage as figures
@@ -43,15 +43,15 @@ def main() -> None:
     times = latency.measure()
     _write("latency", "Latency and cost of an index", times, f"{latency.CAPTION} {where}")
     for suffix in ("svg", "png"):
-        with paths.whole(FOLDER / f"latency.{suffix}") as draft:
+        with files.whole(FOLDER / f"latency.{suffix}") as draft:
             style.save(figures.latency(times), draft)
 
 
 def _write(name: str, title: str, table: pd.DataFrame, note: str) -> None:
     text = f"# {title}\n\n{markdown_table(table)}\n\n{note}\n"
-    with paths.whole(FOLDER / f"{name}.csv") as draft:
+    with files.whole(FOLDER / f"{name}.csv") as draft:
         table.to_csv(draft, index=False, lineterminator="\n")
-    with paths.whole(FOLDER / f"{name}.md") as draft:
+    with files.whole(FOLDER / f"{name}.md") as draft:
         draft.write_text(text, encoding="utf-8")
     print(text)
 

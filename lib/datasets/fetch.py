@@ -17,11 +17,11 @@ from pathlib import Path, PurePosixPath
 import pooch
 import requests
 
-from lib import paths
+from lib import files, paths
 from lib.datasets import finding
 from lib.datasets.catalogue import DATASETS, Archive, Facts, missing
 from lib.errors import InputError, one_message
-from lib.paths import whole
+from lib.files import whole
 from lib.progress import watched
 
 TIMEOUT = 60  # seconds without a byte
@@ -59,7 +59,7 @@ def fetch(name: str) -> dict[str, Path]:
     facts = DATASETS[name]
     target = paths.DATA / "originals" / name
     downloads = target.parent / f".{name}.download"
-    paths.sweep(target.parent)
+    files.sweep(target.parent)
     if target.exists():
         _discard(downloads, facts)
         print(f"{target} is there already; remove it to download it again")

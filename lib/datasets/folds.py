@@ -1,7 +1,7 @@
 """Folds by image, as the papers have them, and folds by group, where no patient is on both sides."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -13,6 +13,7 @@ from lib import checks
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 
+BY_IMAGE = "by image"
 FEWER = "Use fewer folds (n_folds in params.yaml, or in the parameters cell of the notebook)"
 
 
@@ -41,6 +42,107 @@ def enough(table: ImageTable, n_folds: int) -> ImageTable:
     reasons = tuple((label, f"class of {n} images, fewer than {n_folds} folds") for label, n in few.items())
     kept = table.rows[~table.rows["label"].isin(few.index)]
     return replace(table, rows=kept, skipped=(*table.skipped, *reasons))
+
+
+def usable(table: ImageTable, n_folds: int, seed: int) -> ImageTable:
+    """Return the table as folds can use it, and warn of what that changes.
+
+    Classes with fewer images than folds are left out (:func:`enough`). Where the groups cannot be kept apart, as for a
+    single patient or two patients of one class each, every image becomes a group of its own.
+
+    Raises InputError for fewer than 2 folds and if fewer than two classes remain.
+    """
+    checks.values(n_folds=n_folds, seed=seed)
+    table = enough(table, n_folds)
+    if len(set(table.groups)) == len(table):
+        return table
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whoever makes the folds hears how many there are
+            by_group(table.labels, table.groups, n_folds, seed)
+        return table
+    except InputError as error:
+        warnings.warn(f"{table.name}: every image is taken for a group of its own. {error}", stacklevel=2)
+    return replace(table, rows=table.rows.assign(group=table.rows["image_id"]), group_kind="image")
+
+
+def rules(table: ImageTable, n_folds: int, seed: int) -> dict[str, np.ndarray]:
+    """Return the folds under each rule that the table allows: rule → (n,) as :func:`assign`.
+
+    "by image" is always there; "by patient", or whatever a group is, unless every image is a group of its own (with a
+    warning), so that both rules are one. It has fewer folds where there are fewer groups (:func:`by_group`).
+
+    Raises InputError for too few images of a class and for groups that cannot be kept apart; see :func:`usable`.
+    """
+    found = {BY_IMAGE: assign(table.labels, table.groups, n_folds, "image", seed)}
+    if len(set(table.groups)) < len(table):
+        found[f"by {table.group_kind}"] = by_group(table.labels, table.groups, n_folds, seed)
+    else:
+        warnings.warn(
+            f"{table.name}: every image is a group of its own, so there are folds by image only. If several images "
+            "come from one patient, put them into a sub-folder of their class that is named after the patient.",
+            stacklevel=2,
+        )
+    return found
+
+
+def strictest(rules: Mapping[str, np.ndarray]) -> str:
+    """Return the name of the rule that keeps groups apart, "by image" where there is no other.
+
+    >>> strictest({"by image": np.array([0, 1]), "by patient": np.array([1, 0])})
+    'by patient'
+    """
+    return next((rule for rule in rules if rule != BY_IMAGE), BY_IMAGE)
+
+
+def count(rules: Mapping[str, np.ndarray]) -> int | str:
+    """Return how many folds there are, for captions.
+
+    >>> count({"by image": np.array([0, 1, 2]), "by patient": np.array([0, 1, 1])})
+    '3 by image and 2 by patient'
+    """
+    found = {rule: len(set(fold_of.tolist())) for rule, fold_of in rules.items()}
+    if len(set(found.values())) == 1:
+        return found[BY_IMAGE]
+    return " and ".join(f"{n} {rule}" for rule, n in found.items())
+
+
+def by_group(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: int) -> np.ndarray:
+    """Return folds by group as :func:`assign` does, fewer where the groups allow no more, with a warning.
+
+    In every fold some query has an image of its class among the training images, and these are of two classes or more.
+    Raises InputError if no number of folds gives that, as for a single group or two groups of one class each, and for
+    fewer than 2 folds.
+    """
+    checks.values(n_folds=n_folds, seed=seed)
+    labels, groups = _names(labels, "label"), _names(groups, "group")
+    n_groups = len(set(groups))
+    for n in range(min(n_folds, n_groups), 1, -1):
+        try:
+            fold_of = assign(labels, groups, n, "group", seed)
+        except InputError:  # too few images, or a fold without a group: fewer folds may do
+            continue
+        if _can_be_asked(labels, fold_of):
+            if n < n_folds:
+                warnings.warn(f"{n} folds by group instead of {n_folds}: there are {n_groups} groups.", stacklevel=2)
+            return fold_of
+    raise InputError(
+        f"{n_groups} groups cannot be kept apart in folds: no way to divide them leaves two classes to learn from and "
+        "something to find for the others. Add groups (patients) of every class."
+    )
+
+
+def apart(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return folds by group and the groups that they keep apart, both (n,).
+
+    The groups are those given, or, with a warning, every image by itself where those cannot be kept apart.
+    """
+    try:
+        return by_group(labels, groups, n_folds, seed), np.asarray(groups, dtype=str)
+    except InputError as error:
+        warnings.warn(f"Every image is taken for a group of its own. {error}", stacklevel=2)
+        alone = np.arange(len(labels)).astype(str)
+        return by_group(labels, alone, n_folds, seed), alone
 
 
 def assign(
@@ -127,6 +229,13 @@ def report(labels: Sequence[str], groups: Sequence[str], fold_of: np.ndarray) ->
             "unanswerable_queries": queries.where(unanswerable, 0).sum(axis=1),
         }
     )
+
+
+def _can_be_asked(labels: np.ndarray, fold_of: np.ndarray) -> bool:
+    """Whether in every fold some query has its class among the training images, and these are of two classes."""
+    asked = pd.crosstab(labels, fold_of)
+    learnt = asked.rsub(asked.sum(axis=1), axis=0)
+    return bool(((asked > 0) & (learnt > 0)).any().all() and ((learnt > 0).sum() > 1).all())
 
 
 def _names(values: Sequence[str], what: str) -> np.ndarray:

@@ -5,6 +5,7 @@ and gives neither their number nor a rule for patients (erratum LP-9). Here both
 is among the training images.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ import pandas as pd
 from lib import checks
 from lib.datasets import folds
 from lib.errors import InputError
+
+
+class NoClass(InputError):
+    """A fold of which no class has enough images to be asked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +98,7 @@ def balanced(
     asked = sorted(set(labels) - set(left_out))
     if not asked:
         reasons = "; ".join(f"{label}: {why}" for label, why in left_out.items())
-        raise InputError(
-            f"no class can be asked in fold {fold} ({reasons}). Lower `least` or `needed`, or use more folds"
-        )
+        raise NoClass(f"no class can be asked in fold {fold} ({reasons}). Lower `least` or `needed`, or use more folds")
     rows_of = {label: held_out[labels[held_out] == label] for label in asked}
     number = min(per_class, *map(len, rows_of.values()))
     drawn = [
@@ -104,6 +107,37 @@ def balanced(
     ]
     queries = np.sort(np.concatenate(drawn))
     return Queries(train, queries, np.setdiff1d(held_out, queries), number, left_out)
+
+
+def of_folds(
+    labels: Sequence[str],
+    groups: Sequence[str],
+    fold_of: np.ndarray,
+    folds_used: int,
+    per_class: int,
+    seed: int,
+    least: int = 1,
+    needed: int = 1,
+    image_ids: Sequence[str] | None = None,
+) -> dict[int, Queries]:
+    """Draw queries from each of the first ``folds_used`` folds, or from all where there are fewer: fold → its queries.
+
+    Arguments as :func:`balanced`, but where no class has ``least`` held-out images, as many as the largest has are
+    enough. A fold in which no class can be asked is left out with a warning. Raises InputError if that are all.
+    """
+    found, reasons = {}, []
+    for fold in range(min(folds_used, int(np.max(fold_of)) + 1)):
+        largest = max(Counter(np.asarray(labels)[fold_of == fold].tolist()).values())
+        options = {"least": min(least, largest), "needed": needed, "image_ids": image_ids}
+        try:
+            found[fold] = balanced(labels, groups, fold_of, fold, per_class, seed, **options)
+        except NoClass as error:
+            reasons.append(str(error))
+    if not found:
+        raise InputError("; ".join(reasons))
+    for reason in reasons:
+        warnings.warn(f"fold left out: {reason}", stacklevel=2)
+    return found
 
 
 def check_disjoint(query_ids: Iterable[Hashable], gallery_ids: Iterable[Hashable]) -> None:

@@ -17,10 +17,10 @@ from PIL import Image
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from lib import paths
+from lib import files
 from lib.datasets import ImageTable, read_image
 from lib.errors import BrokenImage, InputError
-from lib.paths import whole
+from lib.files import whole
 from lib.progress import track
 
 log = logging.getLogger(__name__)
@@ -72,31 +72,32 @@ class Features:
 
 
 def extract(
-    table: ImageTable, encoder: Encoder, target: Path, on_broken: str = "error", batch_size: int = 64
+    table: ImageTable, encoder: Encoder, target: Path, on_broken: str | None = None, batch_size: int = 64
 ) -> Features:
     """Features of every image of the table, from the cache file ``target`` as far as it has them.
 
-    on_broken: "error" raises BrokenImage that names all unreadable images; "skip" leaves them out and lists them.
+    on_broken: "error" raises BrokenImage that names all unreadable images; "skip" leaves them out and lists them; None
+        leaves out what was left out when ``target`` was written, and raises for any other.
     batch_size: images per call of the encoder and per part; an interruption loses at most this many.
 
     The file is left as it is when it holds all of the table's images, otherwise it is replaced by the table's. A
     damaged file is reported and computed again. Raises InputError when no image can be used or a feature is not finite.
     """
     target = Path(target)
-    if on_broken not in ("error", "skip"):
+    if on_broken not in ("error", "skip", None):
         raise InputError(f"on_broken must be 'error' or 'skip', not {on_broken!r}.")
     if batch_size < 1:
         raise InputError(f"batch_size must be 1 or more, not {batch_size}.")
     if len(table) == 0:
         raise InputError(f"{table.name} has no images under {table.root}: nothing to extract.")
     ids = table.rows["image_id"].tolist()
-    files = {image_id: table.path(index) for index, image_id in enumerate(ids)}
-    sha256 = {image_id: _file_sha256(files[image_id]) for image_id in ids}
+    file_of = {image_id: table.path(index) for index, image_id in enumerate(ids)}
+    sha256 = {image_id: _file_sha256(file_of[image_id]) for image_id in ids}
 
-    paths.sweep(target.parent)
+    files.sweep(target.parent)
     parts = target.with_name(f"{target.name}.parts")
     cached = _current(target, ids, sha256, encoder)
-    sources = [cached, *map(_undamaged, paths.steps(parts, ".safetensors"))]
+    sources = [cached, *map(_undamaged, files.steps(parts, ".safetensors"))]
     known = {
         digest: vector
         for stored in sources
@@ -104,14 +105,15 @@ def extract(
         for digest, vector in zip(stored.sha256.values(), stored.values, strict=True)
     }
 
+    accepted = cached.skipped.keys() if cached and on_broken is None else set()
     skipped: dict[str, str] = {}
     pending = [image_id for image_id in ids if sha256[image_id] not in known]
     batches = [pending[start : start + batch_size] for start in range(0, len(pending), batch_size)]
     what = f"{encoder.name} features of {table.name}"
     for number, batch in enumerate(track(batches, total=len(pending), what=what, unit="images", size=len), start=1):
-        images = _read_images(batch, files, skipped)
-        if skipped and on_broken == "error":
-            raise _broken(skipped, pending[number * batch_size :], files)
+        images = _read_images(batch, file_of, skipped)
+        if on_broken != "skip" and skipped.keys() - accepted:
+            raise _broken(skipped, pending[number * batch_size :], file_of)
         if images:
             values = _encode(encoder, list(images.values()), list(images))
             part = _Stored(values, {i: sha256[i] for i in images}, {}, table.name, encoder.provenance)
@@ -125,7 +127,7 @@ def extract(
     stored = _Stored(values, used, skipped, table.name, encoder.provenance)
     if cached is None or not stored.within(cached):
         stored.write(target)
-    paths.empty(parts)
+    files.empty(parts)
     return stored.features()
 
 
@@ -224,22 +226,22 @@ def _current(target: Path, ids: list[str], sha256: dict[str, str], encoder: Enco
     return stored
 
 
-def _read_images(image_ids: list[str], files: dict[str, Path], skipped: dict[str, str]) -> dict[str, Image.Image]:
+def _read_images(image_ids: list[str], file_of: dict[str, Path], skipped: dict[str, str]) -> dict[str, Image.Image]:
     """The readable images; the others are entered into ``skipped``."""
     images = {}
     for image_id in image_ids:
         try:
-            images[image_id] = read_image(files[image_id])
+            images[image_id] = read_image(file_of[image_id])
         except BrokenImage as error:
             skipped[image_id] = str(error)
     return images
 
 
-def _broken(found: dict[str, str], unread: list[str], files: dict[str, Path]) -> BrokenImage:
+def _broken(found: dict[str, str], unread: list[str], file_of: dict[str, Path]) -> BrokenImage:
     """The error that names all unreadable images in one go: those found, and those among the images not read yet."""
     found = dict(found)
     for image_id in track(unread, total=len(unread), what="looking for other broken images", unit="images"):
-        _read_images([image_id], files, found)
+        _read_images([image_id], file_of, found)
     reasons = list(found.values())
     if len(reasons) > 1:
         reasons = [f"{len(reasons)} images cannot be read:", *(f"  {reason}" for reason in reasons), ""]

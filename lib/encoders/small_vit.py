@@ -19,7 +19,7 @@ from lib import checks
 from lib.encoders.backbones import UNTRAINED, Backbone, state_sha256
 from lib.encoders.weights import UNREADABLE, one_line, read
 from lib.errors import InputError
-from lib.paths import whole
+from lib.files import whole
 
 NAME = "demo_vit"
 WEIGHTS = Path(__file__).with_name(f"{NAME}.safetensors")

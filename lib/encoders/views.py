@@ -183,7 +183,7 @@ def extract(
     target: Path,
     n_views: int,
     seed: int = 0,
-    on_broken: str = "error",
+    on_broken: str | None = None,
     batch_size: int = 64,
     transform: v2.Transform | None = None,
 ) -> tuple[ImageTable, np.ndarray]:

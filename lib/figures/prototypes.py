@@ -146,30 +146,41 @@ def gains(found: Mapping[str, Evidence]) -> Figure:
     """Both distributions of a mean gain and both intervals, as they should be drawn (Fig. 3, LP-5): a row per title.
 
     The sign-flip null and its 95 % range at the left of the legend, the bootstrap and the confidence interval beside.
+    Where fewer than two groups allow no test, the observed gain stands alone and the title says so.
     """
     with style.house():
         size = (style.WIDTH, 0.6 + 1.45 * len(found))
         figure, axes = plt.subplots(len(found), 1, figsize=size, squeeze=False)
         for axis, (title, one) in zip(axes[:, 0], found.items(), strict=True):
-            ends = (one.null_low, one.null_high), (one.test.low, one.test.high)
-            kinds = ("no difference (signs flipped)", "bootstrap of the gain")
-            bins = np.histogram_bin_edges(np.concatenate([one.null, one.bootstrap]), 80)
-            for number, (values, interval, kind) in enumerate(zip((one.null, one.bootstrap), ends, kinds, strict=True)):
-                look = {"color": style.PALETTE[number]}
-                share = np.full(len(values), 100 / len(values))
-                style_of = {"alpha": 0.55, "hatch": ("", "////")[number], "edgecolor": style.PALETTE[number]}
-                axis.hist(values, bins, weights=share, label=kind, histtype="stepfilled", **look, **style_of)
-                name = ("95 % of the null", "95 % confidence interval")[number]
-                for end in interval:
-                    axis.axvline(end, linestyle=("--", "-.")[number], linewidth=1.2, label=name, **look)
-            axis.axvline(one.test.difference, color="black", linewidth=1.6, label="observed gain")
-            axis.set_title(title, loc="left")
+            if one.test.n_units > 1:
+                _distributions(axis, one)
+            if one.test.n_units > 0:
+                axis.axvline(one.test.difference, color="black", linewidth=1.6, label="observed gain")
+            untested = ": fewer than two groups, no test" if one.test.n_units < 2 else ""
+            axis.set_title(f"{title}{untested}", loc="left")
             axis.set_ylabel("resamples (%)")
         axes[-1, 0].set_xlabel("mean gain of AP@k (percentage points)")
-        handles = dict(zip(*axes[0, 0].get_legend_handles_labels()[::-1], strict=True))
+        handles = {}
+        for axis in axes[:, 0]:
+            handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True)) | handles
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
+
+
+def _distributions(axis: plt.Axes, one: Evidence) -> None:
+    """Both distributions as histograms, and both ends of their intervals."""
+    ends = (one.null_low, one.null_high), (one.test.low, one.test.high)
+    kinds = ("no difference (signs flipped)", "bootstrap of the gain")
+    bins = np.histogram_bin_edges(np.concatenate([one.null, one.bootstrap]), 80)
+    for number, (values, interval, kind) in enumerate(zip((one.null, one.bootstrap), ends, kinds, strict=True)):
+        look = {"color": style.PALETTE[number]}
+        share = np.full(len(values), 100 / len(values))
+        style_of = {"alpha": 0.55, "hatch": ("", "////")[number], "edgecolor": style.PALETTE[number]}
+        axis.hist(values, bins, weights=share, label=kind, histtype="stepfilled", **look, **style_of)
+        name = ("95 % of the null", "95 % confidence interval")[number]
+        for end in interval:
+            axis.axvline(end, linestyle=("--", "-.")[number], linewidth=1.2, label=name, **look)
 
 
 def components(parts: Mapping[str, tuple[np.ndarray, Sequence[float]]], labels: Sequence[str]) -> Figure:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import RLock
 
 import matplotlib as mpl
 import seaborn as sns
@@ -30,10 +31,14 @@ SETTINGS = {
 }
 
 
+alone = RLock()
+"""Held while something is drawn: matplotlib's settings are the process's, and sliders are answered in threads."""
+
+
 @contextmanager
 def house() -> Iterator[None]:
-    """Draw inside this context; the settings of the caller are untouched."""
-    with mpl.rc_context():
+    """Draw inside this context, one thread at a time; the settings of the caller are untouched."""
+    with alone, mpl.rc_context():
         sns.set_theme(context="paper", style="whitegrid", palette=PALETTE)
         mpl.rcParams.update(SETTINGS)
         yield
@@ -42,7 +47,7 @@ def house() -> Iterator[None]:
 def save(figure: Figure, path: Path) -> None:
     """Write ``figure`` to ``path`` (svg or png) without date or version, so that a rebuild gives the same bytes."""
     metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
-    with mpl.rc_context(SETTINGS):
+    with alone, mpl.rc_context(SETTINGS):
         figure.savefig(path, format=path.suffix[1:], metadata=metadata)
 
 

@@ -20,6 +20,8 @@ from scipy import stats
 from torch import Tensor
 
 from lib.errors import InputError
+from lib.geometry import Geometry, by_name
+from lib.geometry.points import Points, as_tensor
 
 CURVATURE_OF_DELTA = 0.144
 """c = (0.144/δ_rel)²: the δ of the standard Poincaré disk, see Khrulkov et al. (2020), Equation 6."""
@@ -50,7 +52,7 @@ class Hyperbolicity:
 
 
 @torch.no_grad()
-def hyperbolicity(distances: Tensor, base: int | None = None) -> Hyperbolicity:
+def hyperbolicity(distances: Points, base: int | None = None) -> Hyperbolicity:
     """Gromov's δ of the points whose distances are given, exactly, by n³ (``base``) or n⁴ comparisons (None).
 
     Args:
@@ -75,11 +77,13 @@ def hyperbolicity(distances: Tensor, base: int | None = None) -> Hyperbolicity:
 
 
 @torch.no_grad()
-def sampled(points: Tensor, geometry, size: int = 1000, repeats: int = 10, seed: int = 0) -> Hyperbolicity:
+def sampled(
+    points: Points, geometry: str | Geometry, size: int = 1000, repeats: int = 10, seed: int = 0
+) -> Hyperbolicity:
     """δ of random subsets of many points, and a confidence interval (Student's t over the subsets) of mean δ_rel.
 
     Args:
-        points: (n, d) in ``geometry``, a :class:`lib.geometry.Geometry`.
+        points: (n, d) in ``geometry``, a :class:`lib.geometry.Geometry` or its name.
         size: points of a subset; all points if there are fewer, and then one subset is enough.
         repeats: number of subsets, drawn without replacement; each has a base point of its own.
         seed: of the draw.
@@ -87,6 +91,7 @@ def sampled(points: Tensor, geometry, size: int = 1000, repeats: int = 10, seed:
     A subset has fewer triples than the whole, and one base point gives a lower bound, so this is a number to compare
     datasets by at equal ``size``, not an upper bound.
     """
+    points, geometry = as_tensor(points), by_name(geometry)
     if len(points) <= size:
         return hyperbolicity(geometry.pairwise(points, points), base=0)
     if repeats < 2:
@@ -102,8 +107,9 @@ def sampled(points: Tensor, geometry, size: int = 1000, repeats: int = 10, seed:
     return Hyperbolicity(*mean, max(0.0, mean[2] - half), min(1.0, mean[2] + half), size)
 
 
-def max_min_product(a: Tensor) -> Tensor:
+def max_min_product(a: Points) -> Tensor:
     """max over k of min(a[i, k], a[k, j]) for a symmetric ``a: (n, n)``, in n² memory; returns (n, n)."""
+    a = as_tensor(a, "matrix")
     n = len(a)
     product = torch.empty_like(a)
     height = max(1, _CELLS // n)
@@ -125,7 +131,8 @@ def _delta(distances: Tensor, base: int) -> float:
     return (max_min_product(product) - product).max().item()
 
 
-def _checked(distances: Tensor) -> Tensor:
+def _checked(distances: Points) -> Tensor:
+    distances = as_tensor(distances, "distances")
     if distances.ndim != 2 or distances.shape[0] != distances.shape[1] or not len(distances):
         raise InputError(f"distances have the shape {tuple(distances.shape)}; expected (n, n) with n >= 1")
     distances = distances.double() if not distances.is_floating_point() else distances

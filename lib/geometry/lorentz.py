@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from lib.errors import InputError
+from lib.geometry import PoincareBall, numerics
+from lib.geometry.points import Points, floating
 
 
-def lift(x: Tensor, c: float) -> Tensor:
+def lift(x: Points, c: float) -> Tensor:
     """Points ``x: (..., d)`` of the ball as points ``(..., d + 1)`` of the hyperboloid, time first.
 
     Raises InputError for c ≤ 0 (the flat space has no hyperboloid) and for points on the rim or beyond it.
@@ -24,19 +26,20 @@ def lift(x: Tensor, c: float) -> Tensor:
             [1.6667, 1.3333, 0.0000]], dtype=torch.float64)
     """
     c = _positive(c)
+    (x,) = floating(x)
+    PoincareBall(c).check_inside(x, "point")
     squared = c * x.square().sum(-1, keepdim=True)
-    if (squared >= 1).any():
-        raise InputError("a point on the rim of the ball, or beyond it, has no place on the hyperboloid; project first")
-    return torch.cat([(1 + squared) / c**0.5, 2 * x], dim=-1) / (1 - squared)
+    # The floor is for a point so near the rim that its sum of squares is rounded to 1.
+    return torch.cat([(1 + squared) / c**0.5, 2 * x], dim=-1) / (1 - squared).clamp_min(torch.finfo(x.dtype).eps)
 
 
-def lower(point: Tensor, c: float) -> Tensor:
+def lower(point: Points, c: float) -> Tensor:
     """Points ``(..., d + 1)`` of the hyperboloid as points ``(..., d)`` of the ball: x = s/(1 + √c·t).
 
     The time is recomputed from the space components, so that rounding cannot move a point off the hyperboloid.
     """
     c = _positive(c)
-    space = point[..., 1:]
+    space = numerics.shortened(floating(point)[0][..., 1:])
     return space / (1 + (1 + c * space.square().sum(-1, keepdim=True)).sqrt())
 
 

@@ -10,8 +10,8 @@ import warnings
 import torch
 from torch import Tensor
 
-from lib.errors import InputError
 from lib.geometry import PoincareBall
+from lib.geometry.points import Points, as_tensor
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # geoopt's use of torch.jit
@@ -26,7 +26,7 @@ class NotConverged(RuntimeError):
 
 
 def frechet_mean(
-    x: Tensor, c: float, weights: Tensor | None = None, tolerance: float = TOLERANCE, max_steps: int = 1000
+    x: Points, c: float, weights: Points | None = None, tolerance: float = TOLERANCE, max_steps: int = 1000
 ) -> Tensor:
     """argmin over m of Σ wᵢ d(m, xᵢ)², by Karcher's iterations in float64 from the gyromidpoint.
 
@@ -51,14 +51,12 @@ def frechet_mean(
     >>> [round(v, 4) for v in frechet_mean(pair, c=1.0).tolist()]  # halfway: artanh(0.8)/2 = artanh(0.5)
     [0.5, 0.0]
     """
-    ball = PoincareBall(c)
+    ball, x = PoincareBall(c), as_tensor(x)
+    weights = None if weights is None else as_tensor(weights, "weights")
     start = ball.mean(x.detach().double(), None if weights is None else weights.detach().double())
     if c == 0:
         return ball.mean(x, weights)
-    if (c * x.detach().square().sum(-1) >= 1).any():
-        raise InputError(
-            "a point on the rim of the ball, or beyond it, is infinitely far away; project the points first"
-        )
+    ball.check_inside(x, "point")
     wide = x.double()
     shares = wide.new_ones(wide.shape[:-1]) if weights is None else weights.double()
     shares = (shares / shares.sum(-1, keepdim=True)).unsqueeze(-1)

@@ -12,6 +12,24 @@ ASINH = (1, -1 / 6, 3 / 40, -5 / 112, 35 / 1152, -63 / 2816, 231 / 13312, -143 /
 TANH = (1, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075, -929569 / 638512875)
 ARTANH = tuple(1 / (2 * n + 1) for n in range(8))
 
+LONG = {torch.float32: 2.0**50, torch.float64: 2.0**500}
+"""A row of entries up to this can be squared and added up in any number of dimensions. tanh has long been 1 there."""
+
+
+def shortening(x: Tensor) -> Tensor:
+    """Factors (..., 1) that bring every row of ``x: (..., d)`` to entries of at most :data:`LONG`; mostly exactly 1.
+
+    In float32 the square of 2e19 is infinite, and dividing by it would send the longest of all rows to the origin. The
+    factors take no gradient: what comes after depends on the direction of such a row alone.
+    """
+    limit = LONG[x.dtype]
+    return limit / x.detach().abs().amax(-1, keepdim=True).clamp_min(limit)
+
+
+def shortened(x: Tensor) -> Tensor:
+    """``x: (..., d)`` with its rows brought to entries of at most :data:`LONG`; shorter ones are equal to the bit."""
+    return x * shortening(x)
+
 
 def over_root(function: Callable[[Tensor], Tensor], series: tuple[float, ...], z: Tensor) -> Tensor:
     """``function(√z)/√z`` for z ≥ 0, by its Taylor series near 0, where it is 0/0 and its derivative cancels.

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from lib import checks
+from lib.heads.mapper import defined
 
 
 class ProjectionHead(nn.Module):
@@ -31,5 +32,5 @@ class ProjectionHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Logits (..., K)."""
-        unit = functional.normalize(self.layers(features), dim=-1)
+        unit = functional.normalize(defined(self.layers(features)), dim=-1)
         return functional.linear(unit, functional.normalize(self.prototypes, dim=-1))

@@ -44,13 +44,22 @@ class HyperbolicMapper(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Map features ``x: (..., dim_in)`` to embeddings ``(..., dim_out)`` inside the ball."""
-        return self.onto(self.geometry.exp0(self.layers(x)))
+        return self.onto(self.geometry.exp0(defined(self.layers(x))))
 
     def onto(self, h: Tensor) -> Tensor:
         """``h: (..., dim_out)`` brought back to within ``(1 - delta)`` of the ball's radius, where it is outside."""
         if isinstance(self.geometry, PoincareBall):
             return self.geometry.project(h, margin=self.delta)
         return self.geometry.project(h)
+
+
+def defined(e: Tensor) -> Tensor:
+    """``e: (..., d)``, but NaN in a row whose squared length overflows or is NaN.
+
+    The geometry has a place for such a row, on the rim or among the unit vectors, with a finite loss and no gradient: a
+    head that has got there has diverged, and its training is to end in words.
+    """
+    return torch.where(e.detach().square().sum(-1, keepdim=True).isfinite(), e, torch.nan)
 
 
 def uniform(layers: nn.Sequential, generator: torch.Generator | None) -> None:

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from lib import checks
 from lib.geometry import Euclidean, Geometry, PoincareBall
-from lib.heads.mapper import uniform
+from lib.heads.mapper import defined, uniform
 
 
 class PrototypeEncoder(nn.Module):
@@ -44,7 +44,7 @@ class PrototypeEncoder(nn.Module):
         On the sphere they keep their length, which its distance does not see. For the ball they are divided by
         √dim_out first: untrained they are 2 to 3 long, which ``exp0`` sends to the rim, where only direction is left.
         """
-        e = self.layers(x)
+        e = defined(self.layers(x))
         if not isinstance(self.geometry, PoincareBall):
             return e
         return self.geometry.project(self.geometry.exp0(e / e.shape[-1] ** 0.5))

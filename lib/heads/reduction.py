@@ -68,7 +68,8 @@ class Reduction:
         scaled = scaler.transform(train.astype(np.float64))
         if source == "NCA":
             part = np.random.default_rng(seed).permutation(len(scaled))[:nca_images]
-            nca = NeighborhoodComponentsAnalysis(n, random_state=seed).fit(scaled[part], labels[part])
+            start = _nca_start(scaled[part], labels[part], n)
+            nca = NeighborhoodComponentsAnalysis(n, init=start, random_state=seed).fit(scaled[part], labels[part])
             return cls(scaler, nca.components_.T, half)
         return cls(scaler, None if source == "scaled" else _components(scaled, n, source == "whitened"), half)
 
@@ -91,6 +92,18 @@ def _finite(x: np.ndarray) -> None:
     """Raise InputError for the first row of features ``x: (rows, dim)`` with NaN or infinity."""
     if len(bad := np.flatnonzero(~np.isfinite(x).all(axis=1))):
         raise InputError(f"row {bad[0]} of the features holds NaN or infinity; extract the features again")
+
+
+def _nca_start(scaled: np.ndarray, labels: np.ndarray, n: int) -> str:
+    """scikit-learn's own choice, but for a discriminant analysis that would divide by rounding errors.
+
+    It divides each number by its deviation within the classes. A number that all images of a class share, as may be
+    with few of them, has a deviation of about 1e-17 in place of 0, and NCA would start, and stay, beyond 1e15.
+    """
+    classes, code = np.unique(labels, return_inverse=True)
+    within = scaled - np.stack([scaled[code == c].mean(axis=0) for c in range(len(classes))])[code]
+    discriminant = n <= min(scaled.shape[1], len(classes) - 1)
+    return "pca" if discriminant and (within.std(axis=0) < 1e-8).any() else "auto"
 
 
 def _components(scaled: np.ndarray, n: int, whiten: bool) -> np.ndarray:

@@ -9,25 +9,28 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from lib.errors import InputError
-from lib.geometry import Geometry
+from lib.geometry import Geometry, PoincareBall, by_name
+from lib.geometry.points import Points, as_tensor, unfit
 
 
 def rank_keys(
-    query: Tensor,
-    gallery: Tensor,
-    geometry: Geometry,
+    query: Points,
+    gallery: Points,
+    geometry: str | Geometry,
     query_ids: ArrayLike | None = None,
     gallery_ids: ArrayLike | None = None,
     wide: bool = False,
 ) -> Callable[[slice | Tensor, slice], Tensor]:
     """Check the input once and return ``key(rows, columns)``, the rank keys of that block, inf where ids are equal.
 
-    ``query``: (q, d), ``gallery``: (m, d), ids one per row, both or neither; ``wide``: compute the keys in float64.
-    Raises InputError for an empty or mismatched input, a missing id, and a distance that is not finite.
+    ``query``: (q, d), ``gallery``: (m, d) in ``geometry`` (or its name), ids one per row, both or neither; ``wide``:
+    compute the keys in float64. Raises InputError for an empty or mismatched input, a missing id, a point on the rim
+    of the ball or beyond it, and a distance that is not finite.
     """
+    query, gallery, geometry = as_tensor(query, "query"), as_tensor(gallery, "gallery"), by_name(geometry)
     if query.ndim != 2 or gallery.ndim != 2 or query.shape[1] != gallery.shape[1]:
-        shapes = f"{tuple(query.shape)} and {tuple(gallery.shape)}"
-        raise InputError(f"query and gallery have shapes {shapes}; expected (q, d) and (m, d) with the same d")
+        shapes = unfit(query, gallery, ("query", "gallery"))
+        raise InputError(f"query and gallery have {shapes}; expected (q, d) and (m, d) with the same d")
     if query.dtype != gallery.dtype:
         raise InputError(f"query is {query.dtype} but gallery is {gallery.dtype}; convert one of them")
     for name, points in (("query", query), ("gallery", gallery)):
@@ -35,6 +38,8 @@ def rank_keys(
             raise InputError(f"the {name} is empty (shape {tuple(points.shape)})")
         if (bad := ~points.isfinite().all(dim=1)).any():
             raise InputError(f"{name} row {bad.nonzero()[0].item()} holds NaN or infinity; drop or repair it")
+        if isinstance(geometry, PoincareBall):
+            geometry.check_inside(points, f"{name} row")
     if (query_ids is None) != (gallery_ids is None):
         raise InputError("give both query_ids and gallery_ids, or neither")
     ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")

@@ -32,6 +32,7 @@ from torch import Tensor
 from lib import checks
 from lib.errors import InputError
 from lib.geometry import Geometry
+from lib.geometry.points import Points, as_tensor
 from lib.metrics.keys import common_codes, rank_keys
 
 Denominator = Literal["min", "hits", "k"]
@@ -66,11 +67,11 @@ class PerQuery:
 
 @torch.no_grad()
 def evaluate(
-    query: Tensor,
-    gallery: Tensor,
+    query: Points,
+    gallery: Points,
     query_labels: ArrayLike,
     gallery_labels: ArrayLike,
-    geometry: Geometry,
+    geometry: str | Geometry,
     ks: Sequence[int] = (1, 5, 10, 20),
     query_ids: ArrayLike | None = None,
     gallery_ids: ArrayLike | None = None,
@@ -78,11 +79,12 @@ def evaluate(
 ) -> PerQuery:
     """Every metric of this module for each query; an item is relevant if it has the query's label.
 
-    ``query``: (q, d), ``gallery``: (m, d); labels and ids one per row. A gallery item with the query's id is left out
-    of that query's gallery: image ids leave out the image itself, patient ids all images of the patient. Without ids
-    nothing is left out. At most ``block`` x m distances exist at a time; None takes as many queries as make 2²⁵ of
-    them, so that a gallery of a million points stays below two GB. Raises InputError for an empty or mismatched
-    input, a missing label or id, k < 1 and a distance that is not finite.
+    ``query``: (q, d), ``gallery``: (m, d) in ``geometry`` (or its name); labels and ids one per row. A gallery item
+    with the query's id is left out of that query's gallery: image ids leave out the image itself, patient ids all
+    images of the patient. Without ids nothing is left out. At most ``block`` x m distances exist at a time; None takes
+    as many queries as make 2²⁵ of them, so that a gallery of a million points stays below two GB. Raises InputError
+    for an empty or mismatched input, a missing label or id, k < 1, a point on the rim of the ball or beyond it, and a
+    distance that is not finite.
 
     Leave one out: each "a" finds the "b" before the other "a", and the "b" has no other "b":
 
@@ -98,6 +100,7 @@ def evaluate(
     """
     checks.values(ks=ks)
     ks = list(dict.fromkeys(ks))
+    query, gallery = as_tensor(query, "query"), as_tensor(gallery, "gallery")
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
     query_class, gallery_class = common_codes(query_labels, gallery_labels, query, gallery, "label")
     values, n_relevant = [], []
@@ -112,7 +115,7 @@ def evaluate(
 
 
 def average_precision_at_k(
-    distance: Tensor, relevant: Tensor, ks: Sequence[int], denominator: Denominator = "min"
+    distance: Points, relevant: Points, ks: Sequence[int], denominator: Denominator = "min"
 ) -> Tensor:
     """AP@k = sum over i <= k of rel(i) H(i) / i, over min(k, R), the hits H(k) (0 if there is none) or k.
 
@@ -136,7 +139,7 @@ def average_precision_at_k(
     return _average_precision(_cut(distance, relevant, ks), denominator)
 
 
-def precision_at_k(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> Tensor:
+def precision_at_k(distance: Points, relevant: Points, ks: Sequence[int]) -> Tensor:
     """Precision@k = H(k) / k; arguments and result as in :func:`average_precision_at_k`.
 
     >>> distance = torch.tensor([[0.1, 0.2, 0.3, 0.4]])
@@ -147,7 +150,7 @@ def precision_at_k(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> Ten
     return _precision(_cut(distance, relevant, ks))
 
 
-def hit_rate_at_k(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> Tensor:
+def hit_rate_at_k(distance: Points, relevant: Points, ks: Sequence[int]) -> Tensor:
     """Hit rate@k = 1 if any of the first k is relevant, the "Recall@K" of metric learning; arguments as above.
 
     Two of three equally near items are drawn; the one relevant item is among them with probability 2/3:
@@ -186,8 +189,9 @@ class _Cut(NamedTuple):
         return self.hits_before + self.room * self.hits / self.size
 
 
-def _cut(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> _Cut:
+def _cut(distance: Points, relevant: Points, ks: Sequence[int]) -> _Cut:
     """Rank each row once, as deep as the largest k, and describe the cut at every k."""
+    distance, relevant = as_tensor(distance, "distances"), as_tensor(relevant, "relevance")
     _check(distance, relevant, ks)
     relevant = relevant & (distance != torch.inf)
     width = distance.shape[1]

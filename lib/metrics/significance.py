@@ -16,7 +16,8 @@ class PairedTest:
     """Mean difference a - b over the units, its two-sided p value and 95 % interval.
 
     ``p_floor`` is the smallest p value that this many units and resamples can give: a p value at the floor means "at
-    most", and with five patients or fewer it cannot fall below 0.05.
+    most", and with five patients or fewer it cannot fall below 0.05. Fewer than two units allow no test and no
+    interval: ``p_value``, ``low`` and ``high`` are then NaN, and without any unit ``difference`` too.
     """
 
     difference: float
@@ -36,14 +37,14 @@ def paired_permutation(
     example patients; the differences are averaged per group first, because tiles of one patient are not independent.
     All 2^n sign patterns are tried if they are at most ``n_resamples``, else so many random ones. The interval is the
     percentile one, not BCa, because it also exists where all differences are equal. Raises InputError for unequal
-    lengths, a missing group and fewer than two units.
+    lengths and a missing group.
 
     Four patients, all better by 0.1 or 0.2: of the 16 sign patterns only two are as extreme.
 
     >>> paired_permutation([0.5, 0.7, 0.6, 0.9], [0.4, 0.5, 0.5, 0.7]).p_value
     0.125
     """
-    return evidence(a, b, groups, n_resamples, seed).test
+    return _resampled(_units(a, b, groups), n_resamples, seed)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,8 @@ class Evidence:
     wilcoxon_p: two-sided signed-rank test; NaN where no unit differs.
     effect_size: mean over standard deviation of the differences (Cohen's d_z); NaN where they are all equal.
     rank_biserial: (W+ - W-)/(W+ + W-): 1 where every unit gains, -1 where every one loses, NaN where none differs.
-    null, bootstrap: (r,) the means of sign-flipped, and of resampled, differences.
+    null, bootstrap: (r,) the means of sign-flipped, and of resampled, differences; empty with fewer than two units,
+        where everything else is NaN but what :class:`PairedTest` says.
     """
 
     test: PairedTest
@@ -79,35 +81,10 @@ def evidence(
     (1.0, True, True)
     """
     units = _units(a, b, groups)
-    n = len(units)
-    batch = max(1, 1_000_000 // n)  # both resamplings hold batch x n numbers
-    flipped = stats.permutation_test(
-        (units,),
-        np.mean,
-        permutation_type="samples",
-        n_resamples=n_resamples,
-        batch=batch,
-        random_state=np.random.default_rng(seed),
-    )
-    resampled = stats.bootstrap(
-        (units,),
-        np.mean,
-        method="percentile",
-        n_resamples=n_resamples,
-        batch=batch,
-        random_state=np.random.default_rng(seed),
-    )
-    patterns = 2**n if 2**n <= n_resamples else n_resamples + 1
-    test = PairedTest(
-        difference=float(units.mean()),
-        p_value=float(flipped.pvalue),
-        p_floor=2 / patterns,
-        n_units=n,
-        low=float(resampled.confidence_interval.low),
-        high=float(resampled.confidence_interval.high),
-    )
-    null_low, null_high = np.quantile(flipped.null_distribution, (0.025, 0.975))
-    null, bootstrap = flipped.null_distribution, resampled.bootstrap_distribution
+    test, null, bootstrap = _resampled(units, n_resamples, seed)
+    if test.n_units < 2:
+        return Evidence(test, *[np.nan] * 5, null, bootstrap)
+    null_low, null_high = np.quantile(null, (0.025, 0.975))
     return Evidence(test, float(null_low), float(null_high), *_by_rank_and_spread(units), null, bootstrap)
 
 
@@ -135,10 +112,42 @@ def _units(a: ArrayLike, b: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
         raise InputError(f"a, b and groups have shapes {a.shape}, {b.shape}, {groups.shape}; expected the same (q,)")
     if (missing := pd.isna(groups)).any():
         raise InputError(f"row {missing.argmax()} has no group")
-    units = pd.Series(a - b).groupby(groups).mean().dropna().to_numpy()
-    if len(units) < 2:
-        raise InputError(f"{len(units)} unit(s) with a value in both; a paired test needs at least two")
-    return units
+    return pd.Series(a - b).groupby(groups).mean().dropna().to_numpy()
+
+
+def _resampled(units: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTest, np.ndarray, np.ndarray]:
+    """The test of the mean of ``units``, and the means of sign-flipped and of resampled ones."""
+    n = len(units)
+    if n < 2:
+        difference = float(units[0]) if n else np.nan
+        return PairedTest(difference, np.nan, p_floor=1.0, n_units=n, low=np.nan, high=np.nan), units[:0], units[:0]
+    batch = max(1, 1_000_000 // n)  # both resamplings hold batch x n numbers
+    flipped = stats.permutation_test(
+        (units,),
+        np.mean,
+        permutation_type="samples",
+        n_resamples=n_resamples,
+        batch=batch,
+        random_state=np.random.default_rng(seed),
+    )
+    resampled = stats.bootstrap(
+        (units,),
+        np.mean,
+        method="percentile",
+        n_resamples=n_resamples,
+        batch=batch,
+        random_state=np.random.default_rng(seed),
+    )
+    patterns = 2**n if 2**n <= n_resamples else n_resamples + 1
+    test = PairedTest(
+        difference=float(units.mean()),
+        p_value=float(flipped.pvalue),
+        p_floor=2 / patterns,
+        n_units=n,
+        low=float(resampled.confidence_interval.low),
+        high=float(resampled.confidence_interval.high),
+    )
+    return test, flipped.null_distribution, resampled.bootstrap_distribution
 
 
 def _by_rank_and_spread(units: np.ndarray) -> tuple[float, float, float]:

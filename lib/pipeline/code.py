@@ -12,7 +12,8 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from lib.paths import BUILD, NOTEBOOKS, ROOT, whole
+from lib.files import whole
+from lib.paths import BUILD, NOTEBOOKS, ROOT
 from lib.pipeline import notebooks
 
 CODE = BUILD / "code"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib import paths
+from lib import files, paths
 from lib.datasets.catalogue import DATASETS
 from lib.encoders.zoo import MODELS
 from lib.pipeline import profiles
@@ -187,5 +187,5 @@ def write_own(name: str) -> Path:
 
 
 def _write(text: str, target: Path) -> None:
-    with paths.whole(target) as draft:
+    with files.whole(target) as draft:
         draft.write_text(text, encoding="utf-8")

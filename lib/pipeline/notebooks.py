@@ -24,7 +24,8 @@ from papermill.exceptions import PapermillExecutionError
 
 from lib import errors
 from lib.errors import InputError
-from lib.paths import BUILD, NOTEBOOKS, REPORTS, ROOT, whole
+from lib.files import whole
+from lib.paths import BUILD, NOTEBOOKS, REPORTS, ROOT
 from lib.pipeline import params
 
 SOURCE = BUILD / "source"

@@ -11,10 +11,10 @@ from pathlib import Path
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
 
-from lib import paths
+from lib import files, paths
 from lib.errors import InputError
-from lib.paths import whole
-from lib.pipeline import notebooks
+from lib.files import whole
+from lib.pipeline import notebooks, profiles
 
 
 def pipeline(name: str) -> Path:
@@ -37,13 +37,15 @@ def run(name: str, force: bool = False) -> None:
     Raises:
         InputError: if a stage failed; what failed stands above. All stages that do not need it are finished.
     """
-    target = str(pipeline(name).relative_to(paths.ROOT))
+    file = pipeline(name)
+    profiles.check(file.with_name("params.yaml"), own=name)
+    target = str(file.relative_to(paths.ROOT))
     os.chdir(paths.ROOT)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     repo = Repo(config={"core": {"no_scm": True}})  # build/ is ignored by git, and DVC refuses pipelines that are
     repo.reproduce(["dvc.yaml:source"])
     for folder in _stale(repo, target, name, force):
-        paths.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
+        files.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
     try:
         repo.reproduce([target], force=force, on_error="keep-going")
     except DvcException as error:

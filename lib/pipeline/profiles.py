@@ -1,12 +1,11 @@
 """What each profile runs, read from ``params.yaml`` and ``pipelines/<profile>/``."""
 
 import re
+from pathlib import Path
 from typing import Any
 
-import yaml
-
 from lib import paths
-from lib.datasets.catalogue import DATASETS
+from lib.datasets import LOADERS
 from lib.encoders import zoo
 from lib.pipeline import params
 from lib.pipeline.notebooks import parameters, read
@@ -32,8 +31,7 @@ def runs(name: str) -> dict[str, dict[str, dict[str, Any]]]:
 
 def stages() -> dict[str, dict[str, Any]]:
     """Stage → its entry in the one text that all profiles share."""
-    text = (paths.PIPELINES / "demo" / "dvc.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)["stages"]
+    return params.load(paths.PIPELINES / "demo" / "dvc.yaml")["stages"]
 
 
 def commands() -> dict[str, str]:
@@ -47,12 +45,15 @@ def notebooks() -> dict[str, str]:
     return {stage: match[1] for stage, match in found.items() if match}
 
 
-def check(name: str) -> None:
-    """Raise InputError for what the profile ``name`` cannot run, see :func:`lib.pipeline.params.check_runs`."""
-    where, content = f"pipelines/{name}/params.yaml", profile(name)
-    known, encoders = list(DATASETS), zoo.names()
+def check(file: Path, own: str | None = None) -> None:
+    """Refuse a profile's ``params.yaml`` that cannot be run, before anything is; ``own``: name of one's own images.
+
+    Raises InputError for what does not fit, with what was meant; see :func:`lib.pipeline.params.check_runs`.
+    """
+    content, where = params.load(file), "/".join(file.parts[-3:])
+    datasets, encoders = [*LOADERS, *filter(None, [own])], zoo.names()
     defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{one}.ipynb")) for stage, one in notebooks().items()}
-    params.check_runs(content.get("runs"), defaults, known, encoders, where)
+    params.check_runs(content.get("runs"), defaults, datasets, encoders, where)
     for features in ("features", "features_more"):
-        params.check_names("dataset", content[features]["datasets"], known, where)
+        params.check_names("dataset", content[features]["datasets"], datasets, where)
         params.check_names("encoder", content[features]["encoders"], encoders, where)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import paths
+from lib import files, paths
 from lib.pipeline import profiles
 from lib.results.hyper_dino import FAMILIES
 from lib.results.store import markdown_table, percent
@@ -116,7 +116,7 @@ def update() -> None:
     """Bring the README's generated part up to date."""
     readme = paths.ROOT / "README.md"
     text = filled(readme.read_text(encoding="utf-8"))
-    with paths.whole(readme) as draft:
+    with files.whole(readme) as draft:
         draft.write_text(text, encoding="utf-8")
 
 

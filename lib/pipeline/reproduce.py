@@ -52,7 +52,7 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
         InputError: if the profile asks for what cannot be run, nothing can be built, a stage fails, or a table
             deviates more than it may.
     """
-    profiles.check(profile)
+    profiles.check(paths.PIPELINES / profile / "params.yaml")
     forced = ["--force"] if force else []
     if profile == "demo":
         dvc("repro", *forced)

@@ -107,17 +107,15 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
             "k": table["k"],
             "MAP@k, folds by image": table["by_image"].map(percent),
             f"folds by {group_kind}": table["by_group"].map(percent),
-            "lost, points": (-table["difference"]).map("{:.2f}".format),
-            "95 % interval": [f"{-h:.2f} to {-low:.2f}" for low, h in zip(table["low"], table["high"], strict=True)],
-            "p": [_p(row) for row in table.itertuples()],
+            "lost, points": (-table["difference"]).map(percent),
+            "95 % interval": [
+                "–" if np.isnan(row.low) else f"{-row.high:.2f} to {-row.low:.2f}" for row in table.itertuples()
+            ],
+            "p": [paired.p_cell(row.p_value, row.p_floor) for row in table.itertuples()],
             f"{group_kind}s": table["n_units"],
         }
     )
     return markdown_table(shown)
-
-
-def _p(test: tuple) -> str:
-    return f"≤ {test.p_floor:.4f}" if test.p_value <= test.p_floor else f"{test.p_value:.4f}"
 
 
 def gallery_values(found: Mapping[tuple[float, str, str], Sequence[Answer]]) -> pd.DataFrame:
@@ -155,14 +153,13 @@ def switch_layout(table: pd.DataFrame) -> str:
     """The table of :func:`switch_rows` as Markdown."""
     lines = []
     for row in table.itertuples():
-        tested = not np.isnan(row.p_value)
         lines.append(
             {
                 "what is changed": row.method,
                 "k": row.k,
                 "MAP@k": f"{percent(row.ours)} ± {percent(row.spread)}",
-                "minus default, points": f"{row.difference:+.2f}" if tested else "–",
-                "p": _p(row) if tested else "–",
+                "minus default, points": paired.points(row.difference),
+                "p": paired.p_cell(row.p_value, row.p_floor),
             }
         )
     return markdown_table(pd.DataFrame(lines))

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import paired_permutation
+from lib.results import paired
 from lib.results.store import Run, markdown_table, percent
 
 PAIRS = (
@@ -79,9 +80,9 @@ def tests_layout(found: pd.DataFrame) -> str:
                 "first": test.first,
                 "second": test.second,
                 "k": test.k,
-                "first − second, pp": f"{test.difference:+.2f}",
-                "95 % interval": f"{test.low:+.2f} to {test.high:+.2f}",
-                "p": f"≤ {test.p_floor:.4f}" if test.p_value <= test.p_floor else f"{test.p_value:.4f}",
+                "first − second, pp": paired.points(test.difference),
+                "95 % interval": paired.interval(test.low, test.high),
+                "p": paired.p_cell(test.p_value, test.p_floor),
                 "groups": test.n_units,
             }
             for test in found.itertuples()
@@ -89,16 +90,12 @@ def tests_layout(found: pd.DataFrame) -> str:
     )
 
 
-def verdicts(found: pd.DataFrame, level: float = 0.05) -> list[str]:
+def verdicts(found: pd.DataFrame) -> list[str]:
     """One sentence per paired test; it has four possible outcomes."""
-    sentences = []
-    for test in found.itertuples():
-        clear = "is better than" if test.difference > 0 else "is worse than"
-        word = clear if test.p_value <= level else "is not clearly different from"
-        if test.p_floor > level:
-            word = f"cannot, with {test.n_units} groups, be told from"
-        sentences.append(f"{test.gallery} gallery, k = {test.k}: {test.first} {word} {test.second}")
-    return sentences
+    return [
+        f"{test.gallery} gallery, k = {test.k}: {test.first} {paired.relation(test, test.p_value)} {test.second}"
+        for test in found.itertuples()
+    ]
 
 
 def save_table(run: Run, rows: pd.DataFrame) -> None:

@@ -1,6 +1,6 @@
 """How sure is a gain? Every comparison of the linear prototypes with both intervals, effect sizes and corrected p."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.metrics.significance import Evidence, corrected, evidence
+from lib.results import paired
 from lib.results.store import Run, markdown_table
 
 UNIT = ["fold", "image_id"]
@@ -50,33 +51,28 @@ def layout(table: pd.DataFrame) -> str:
         {
             "first": table["first"],
             "second": table["second"],
-            "gain, points": table["difference"].map("{:+.2f}".format),
-            "95 % confidence": [f"{a:+.2f} to {b:+.2f}" for a, b in zip(table["low"], table["high"], strict=True)],
-            "95 % of the null": [
-                f"{a:+.2f} to {b:+.2f}" for a, b in zip(table["null_low"], table["null_high"], strict=True)
-            ],
-            "p": [
-                f"≤ {row.p_floor:.4f}" if row.p_value <= row.p_floor else f"{row.p_value:.4f}"
-                for row in table.itertuples()
-            ],
-            "p, Holm": table["p_holm"].map("{:.4f}".format),
-            "Wilcoxon, Holm": table["wilcoxon_holm"].map("{:.2g}".format),
-            "d_z": table["effect_size"].map("{:.2f}".format),
-            "rank-biserial": table["rank_biserial"].map("{:.2f}".format),
+            "gain, points": table["difference"].map(paired.points),
+            "95 % confidence": [paired.interval(row.low, row.high) for row in table.itertuples()],
+            "95 % of the null": [paired.interval(row.null_low, row.null_high) for row in table.itertuples()],
+            "p": [paired.p_cell(row.p_value, row.p_floor) for row in table.itertuples()],
+            "p, Holm": table["p_holm"].map(_cell("{:.4f}")),
+            "Wilcoxon, Holm": table["wilcoxon_holm"].map(_cell("{:.2g}")),
+            "d_z": table["effect_size"].map(_cell("{:.2f}")),
+            "rank-biserial": table["rank_biserial"].map(_cell("{:.2f}")),
             "groups": table["n_units"],
         }
     )
     return markdown_table(shown)
 
 
-def verdicts(table: pd.DataFrame, level: float = 0.05) -> list[str]:
+def _cell(number: str) -> Callable[[float], str]:
+    """How a column prints: numbers in this format, a dash where there is none."""
+    return lambda value: "–" if np.isnan(value) else number.format(value)
+
+
+def verdicts(table: pd.DataFrame) -> list[str]:
     """A sentence per comparison, from p corrected by Holm."""
-    sentences = []
-    for row in table.itertuples():
-        clear = "is better than" if row.difference > 0 else "is worse than"
-        word = clear if row.p_holm <= level else "is not clearly different from"
-        sentences.append(f"{row.first} {word} {row.second}")
-    return sentences
+    return [f"{row.first} {paired.relation(row, row.p_holm)} {row.second}" for row in table.itertuples()]
 
 
 def best(table: pd.DataFrame, methods: Sequence[str], fold: int) -> str:

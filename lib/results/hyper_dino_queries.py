@@ -14,7 +14,7 @@ from lib.datasets import ImageTable, read_image
 from lib.figures import style
 from lib.figures.strips import Answer, Strip
 from lib.figures.strips import strips as draw
-from lib.paths import whole
+from lib.files import whole
 from lib.results.store import Run, markdown_table, percent
 from lib.search import nearest
 from lib.training.hyper_dino import Fitted, ask

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from lib import paths
+from lib import files, paths
 from lib.datasets import ImageTable
 from lib.errors import InputError
 from lib.results import controls
@@ -75,9 +75,9 @@ def scores(found: Found, images: ImageTable) -> pd.DataFrame:
 def store_scores(run: Run, table: pd.DataFrame) -> None:
     """Write the table of :func:`scores`, and beside it what the run was, where notebook 42 reads both."""
     file = scores_file(run.profile, run.dataset)
-    with paths.whole(file) as draft:
+    with files.whole(file) as draft:
         table.to_csv(draft, index=False, float_format="%.6g", lineterminator="\n")
-    with paths.whole(file.with_suffix(".json")) as draft:
+    with files.whole(file.with_suffix(".json")) as draft:
         draft.write_text(json.dumps(asdict(run), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

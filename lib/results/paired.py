@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -71,30 +72,72 @@ def tests_layout(tests: pd.DataFrame, what: str = "folds") -> str:
     """The paired tests as Markdown; ``what`` heads the column of the rule."""
     rows = []
     for test in tests.itertuples():
-        at_floor = test.p_value <= test.p_floor
         rows.append(
             {
                 what: test.rule,
                 "first": test.first,
                 "second": test.second,
                 "k": test.k,
-                "first − second, pp": f"{test.difference:+.2f}",
-                "95 % interval": f"{test.low:+.2f} to {test.high:+.2f}",
-                "p": f"≤ {test.p_floor:.4f}" if at_floor else f"{test.p_value:.4f}",
+                "first − second, pp": points(test.difference),
+                "95 % interval": interval(test.low, test.high),
+                "p": p_cell(test.p_value, test.p_floor),
                 "groups": test.n_units,
             }
         )
     return markdown_table(pd.DataFrame(rows))
 
 
-def verdicts(tests: pd.DataFrame, what: str = "folds", level: float = 0.05) -> list[str]:
-    """One sentence per paired test, with three possible outcomes; ``what`` says what the rule is a rule for."""
-    sentences = []
-    for test in tests.itertuples():
-        clear = "is better than" if test.difference > 0 else "is worse than"
-        word = clear if test.p_value <= level else "is not clearly different from"
-        sentences.append(f"k = {test.k}, {what} {test.rule}: {test.first} {word} {test.second}")
-    return sentences
+def points(difference: float) -> str:
+    """A difference in percentage points with its sign, a dash where there is none.
+
+    >>> points(1.5), points(float("nan"))
+    ('+1.50', '–')
+    """
+    return "–" if np.isnan(difference) else f"{difference:+.2f}"
+
+
+def interval(low: float, high: float) -> str:
+    """An interval in percentage points, a dash where there is none.
+
+    >>> interval(-1.0, 2.5), interval(float("nan"), float("nan"))
+    ('-1.00 to +2.50', '–')
+    """
+    return "–" if np.isnan(low) else f"{low:+.2f} to {high:+.2f}"
+
+
+def p_cell(p_value: float, p_floor: float) -> str:
+    """p as a table prints it: "at most" at the test's floor, a dash where no test could be made.
+
+    >>> p_cell(0.03125, 0.03125), p_cell(0.2, 0.03125), p_cell(float("nan"), 1.0)
+    ('≤ 0.0312', '0.2000', '–')
+    """
+    if np.isnan(p_value):
+        return "–"
+    return f"≤ {p_floor:.4f}" if p_value <= p_floor else f"{p_value:.4f}"
+
+
+def relation(test: Any, p_value: float, level: float = 0.05) -> str:
+    """How the first method compares with the second, in words with four possible outcomes.
+
+    test: with difference, p_floor and n_units; with so few groups that p cannot fall to ``level`` it tells nothing.
+
+    >>> from lib.metrics.significance import PairedTest
+    >>> relation(PairedTest(2.0, 0.5, 0.5, 2, 1.0, 3.0), 0.5)
+    'cannot, with 2 groups, be told from'
+    """
+    if test.p_floor > level:
+        return f"cannot, with {test.n_units} group{'s' * (test.n_units != 1)}, be told from"
+    if p_value > level:
+        return "is not clearly different from"
+    return "is better than" if test.difference > 0 else "is worse than"
+
+
+def verdicts(tests: pd.DataFrame, what: str = "folds") -> list[str]:
+    """One sentence per paired test; ``what`` says what the rule is a rule for."""
+    return [
+        f"k = {test.k}, {what} {test.rule}: {test.first} {relation(test, test.p_value)} {test.second}"
+        for test in tests.itertuples()
+    ]
 
 
 def save_tests(run: Run, tests: pd.DataFrame) -> None:

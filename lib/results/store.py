@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from lib import paths
 from lib.figures import style
-from lib.paths import whole
+from lib.files import whole
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,13 @@ from typing import Literal
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from lib import checks
 from lib.errors import InputError
 from lib.geometry import PoincareBall
+from lib.geometry.points import Points, as_tensor
 
 Codec = Literal["float32", "float16 ball", "float16 tangent"]
 CODECS: tuple[Codec, ...] = ("float32", "float16 ball", "float16 tangent")
@@ -37,28 +39,27 @@ _SMALLEST = 2.0**-24
 """Numbers below 2⁻¹⁴ have this absolute error instead."""
 
 
-def encode(x: Tensor, codec: Codec, c: float) -> np.ndarray:
+def encode(x: Points, codec: Codec, c: float) -> np.ndarray:
     """Points ``x: (n, d)`` of the ball of curvature −c as (n, d) float32 or float16.
 
     Raises InputError for an unknown codec, NaN, points on the rim or beyond it, and numbers too large for float16, as
     there can be where c is small.
     """
     _known(codec)
-    if not (bad := ~(c * x.double().square().sum(-1) < 1)).any():
-        if codec == "float32":
-            return x.float().numpy()
-        values = (PoincareBall(c).log0(x.double()) if codec == "float16 tangent" else x.double()).numpy()
-        largest = float(np.abs(values).max(initial=0))
-        checks.fits(f"numbers stored as {codec}", largest, 16, 'scale them, or store them as "float32"')
-        return _towards_zero(values) if codec == "float16 ball" else values.astype(np.float16)
-    row = bad.nonzero()[0].item()
-    raise InputError(f"row {row} lies on the rim of the ball or beyond it (or is NaN); project the points first")
+    x, ball = as_tensor(x), PoincareBall(c)
+    ball.check_inside(x)
+    if codec == "float32":
+        return x.float().numpy()
+    values = (ball.log0(x.double()) if codec == "float16 tangent" else x.double()).numpy()
+    largest = float(np.abs(values).max(initial=0))
+    checks.fits(f"numbers stored as {codec}", largest, 16, 'scale them, or store them as "float32"')
+    return _towards_zero(values) if codec == "float16 ball" else values.astype(np.float16)
 
 
-def decode(stored: np.ndarray, codec: Codec, c: float) -> Tensor:
+def decode(stored: ArrayLike, codec: Codec, c: float) -> Tensor:
     """The points (n, d) float32 that ``stored`` stands for, inside the ball."""
     _known(codec)
-    values = torch.from_numpy(stored.astype(np.float32))
+    values = torch.from_numpy(np.asarray(stored).astype(np.float32))
     if codec != "float16 tangent":
         return values
     ball = PoincareBall(c)

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from lib import checks
 from lib.errors import InputError
-from lib.geometry import Geometry
+from lib.geometry import Geometry, by_name
+from lib.geometry.points import Points, as_tensor
 from lib.metrics.keys import common_codes, rank_keys
 from lib.search.inner import InnerProduct, optimistic
 
@@ -20,20 +21,20 @@ _GROUP = 64
 
 @torch.no_grad()
 def nearest(
-    query: Tensor,
-    gallery: Tensor,
+    query: Points,
+    gallery: Points,
     k: int,
-    geometry: Geometry,
+    geometry: str | Geometry,
     query_ids: ArrayLike | None = None,
     gallery_ids: ArrayLike | None = None,
     block: tuple[int, int] = (256, 131072),
 ) -> tuple[Tensor, Tensor]:
     """Distances and gallery indices of the k nearest items, (q, k) each, nearest first, ties by gallery index.
 
-    ``query``: (q, d), ``gallery``: (m, d), ids one per row. A gallery item with the query's id is left out; a row with
-    fewer than k items left ends in index -1 and distance inf. At most ``block`` (queries, gallery items) numbers exist
-    at a time. Raises InputError for k outside 1 to m, an empty or mismatched input, a missing id, NaN, and a distance
-    that is not finite.
+    ``query``: (q, d), ``gallery``: (m, d) in ``geometry`` (or its name), ids one per row. A gallery item with the
+    query's id is left out; a row with fewer than k items left ends in index -1 and distance inf. At most ``block``
+    (queries, gallery items) numbers exist at a time. Raises InputError for k outside 1 to m, an empty or mismatched
+    input, a missing id, NaN, a point on the rim of the ball or beyond it, and a distance that is not finite.
 
     Matrix products in float32 propose k + :data:`SPARE` candidates, which are sorted by their float64 keys. A query
     whose k-th key is not below every key that the others can have, rounding included, is searched thoroughly: with the
@@ -45,6 +46,7 @@ def nearest(
     >>> indices.tolist(), distances.tolist()
     ([[1, 2], [0, 2], [1, 0]], [[1.0, 3.0], [1.0, 2.0], [2.0, 3.0]])
     """
+    query, gallery, geometry = as_tensor(query, "query"), as_tensor(gallery, "gallery"), by_name(geometry)
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids, wide=True)
     checks.values(k=k)
     if k > len(gallery):
@@ -55,8 +57,21 @@ def nearest(
     if len(gallery) > 4 * (k + SPARE):
         certain = _by_products(query, gallery, geometry, ids, indices, block)
     _thoroughly(key, (~certain).nonzero()[:, 0], len(gallery), indices, block)
-    distances = geometry.between(query[:, None], gallery[indices])
-    return distances.masked_fill(indices < 0, torch.inf), indices
+    blocks = zip(query.split(block[0]), indices.split(block[0]), strict=True)
+    distances, indices = zip(*(measured(rows, gallery, found, geometry) for rows, found in blocks), strict=True)
+    return torch.cat(distances), torch.cat(indices)
+
+
+def measured(query: Tensor, gallery: Tensor, indices: Tensor, geometry: Geometry) -> tuple[Tensor, Tensor]:
+    """Distances from ``query: (q, d)`` to the gallery items ``indices: (q, k)``, nearest first, and their indices.
+
+    They are measured in float64 and rounded to the dtype of the query (at least float32) at the end: near the rim the
+    float32 distances of two neighbours can be in the wrong order. Equal distances keep the order of ``indices``; where
+    the index is -1 the distance is inf.
+    """
+    distances = geometry.between(query.double()[:, None], gallery[indices].double()).masked_fill(indices < 0, torch.inf)
+    distances, order = distances.sort(dim=1, stable=True)
+    return distances.to(torch.promote_types(query.dtype, torch.float32)), indices.gather(1, order)
 
 
 def _by_products(

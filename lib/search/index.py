@@ -16,9 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib import checks, geometry, paths
+from lib import checks, files, geometry
 from lib.errors import InputError
+from lib.geometry.points import Points, as_tensor
 from lib.search import provenance
+from lib.search.exact import measured
 from lib.search.inner import InnerProduct, beside_sphere, on_sphere
 from lib.search.provenance import Provenance
 
@@ -38,12 +40,13 @@ class Index(ABC):
         self.form = InnerProduct(provenance.geometry, centre)
 
     @classmethod
-    def build(cls, points: Tensor, space: geometry.Geometry, encoder: str, **options: Any) -> "Index":
-        """Index ``points: (m, d)`` float32 of ``space``, embedded by ``encoder``.
+    def build(cls, points: Points, space: str | geometry.Geometry, encoder: str, **options: Any) -> "Index":
+        """Index ``points: (m, d)`` of ``space`` (or its name), embedded by ``encoder``; they are kept in float32.
 
         Raises InputError for an empty gallery, NaN, points on the rim of the ball or beyond it, and for a missing
         library, naming the extra that has it.
         """
+        points, space = as_tensor(points, "gallery"), geometry.by_name(space)
         if points.ndim != 2 or not points.numel():
             raise InputError(
                 f"the gallery has the shape {tuple(points.shape)}; expected (m, d) with at least one point"
@@ -58,7 +61,7 @@ class Index(ABC):
         index.fill(index.form.gallery(points), **options)
         return index
 
-    def search(self, query: Tensor, k: int, candidates: int | None = None) -> tuple[Tensor, Tensor]:
+    def search(self, query: Points, k: int, candidates: int | None = None) -> tuple[Tensor, Tensor]:
         """Distances and indices of the k nearest points, (q, k) each, nearest first, equal distances by index.
 
         Args:
@@ -70,9 +73,11 @@ class Index(ABC):
         Raises:
             InputError: for another dimension, NaN, points outside the ball, or k beyond the size of the gallery.
         """
+        query = as_tensor(query, "query").float()
         if query.ndim != 2 or query.shape[1] != self.provenance.dim:
+            single = " (a single query is the set query[None])" if query.ndim == 1 else ""
             raise InputError(
-                f"queries have the shape {tuple(query.shape)}; the index holds {self.provenance.dim} numbers"
+                f"queries have the shape {tuple(query.shape)}{single}; the index holds {self.provenance.dim} numbers"
             )
         if not query.isfinite().all():
             row = (~query.isfinite().all(1)).nonzero()[0].item()
@@ -88,15 +93,14 @@ class Index(ABC):
         keys = self.form.keys(query, self.points[found.clamp_min(0)]).masked_fill(missing, torch.inf)
         keys, order = keys.sort(dim=1, stable=True)
         indices = found.gather(1, order)[:, :k].masked_fill(keys[:, :k] == torch.inf, -1)
-        distances = self.provenance.geometry.between(query.float()[:, None], self.points[indices])
-        return distances.masked_fill(indices < 0, torch.inf), indices
+        return measured(query, self.points, indices, self.provenance.geometry)
 
     def save(self, folder: Path) -> None:
         """Write the index into ``folder``, which appears whole or not at all; an older one is replaced.
 
         Raises InputError for a folder with anything else in it: nothing but an index is ever replaced.
         """
-        with paths.whole(folder, FOLDER, older=provenance.holds_index) as draft:
+        with files.whole(folder, FOLDER, older=provenance.holds_index) as draft:
             draft.mkdir()
             provenance.write(draft, self.kind, self.provenance, self.points, self.form.centre)
             self.write(draft)
@@ -109,8 +113,8 @@ class Index(ABC):
         what is expected.
         """
         folder = Path(folder).resolve()
-        paths.sweep(folder.parent)  # an index that was being replaced when the process was killed
-        paths.check(folder, FOLDER)
+        files.sweep(folder.parent)  # an index that was being replaced when the process was killed
+        files.check(folder, FOLDER)
         about, points, centre = provenance.read(folder, cls.kind)
         about.check(**expected)
         index = cls(points, centre, about)

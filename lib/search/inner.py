@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from lib.errors import InputError
-from lib.geometry import Geometry, PoincareBall, Sphere
+from lib.geometry import Geometry, PoincareBall, Sphere, by_name
+from lib.geometry.points import Points, as_tensor
 
 
 @dataclass(frozen=True)
@@ -27,27 +28,32 @@ class InnerProduct:
     centre: Tensor
 
     @classmethod
-    def about(cls, geometry: Geometry, gallery: Tensor) -> "InnerProduct":
-        """With the mean of ``gallery: (m, d)`` as the centre."""
-        return cls(geometry, _flat(geometry, gallery).mean(0))
+    def about(cls, geometry: str | Geometry, gallery: Points) -> "InnerProduct":
+        """With the mean of ``gallery: (m, d)`` as the centre; ``geometry`` or its name."""
+        geometry = by_name(geometry)
+        return cls(geometry, _flat(geometry, as_tensor(gallery)).mean(0))
 
-    def gallery(self, y: Tensor) -> Tensor:
+    def gallery(self, y: Points) -> Tensor:
         """``y: (m, d)`` points as (m, d + 2) float32 vectors.
 
-        Raises InputError where a point has no place: on the rim or beyond it, or the zero vector on the sphere.
+        Raises InputError where a point has no place: on the rim or beyond it, the zero vector on the sphere, and what
+        is so far away that its square overflows.
         """
+        y = as_tensor(y)
         factor = _factor(self.geometry, y)
         away = _flat(self.geometry, y) - self.centre
-        return (factor * torch.cat([torch.ones_like(factor), away, _squared(away)], dim=1)).float()
+        return _narrow(factor * torch.cat([torch.ones_like(factor), away, _squared(away)], dim=1))
 
-    def query(self, x: Tensor) -> Tensor:
+    def query(self, x: Points) -> Tensor:
         """``x: (q, d)`` points as (q, d + 2) float32 vectors; raises InputError as :meth:`gallery`."""
+        x = as_tensor(x)
         _factor(self.geometry, x)
         away = _flat(self.geometry, x) - self.centre
-        return torch.cat([-_squared(away), 2 * away, -torch.ones_like(away[:, :1])], dim=1).float()
+        return _narrow(torch.cat([-_squared(away), 2 * away, -torch.ones_like(away[:, :1])], dim=1))
 
-    def keys(self, x: Tensor, y: Tensor) -> Tensor:
+    def keys(self, x: Points, y: Points) -> Tensor:
         """The exact keys of ``x: (q, d)`` and each row's own ``y: (q, n, d)``, by differences in float64: (q, n)."""
+        x, y = as_tensor(x), as_tensor(y)
         flat_y = _flat(self.geometry, y)
         return _squared(_flat(self.geometry, x).unsqueeze(1) - flat_y).squeeze(-1) * _gap(self.geometry, y).reciprocal()
 
@@ -94,13 +100,20 @@ def _gap(geometry: Geometry, points: Tensor) -> Tensor:
 
 def _factor(geometry: Geometry, points: Tensor) -> Tensor:
     """g, (m, 1)."""
-    gap = _gap(geometry, points)
-    if (outside := ~(gap > 0)).any():
-        row = outside.nonzero()[0].item()
-        raise InputError(f"row {row} lies on the rim of the ball or beyond it (or is NaN); project the points first")
+    if isinstance(geometry, PoincareBall):
+        geometry.check_inside(points)
     if isinstance(geometry, Sphere) and (zero := (points == 0).all(-1)).any():
         raise InputError(f"row {zero.nonzero()[0].item()} is zero and has no direction on the sphere; leave it out")
-    return gap.reciprocal().unsqueeze(1)
+    return _gap(geometry, points).reciprocal().unsqueeze(1)
+
+
+def _narrow(vectors: Tensor) -> Tensor:
+    """As float32; raises InputError where that overflows, as inf − inf would order nothing."""
+    narrow = vectors.float()
+    if (beyond := ~narrow.isfinite().all(1)).any():
+        row = beyond.nonzero()[0].item()
+        raise InputError(f"row {row} is so far away that its square overflows float32 (or holds NaN); scale the points")
+    return narrow
 
 
 def _squared(x: Tensor) -> Tensor:

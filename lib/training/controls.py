@@ -134,7 +134,7 @@ def galleries(
     """
     checks.values(ks=ks, dim_out=dim_out, seed=seed)
     checks.several("fractions", fractions, checks.portion)
-    half_of = folds.assign(labels.astype(str), groups, 2, "group", seed)
+    half_of, apart = folds.apart(labels.astype(str), groups, 2, seed)
     found: dict[tuple[float, str, str], list[Answer]] = {}
     for fraction in fractions:
         parts = [
@@ -147,7 +147,7 @@ def galleries(
             for one in done:
                 test = one.split.test
                 closed = hyper_dino.ask(one, x, labels, test, one.split.train, ks)
-                opened = hyper_dino.ask(one, x, labels, test, test, ks, ids=groups)
+                opened = hyper_dino.ask(one, x, labels, test, test, ks, ids=apart)
                 found.setdefault((fraction, "closed", name), []).append(Answer(one.split, *closed))
                 found.setdefault((fraction, "open", name), []).append(Answer(one.split, *opened))
     return found
@@ -169,7 +169,6 @@ def length_choice(
     labels: np.ndarray,
     groups: np.ndarray,
     where: Sequence[Split],
-    rule: str,
     todo: Sequence[Recipe],
     settings: Settings,
     schedule: Schedule,
@@ -178,7 +177,7 @@ def length_choice(
     """MAP@k of every recipe on the test part, and on a validation part that was cut off the training part (HD-12).
 
     Args:
-        where: the splits. rule: "image" or "group", how the validation part (a fifth) is cut off.
+        where: the splits; the validation part is a fifth of the training groups.
         todo: the recipes to choose from; a PCA longer than the smallest part that is learnt from is cut to that.
 
     Returns:
@@ -187,7 +186,7 @@ def length_choice(
     """
     inner = []
     for split in where:
-        part = folds.assign(labels[split.train].astype(str), groups[split.train], 5, rule, split.seed)
+        part, _ = folds.apart(labels[split.train].astype(str), groups[split.train], 5, split.seed)
         kept, checked = folds.split(part, 0)
         inner.append(replace(split, train=split.train[kept], test=split.train[checked]))
     smallest = min(len(split.train) for split in inner)

@@ -123,7 +123,7 @@ def pretrain(
 
     Raises:
         InputError: if there are fewer images than a batch takes.
-        Diverged: when the loss or its gradient is not finite.
+        Diverged: when the loss or its gradient is not finite, or the weights have outgrown float32.
     """
     if len(pixels) < settings.batch_size:
         raise InputError(

@@ -12,10 +12,10 @@ from torch.nn import functional
 from lib import checks
 from lib.encoders import small_vit
 from lib.errors import InputError
+from lib.files import whole
 from lib.heads.dino import ProjectionHead
 from lib.losses import dino
-from lib.paths import whole
-from lib.training.fit import Diverged
+from lib.training.divergence import Diverged, longest, norms
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,13 @@ class Pair:
         groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": free, "weight_decay": 0.0}]
         self.optimiser = torch.optim.AdamW(groups, lr=settings.lr[0])
         self.settings, self.device, self.bf16 = settings, device, bf16
+        self.good, self.longest = self.state(), longest(p[None] for p in self.student.parameters())
 
     def step(self, step: int, crops: list[Tensor]) -> dict[str, float]:
-        """One step on crops of one batch; what is worth knowing about it."""
+        """One step on crops of one batch; what is worth knowing about it.
+
+        Raises Diverged when the loss or its gradient is not finite, or the step leads to weights beyond float32.
+        """
         settings = self.settings
         large, small = torch.cat(crops[:2]), crops[2:]
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
@@ -102,16 +106,22 @@ class Pair:
         loss.backward()
         length = nn.utils.clip_grad_norm_(self.student.parameters(), 3.0)
         if not (math.isfinite(loss.item()) and length.isfinite()):
-            good = {name: value.detach().cpu().clone() for name, value in self.student.named_parameters()}
-            raise Diverged(loss.item(), step, good, "self-distillation")
+            raise Diverged(loss.item(), step, self.good, "self-distillation")
+        self.good = self.state()
         for group in self.optimiser.param_groups:
             group["lr"] = settings.learning_rate(step)
         self.optimiser.step()
+        if not norms(p[None] for p in self.student.parameters()) <= self.longest:
+            raise Diverged(loss.item(), step, self.good, "self-distillation")
         self.follow(settings.teacher_momentum(step))
         self.centre = dino.moved_centre(self.centre, teacher, settings.centre_momentum)
         single, mean = dino.entropy(wanted).mean(), dino.entropy(wanted.flatten(0, 1).mean(dim=0))
         watched = {"loss": loss, "entropy": single, "information": mean - single, "spread": spread(features)}
         return {name: value.item() for name, value in watched.items()}
+
+    def state(self) -> dict[str, Tensor]:
+        """A copy of the student's parameters, on the CPU."""
+        return {name: value.detach().cpu().clone() for name, value in self.student.named_parameters()}
 
     @torch.no_grad()
     def follow(self, momentum: float) -> None:
@@ -138,7 +148,7 @@ class Pair:
             return []
         for name in ("student", "teacher", "optimiser"):
             getattr(self, name).load_state_dict(state[name])
-        self.centre = state["centre"]
+        self.centre, self.good = state["centre"], self.state()
         return state["history"]
 
 

@@ -80,7 +80,7 @@ def compare_variants(
             )
             for one in todo
         }
-        for gallery in experiment.GALLERIES
+        for gallery in experiment.galleries(where, groups, max(ks))
     }
 
 
@@ -91,14 +91,20 @@ GRIDS = {
 """What the paper does not have, or does not print, and is chosen on validation images."""
 
 
-def inner_split(labels: np.ndarray, groups: np.ndarray, split: Split, per_class: int, k: int) -> Split:
-    """A split inside the training part of ``split``: a quarter of its groups asks the others."""
-    rows = split.train
-    fold_of = folds.assign(labels[rows], groups[rows], 4, "group", split.seed)
-    drawn = balanced(labels[rows], groups[rows], fold_of, 0, per_class, split.seed, needed=k + 1)
+def inner_split(
+    labels: np.ndarray, groups: np.ndarray, split: Split, per_class: int, k: int
+) -> tuple[Split, np.ndarray]:
+    """A split inside the training part of ``split``, where a quarter of its groups asks the others, and its groups.
+
+    The groups (n,) are those of all images, or, as :func:`lib.datasets.folds.apart` has it, every image by itself where
+    the training groups are too few to be divided once more.
+    """
+    rows, units = split.train, np.array(groups, dtype=object)
+    fold_of, units[rows] = folds.apart(labels[rows], groups[rows], 4, split.seed)
+    drawn = balanced(labels[rows], units[rows], fold_of, 0, per_class, split.seed, needed=k + 1)
     (inner,) = experiment.splits({0: drawn}, split.seed)
     parts = {name: rows[getattr(inner, name)] for name in ("train", "labelled", "test", "held_out")}
-    return replace(inner, **parts)
+    return replace(inner, **parts), units
 
 
 def choose(
@@ -116,7 +122,7 @@ def choose(
     Args:
         views, labels, groups, schedule: as in :func:`lib.training.linear_prototypes.fit`.
         split: its training part is divided once more.
-        k: MAP@k decides, searched as in training.
+        k: MAP@k decides, searched as in training; fewer where the gallery is smaller.
         per_class: validation queries of each class at most.
 
     Returns:
@@ -124,14 +130,15 @@ def choose(
         validation (percent), chosen.
     """
     checks.values(k=k, per_class=per_class)
-    inner = inner_split(labels, groups, split, per_class, schedule.k)
+    inner, units = inner_split(labels, groups, split, per_class, schedule.k)
+    k = min(k, len(inner.train))
     found, lines = {}, []
     for name, grid in GRIDS.items():
         values = []
         for number, settings in enumerate(grid, start=1):
             what = f"{name}, candidate {number} of {len(grid)}"
             fitted = experiment.fit(views, labels, [inner], settings, schedule, what=what)
-            (answer,) = experiment.ask(fitted, views[0], labels, groups, [k], search="own", workers=1)
+            (answer,) = experiment.ask(fitted, views[0], labels, units, [k], search="own", workers=1)
             values.append(100 * answer.per_query.values["ap_min", k].mean())
         found[name] = grid[int(np.argmax(values))]
         lines += [

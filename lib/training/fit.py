@@ -1,6 +1,5 @@
 """Fit one head on cached features."""
 
-import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,21 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lib import checks
-
-
-class Diverged(RuntimeError):
-    """A loss stopped being a number; carries the step and the last state that was still good."""
-
-    def __init__(self, loss: float, step: int, last_good: dict[str, Tensor], who: str = "the head") -> None:
-        norms = ", ".join(f"{name} {tensor.norm():.3g}" for name, tensor in last_good.items())
-        super().__init__(f"the loss of {who} is {loss} at step {step}; norms of the last good state: {norms}")
-        self.loss = loss
-        self.step = step
-        self.last_good = last_good
-        self.who = who
-
-    def __reduce__(self) -> tuple:
-        return type(self), (self.loss, self.step, self.last_good, self.who)  # to come home from another process
+from lib.training.divergence import Watch
 
 
 @dataclass(frozen=True)
@@ -79,23 +64,24 @@ def fit_head(
         The mean loss of every epoch.
 
     Raises:
-        Diverged: when the loss is not finite; says where, gives the parameter norms, keeps the last good state.
+        Diverged: when the loss is not finite or the weights have outgrown float32; says where, gives the norms of the
+            parameters, keeps the last good state.
     """
     features, classes = torch.from_numpy(x), torch.from_numpy(labels)
     optimiser = torch.optim.Adam(head.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay)
     losses, sizes = [], []
-    last_good = copy.deepcopy(head.state_dict())
+    watch = Watch({name: value[None] for name, value in head.state_dict().items()}, ["the head"], [math.inf])
     for step, rows in enumerate(schedule.batches(classes, seed)):
         value = loss(head(features[rows]), classes[rows])
-        if not math.isfinite(value.item()):
-            raise Diverged(value.item(), step, last_good)
-        if step % schedule.steps(len(x)) == 0:
-            last_good = copy.deepcopy(head.state_dict())
+        watch.add(value[None])
+        if not math.isfinite(value.item()) or step % schedule.steps(len(x)) == 0:
+            watch.check()
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
         losses.append(value.item())
         sizes.append(len(rows))
+    watch.check()
     return epoch_means(np.array(losses), np.array(sizes), schedule.epochs)
 
 

@@ -15,6 +15,7 @@ from lib.errors import InputError
 from lib.heads import HyperbolicMapper
 from lib.losses import hyper_dino
 from lib.progress import track
+from lib.training.divergence import Watch
 
 
 def few(labels: np.ndarray, per_class: int, classes: int, seed: int) -> np.ndarray:
@@ -99,6 +100,7 @@ def fit(
 
     Raises:
         InputError: for a value without meaning.
+        Diverged: when a loss is not finite or weights have outgrown float32; names the values and the step.
     """
     for name, given in {"m0": m0, "alpha": alpha, "norm_weight": norm_weight}.items():
         checks.several(name, given, checks.not_negative)
@@ -110,8 +112,10 @@ def fit(
     every = list(product(m0, alpha, norm_weight))
     parts = [every[start : start + 64] for start in range(0, len(every), 64)]  # these fit into a processor's cache
     shown = track(parts, total=len(every), what="values of the loss", unit="heads", size=len)
-    kept = torch.cat([_fit(head, features, classes, torch.tensor(p), steps, lr, weight_decay) for p in shown])
-    torch.set_num_threads(threads)
+    try:
+        kept = torch.cat([_fit(head, features, classes, torch.tensor(p), steps, lr, weight_decay) for p in shown])
+    finally:
+        torch.set_num_threads(threads)
     shape = (len(m0), len(alpha), len(norm_weight), *kept.shape[1:])
     return Grid(tuple(m0), tuple(alpha), tuple(norm_weight), tuple(steps), classes, kept.reshape(shape), head)
 
@@ -133,6 +137,8 @@ def _fit(
     apply = vmap(lambda state, batch: functional_call(head, state, (batch,)), in_dims=(0, None))
     optimiser = torch.optim.Adam(weights.values(), lr=lr, weight_decay=weight_decay, fused=True)
     m0, alpha, norm_weight = values.unbind(-1)
+    names = ["the head with m0 {:g}, alpha {:g}, norm_weight {:g}".format(*each) for each in values.tolist()]
+    watch = Watch(weights, names, [max(steps)] * len(names))
     kept = []
     for step in range(max(steps) + 1):
         h = apply(weights, x)
@@ -141,6 +147,9 @@ def _fit(
         loss = hyper_dino.contrastive(
             h, labels.expand(len(values), -1), head.geometry, m0=m0, alpha=alpha, norm_weight=norm_weight
         )
+        watch.add(loss.total)
+        if step in steps:
+            watch.check()
         optimiser.zero_grad()
         loss.total.sum().backward()
         optimiser.step()

@@ -16,9 +16,9 @@ GALLERIES = ("closed", "open")
 def hold_out(labels: np.ndarray, groups: np.ndarray, n_folds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Indices (train, test) of the images: fold 0 of ``n_folds`` by group asks, its groups are seen by nobody before.
 
-    Raises InputError as :func:`lib.datasets.folds.assign` does.
+    Fewer folds or groups, and InputError, as :func:`lib.datasets.folds.apart` has them.
     """
-    return folds.split(folds.assign(labels, groups, n_folds, "group", seed), 0)
+    return folds.split(folds.apart(labels, groups, n_folds, seed)[0], 0)
 
 
 def search(

@@ -3,6 +3,7 @@
 PT, "pre-trained", is the search with frozen features, TL, "transfer-learned", the search with a trained head.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -233,7 +234,7 @@ def pretrained_and_trained(
     features: encoder → (V, n, dim) features of V views, V of each encoder's own. Other arguments as :func:`fit`.
     """
     checks.values(ks=ks)
-    found: dict[str, dict[str, list[Answer]]] = {gallery: {} for gallery in GALLERIES}
+    found: dict[str, dict[str, list[Answer]]] = {gallery: {} for gallery in galleries(where, groups, max(ks))}
     for encoder, views in features.items():
         methods = {
             PT: frozen(views[0], where, scaled=False),
@@ -244,6 +245,21 @@ def pretrained_and_trained(
             for method, fitted in methods.items():
                 answers[f"{encoder}, {method}"] = ask(fitted, views[0], labels, groups, ks, gallery=gallery)
     return found
+
+
+def galleries(where: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
+    """Those of :data:`GALLERIES` in which every query has ``k`` images; a warning says why the open one is left out.
+
+    The closed one is always there; a ``k`` too large for it is an error where it is searched.
+    """
+    most = min(len(split.held_out) - _own(split, groups, split.held_out).max() for split in where)
+    if k <= most:
+        return list(GALLERIES)
+    warnings.warn(
+        f"no open gallery: without its own group some query has {most} images of unseen groups, fewer than k = {k}.",
+        stacklevel=2,
+    )
+    return ["closed"]
 
 
 def ask(
@@ -290,7 +306,7 @@ def check(split: Split, groups: np.ndarray, gallery: np.ndarray, k: int, own_lef
 
     ``gallery``: indices; with ``own_left_out`` images of the query's group may be in it, and do not count.
     """
-    own = pd.Series(groups[gallery]).value_counts().reindex(groups[split.test], fill_value=0).to_numpy()
+    own = _own(split, groups, gallery)
     if own.any() and not own_left_out:
         first = split.test[own.argmax()]
         asks = "is in the gallery itself" if first in gallery else f"finds images of its own group, {groups[first]}"
@@ -301,3 +317,8 @@ def check(split: Split, groups: np.ndarray, gallery: np.ndarray, k: int, own_lef
     smallest = len(gallery) - own.max()
     if k > smallest:
         raise InputError(f"fold {split.fold}: k = {k}, but a query has a gallery of {smallest} images. Use a smaller k")
+
+
+def _own(split: Split, groups: np.ndarray, gallery: np.ndarray) -> np.ndarray:
+    """How many images of the gallery (indices) are of each query's own group."""
+    return pd.Series(groups[gallery]).value_counts().reindex(groups[split.test], fill_value=0).to_numpy()

@@ -1,5 +1,6 @@
 """What Hyper-DINO trains (Table 1): which features go in, and how long the embedding is."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -43,14 +44,34 @@ class Recipe:
         return f"Hyper-DINO({self.input}, {self.dim_out})" if self.dim_out else self.input
 
 
+def allowed_ks(ks: Sequence[int], folds_of: Iterable[np.ndarray]) -> list[int]:
+    """The list lengths that the smallest gallery of training images can fill, or its size where none fits.
+
+    Longer ones are left out with a warning: they would be counted as if filled up with wrong answers.
+
+    >>> allowed_ks([1, 5], [np.arange(10) % 5])
+    [1, 5]
+    """
+    smallest = _smallest_training_part(folds_of)
+    if max(ks) <= smallest:
+        return list(ks)
+    kept = [k for k in ks if k <= smallest] or [smallest]
+    left_out = ", ".join(str(k) for k in ks if k > smallest)
+    warnings.warn(f"k = {left_out} is left out: a gallery has {smallest} images only.", stacklevel=2)
+    return kept
+
+
 def longest_pca(dim: int, folds_of: Iterable[np.ndarray]) -> int:
     """The most components that every training part allows: ``dim``, or its number of images if that is smaller.
 
     >>> longest_pca(156, [np.array([0, 0, 0, 1, 1])])
     2
     """
-    smallest = [len(fold_of) - np.bincount(fold_of).max() for fold_of in folds_of]
-    return int(min([dim, *smallest]))
+    return min(dim, _smallest_training_part(folds_of))
+
+
+def _smallest_training_part(folds_of: Iterable[np.ndarray]) -> int:
+    return int(min(len(fold_of) - np.bincount(fold_of).max() for fold_of in folds_of))
 
 
 def recipes(

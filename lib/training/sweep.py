@@ -19,11 +19,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from lib import paths
+from lib import files
 from lib.errors import InputError
 from lib.processes import spread
 from lib.progress import track
-from lib.training.fit import Diverged, Schedule, epoch_means
+from lib.training.divergence import Watch
+from lib.training.fit import Schedule, epoch_means
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ def fit(
         For every task the mean loss of every epoch.
 
     Raises:
-        Diverged: when a loss is not finite; names the task and the step.
+        Diverged: when a loss is not finite or weights have outgrown float32; names the task and the step.
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -101,7 +102,7 @@ def fit(
     finally:
         torch.set_num_threads(threads)
     if store is not None:
-        paths.empty(store)
+        files.empty(store)
     return histories
 
 
@@ -149,7 +150,7 @@ def _stored(
     if not file.exists():
         buffer = io.BytesIO()
         torch.save(_fit(tasks, loss, schedule, device), buffer)
-        with paths.whole(file) as draft:
+        with files.whole(file) as draft:
             draft.write_bytes(hashlib.sha256(buffer.getbuffer()).digest() + buffer.getbuffer())
     return torch.load(io.BytesIO(_content(file)), weights_only=True)
 
@@ -164,7 +165,7 @@ def _content(file: Path) -> bytes:
 
 def _set_damaged_aside(store: Path) -> None:
     """Rename damaged stacks, and say so: they are trained anew."""
-    for file in paths.steps(store, ".pt"):
+    for file in files.steps(store, ".pt"):
         try:
             _content(file)
         except InputError as error:
@@ -203,7 +204,7 @@ def _fit(
     optimiser = torch.optim.Adam(weights.values(), lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
 
     finished: dict[int, dict[str, Tensor]] = {}
-    good, losses, unchecked, counts = _states(weights), [], [], []
+    watch, counts = Watch(weights, [task.name for task in tasks], lasts), []
     orders = [schedule.batches(torch.tensor(task.labels), task.seed) for task in tasks]
     offset = max(sizes) * torch.arange(len(tasks), device=device).unsqueeze(-1)
     for step, batches in enumerate(zip_longest(*orders, fillvalue=torch.zeros(1, dtype=torch.long))):
@@ -212,19 +213,18 @@ def _fit(
         taken = (rows + offset).flatten()
         batch, labels = (values.flatten(0, 1).index_select(0, taken).unflatten(0, rows.shape) for values in (x, y))
         values = loss(apply(weights, batch), labels, valid)
-        unchecked.append(values.detach())
+        watch.add(values)
         done = [row for row, last in enumerate(lasts) if last == step]
-        if done or len(unchecked) == schedule.steps(max(sizes)):
-            losses.append(torch.stack(unchecked).double().cpu())
-            _check(tasks, losses[-1], step + 1 - len(unchecked), lasts, good)
-            good, unchecked = _states(weights), []
+        if done or (step + 1) % schedule.steps(max(sizes)) == 0:
+            watch.check()
         optimiser.zero_grad()
         values.sum().backward()
         optimiser.step()
         if done:
-            states = _states(weights)
+            watch.check()
+            states = watch.states()
             finished |= {row: states[row] for row in done}
-    history, counts = torch.cat(losses).T.numpy(), torch.stack(counts).T.cpu().numpy()
+    history, counts = watch.history(), torch.stack(counts).T.cpu().numpy()
     parts = [slice(0, last + 1) for last in lasts]
     means = [epoch_means(history[row, part], counts[row, part], schedule.epochs) for row, part in enumerate(parts)]
     return [(finished[row], means[row]) for row in range(len(tasks))]
@@ -235,19 +235,3 @@ def _padded(batches: Sequence[Tensor], device: str) -> tuple[Tensor, Tensor]:
     lengths = torch.tensor([len(batch) for batch in batches])
     rows = nn.utils.rnn.pad_sequence(list(batches), batch_first=True)
     return rows.to(device), (torch.arange(rows.shape[1]) < lengths.unsqueeze(-1)).to(device)
-
-
-def _states(weights: dict[str, Tensor]) -> list[dict[str, Tensor]]:
-    """The state of every head of a stack, on the CPU."""
-    copies = {name: value.detach().cpu() for name, value in weights.items()}
-    n_heads = len(next(iter(copies.values())))
-    return [{name: value[row].clone() for name, value in copies.items()} for row in range(n_heads)]
-
-
-def _check(
-    tasks: Sequence[Task], losses: Tensor, first: int, lasts: Sequence[int], good: list[dict[str, Tensor]]
-) -> None:
-    """Raise Diverged for the first of ``losses: (steps, S)`` that is not finite, of a head that was still training."""
-    for step, row in (~losses.isfinite()).nonzero().tolist():
-        if first + step <= lasts[row]:
-            raise Diverged(losses[step, row].item(), first + step, good[row], tasks[row].name)

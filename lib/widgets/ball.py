@@ -2,14 +2,15 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from ipywidgets import FloatSlider
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from lib.figures import ball as figures
 from lib.geometry import PoincareBall, clip
 from lib.widgets.board import Board
+from lib.widgets.slider import Slider
 
 OTHER = (-0.3, 0.4)
 """The fixed second point; inside the ball for every curvature of the slider."""
@@ -88,10 +89,11 @@ def _pair(point: Tensor) -> str:
 
 def explore() -> Board:
     """The board, with sliders ``c``, ``clip_radius``, ``x`` and ``y``."""
+    across = np.linspace(-1, 1, 41).round(2).tolist()
     sliders = {
-        "c": FloatSlider(value=1.0, min=0.0, max=2.0, step=0.05, description="curvature c"),
-        "clip_radius": FloatSlider(value=0.6, min=0.1, max=2.5, step=0.1, description="clip radius"),
-        "x": FloatSlider(value=0.6, min=-1.0, max=1.0, step=0.05, description="point, x1"),
-        "y": FloatSlider(value=0.3, min=-1.0, max=1.0, step=0.05, description="point, x2"),
+        "c": Slider("curvature c", np.linspace(0, 2, 41).round(2).tolist(), start=1.0),
+        "clip_radius": Slider("clip radius", np.linspace(0.1, 2.5, 25).round(1).tolist(), start=0.6),
+        "x": Slider("point, x1", across, start=0.6),
+        "y": Slider("point, x2", across, start=0.3),
     }
     return Board(sliders, draw, describe, height=500)

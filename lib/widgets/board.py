@@ -8,8 +8,10 @@ import ipywidgets as widgets
 from IPython.display import Image
 from matplotlib.figure import Figure
 
+from lib.figures import style
+from lib.widgets.slider import Slider
+
 DPI = 100
-WIDE = {"description_width": "9em"}
 
 
 class Board(widgets.VBox):
@@ -32,7 +34,7 @@ class Board(widgets.VBox):
 
     def __init__(
         self,
-        sliders: Mapping[str, widgets.Widget],
+        sliders: Mapping[str, Slider],
         draw: Callable[..., Figure],
         describe: Callable[..., str],
         height: int,
@@ -42,10 +44,7 @@ class Board(widgets.VBox):
         self.picture = widgets.Image(format="png", layout=widgets.Layout(height=f"{height}px", flex="0 0 auto"))
         self.readout = widgets.HTML()
         for slider in self.sliders.values():
-            slider.continuous_update = False
-            slider.style = WIDE
-            slider.layout = widgets.Layout(width="27em")
-            slider.observe(lambda _: self.redraw(), names="value")
+            slider.observe(lambda _: self.redraw(), names="index")
         self.redraw()
         rows = widgets.Layout(display="flex", flex_flow="row wrap")
         below = [self.picture, self.readout]
@@ -67,8 +66,9 @@ class Board(widgets.VBox):
 
     def redraw(self) -> None:
         """Draw the picture and write the numbers for what the sliders say."""
-        self.picture.value = png(self._draw(**self.values))
-        self.readout.value = f"<pre>{html.escape(self.text)}</pre>"
+        with style.alone:
+            self.picture.value = png(self._draw(**self.values))
+            self.readout.value = f"<pre>{html.escape(self.text)}</pre>"
 
 
 def png(figure: Figure) -> bytes:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from ipywidgets import FloatLogSlider, FloatSlider, IntSlider
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -11,6 +10,7 @@ from lib.figures import contrastive as figures
 from lib.losses import hyper_dino
 from lib.training.grid import Grid
 from lib.widgets.board import Board
+from lib.widgets.slider import Slider
 
 M0 = tuple(round(0.25 * k, 2) for k in range(9))
 ALPHA = tuple(round(0.1 * k, 1) for k in range(9))
@@ -40,10 +40,10 @@ def explore(grid: Grid, classes: Sequence[str], step: int) -> Board:
         return text(*state(**values), grid.labels)
 
     sliders = {
-        "m0": FloatSlider(value=0.5, min=M0[0], max=M0[-1], step=M0[1], description="base margin m0"),
-        "alpha": FloatSlider(value=0.1, min=ALPHA[0], max=ALPHA[-1], step=ALPHA[1], description="scale alpha"),
-        "norm_weight": FloatLogSlider(value=1e-3, min=-4, max=0, step=1, description="norm weight"),
-        "step": IntSlider(value=step, min=STEPS[0], max=STEPS[-1], step=STEPS[1], description="training step"),
+        "m0": Slider("base margin m0", M0, start=0.5),
+        "alpha": Slider("scale alpha", ALPHA, start=0.1),
+        "norm_weight": Slider("norm weight", NORM_WEIGHT, start=1e-3),
+        "step": Slider("training step", STEPS, start=step),
     }
     return Board(sliders, draw, describe, height=400)
 

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from ipywidgets import FloatLogSlider, FloatSlider, IntSlider
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from lib.figures import prototypes as figures
 from lib.training.plane import LIMIT, Plane, entrance, place
 from lib.widgets.board import Board
+from lib.widgets.slider import Slider
 
 
 def explore(v: Tensor, labels: Tensor, classes: Sequence[str], query: int, seed: int = 0) -> Board:
@@ -30,9 +30,9 @@ def explore(v: Tensor, labels: Tensor, classes: Sequence[str], query: int, seed:
         return text(place(v, labels, order, k, temperature, c), labels, classes, query)
 
     sliders = {
-        "k": IntSlider(value=5, min=1, max=largest, description="support K"),
-        "temperature": FloatLogSlider(value=1.0, min=-2, max=1, step=0.25, description="temperature"),
-        "c": FloatSlider(value=0.0, min=0.0, max=2.0, step=0.1, description="curvature c"),
+        "k": Slider("support K", range(1, largest + 1), start=min(5, largest)),
+        "temperature": Slider("temperature", np.logspace(-2, 1, 13).tolist(), start=1.0),
+        "c": Slider("curvature c", np.linspace(0, 2, 21).round(1).tolist(), start=0.0),
     }
     return Board(sliders, draw, describe, height=440)
 

@@ -108,6 +108,72 @@ def test_one_class_with_enough_images_is_an_error_that_says_where_folds_are_set(
         folds.enough(small_table("abbccc"), 3)
 
 
+def grouped(labels, groups, kind="patient"):
+    """A table of these labels and groups."""
+    table = small_table(labels)
+    return datasets.ImageTable("folder", table.root, table.rows.assign(group=list(groups)), kind)
+
+
+def test_patients_give_a_second_rule_with_the_same_folds_as_ever(recwarn):
+    labels, groups = archive()
+    found = folds.rules(grouped(labels, groups), 5, seed=3)
+    assert list(found) == ["by image", "by patient"] and folds.strictest(found) == "by patient"
+    assert folds.count(found) == 5 and not recwarn.list
+    for name, rule in (("by image", "image"), ("by patient", "group")):
+        np.testing.assert_array_equal(found[name], folds.assign(labels, groups, 5, rule, seed=3))
+
+
+def test_images_that_are_groups_of_their_own_have_one_rule_and_a_notice():
+    table = grouped("aaaabbbb", "12345678", kind="image")
+    with pytest.warns(UserWarning, match="there are folds by image only.* sub-folder of their class"):
+        found = folds.rules(table, 2, seed=0)
+    assert list(found) == ["by image"] and folds.strictest(found) == "by image" and folds.count(found) == 2
+    assert folds.usable(table, 2, seed=0) is table
+
+
+def test_few_patients_make_fewer_folds_and_a_notice():
+    labels, groups = "ab" * 12, list("ppqqrr") * 4
+    with pytest.warns(UserWarning, match="3 folds by group instead of 5: there are 3 groups"):
+        found = folds.rules(grouped(labels, groups), 5, seed=0)
+    assert folds.count(found) == "5 by image and 3 by patient"
+    assert {len(set(np.array(groups)[found["by patient"] == fold])) for fold in range(3)} == {1}
+
+
+@pytest.mark.parametrize("groups", ["p" * 12, "pppppp" + "qqqqqq"], ids=["one patient", "a patient per class"])
+def test_patients_that_cannot_be_kept_apart_become_images_with_a_notice(groups):
+    """Without this the mapper would learn from one class, or no query would have anything to find."""
+    table = grouped("aaaaaabbbbbb", groups)
+    with pytest.raises(InputError, match="cannot be kept apart"):
+        folds.rules(table, 3, seed=0)
+    with pytest.warns(UserWarning, match="every image is taken for a group of its own.*Add groups"):
+        usable = folds.usable(table, 3, seed=0)
+    assert usable.group_kind == "image" and len(set(usable.groups)) == 12
+    assert usable.rows.drop(columns="group").equals(table.rows.drop(columns="group"))
+
+
+def test_every_fold_by_group_has_two_classes_to_learn_from_and_something_to_find():
+    """Three patients have only a, the fourth has b and c: alone in a fold it would leave one class to learn from."""
+    labels, groups = "aaaa" * 3 + "bbcc", np.repeat(list("pqrs"), 4)
+    assert set(folds.assign(list(labels), groups, 4, "group", seed=0)) == {0, 1, 2, 3}
+    with pytest.raises(InputError, match="4 groups cannot be kept apart"):
+        folds.by_group(list(labels), groups, 4, seed=0)
+
+
+def test_inside_a_training_part_images_stand_in_for_groups_that_cannot_be_divided():
+    labels = list("ab" * 8)
+    fold_of, groups = folds.apart(labels, list("ppqq" * 4), 2, seed=0)
+    assert set(groups) == {"p", "q"} and set(fold_of) == {0, 1}
+    with pytest.warns(UserWarning, match="Every image is taken for a group of its own"):
+        fold_of, groups = folds.apart(labels, ["p"] * 16, 4, seed=0)
+    assert len(set(groups)) == 16 and np.bincount(fold_of).tolist() == [4, 4, 4, 4]
+
+
+@pytest.mark.parametrize("function", [folds.rules, folds.usable])
+def test_one_fold_is_an_error(function):
+    with pytest.raises(InputError, match="n_folds"):
+        function(grouped("aaabbb", "ppqqrr"), 1, seed=0)
+
+
 @pytest.mark.parametrize(
     ("labels", "groups", "rule"),
     [("aaaabbc", "1234567", "image"), ("aaabbb", "111222", "group"), ("aabb", "1234", "group")],

@@ -152,3 +152,23 @@ def test_real_subtypes_of_one_patient_cannot_be_asked():
     for fold in range(5):
         drawn = queries.balanced(table.labels, table.groups, fold_of, fold, 20, 0, 5, 6, table.rows["image_id"])
         assert alone <= set(drawn.left_out)
+
+
+def test_the_folds_that_there_are_ask_with_what_they_have():
+    """Three images of a class are held out where five were wanted: then three are enough."""
+    labels, groups = np.array(list("ab") * 6), np.repeat(["p", "q"], 6)
+    drawn = queries.of_folds(labels, groups, (groups == "q") * 1, 5, per_class=20, seed=0, least=5, needed=3)
+    assert drawn.keys() == {0, 1}
+    for fold, one in drawn.items():
+        assert (one.per_class, one.left_out) == (3, {})
+        plain = queries.balanced(labels, groups, (groups == "q") * 1, fold, 20, 0, least=3, needed=3)
+        np.testing.assert_array_equal(one.queries, plain.queries)
+
+
+def test_a_fold_in_which_no_class_can_be_asked_is_left_out_and_named():
+    labels, groups = np.array(list("aaabbbc")), np.array(list("ppqppqr"))
+    fold_of = np.unique(groups, return_inverse=True)[1]
+    with pytest.warns(UserWarning, match=r"fold left out: no class can be asked in fold 2 .*c: training images: 0"):
+        assert queries.of_folds(labels, groups, fold_of, 3, per_class=1, seed=0).keys() == {0, 1}
+    with pytest.raises(InputError, match=r"no class can be asked in fold 0.*in fold 2"):
+        queries.of_folds(labels, groups, fold_of, 3, per_class=1, seed=0, needed=9)

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lib import paths
+from lib import files
 from lib.datasets import tissue
 from lib.datasets.tissue import stain
 from lib.datasets.tissue.canvas import Canvas, patches
@@ -423,7 +423,7 @@ def test_written_set_is_what_the_plan_says(tmp_path):
     table = pd.read_csv(root / "table.csv", keep_default_na=False)
     plan = tissue.sample(24, 4, 9, "100X", 2)
     pd.testing.assert_frame_equal(table.drop(columns="path"), plan, check_dtype=False)
-    assert contents(root).keys() == {*table["path"], "table.csv", paths.MARKER}
+    assert contents(root).keys() == {*table["path"], "table.csv", files.MARKER}
     for row in table.to_dict("records"):
         assert row["path"] == f"100X/{row['label']}/{row['image_id']}.png"
         np.testing.assert_array_equal(np.asarray(Image.open(root / row["path"])), tissue.draw(row, 40))
@@ -468,7 +468,7 @@ def test_a_folder_with_other_things_is_never_replaced(tmp_path, others):
 @pytest.mark.parametrize("thesis", [False, True])
 def test_a_set_from_before_there_were_markers_is_replaced_if_nothing_else_is_with_it(tmp_path, thesis):
     tissue.write(tmp_path / "set", n_tiles=8, n_patients=2, size=16, n_duplicates=0)
-    (tmp_path / "set" / paths.MARKER).unlink()
+    (tmp_path / "set" / files.MARKER).unlink()
     if thesis:
         (tmp_path / "set" / "200X" / "thesis.txt").write_text("all of it")
     with pytest.raises(InputError, match="not a tissue set") if thesis else contextlib.nullcontext():

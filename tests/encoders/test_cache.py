@@ -304,6 +304,17 @@ def test_broken_images_can_be_skipped_counted_and_aligned(root, target):
     assert kept.labels.tolist() == [name[0] for name in reversed(sorted(good))]
 
 
+def test_what_a_stage_left_out_stays_out_in_a_notebook_and_nothing_else(root, target):
+    """The stage was told to skip broken images; the notebook that reads its file need not be told again."""
+    table = table_of(root)
+    (root / "a/02.png").write_bytes(b"")
+    encoders.extract(table, MeanColour(), target, on_broken="skip")
+    assert set(encoders.extract(table, MeanColour(), target).skipped) == {"a/02.png"}
+    (root / "a/00.png").write_bytes(b"")
+    with pytest.raises(BrokenImage, match=r"a/00\.png"):
+        encoders.extract(table, MeanColour(), target)
+
+
 def test_skipped_images_are_tried_again(root, target):
     table = table_of(root)
     (root / "a/02.png").write_bytes(b"")
@@ -313,7 +324,7 @@ def test_skipped_images_are_tried_again(root, target):
     assert set(encoders.extract(table, encoder, target, on_broken="skip").skipped) == {"a/02.png"}
     assert (encoder.batches, target.stat().st_mtime_ns) == ([], before)
     with pytest.raises(BrokenImage, match=r"a/02\.png"):
-        encoders.extract(table, encoder, target)
+        encoders.extract(table, encoder, target, on_broken="error")
     paint(root, {"a/02.png": COLOURS["a/02.png"]})
     assert colours_of(encoders.extract(table, encoder, target)) == COLOURS
     assert encoder.batches == [1]

@@ -37,6 +37,14 @@ def apart(rows: np.ndarray) -> np.ndarray:
     return np.linalg.norm(rows[:, None] - rows[None], axis=-1)
 
 
+def test_nca_stays_finite_where_a_number_is_the_same_for_all_images_of_a_class():
+    """A discriminant analysis would divide by that number's deviation within the classes, which is rounding alone."""
+    train = features(0, 30)
+    train[:, 0] = np.array([0.1, 0.7, 0.3], dtype=np.float32)[classes(30)]
+    for n in (1, 2, DIM):
+        assert np.abs(fitted(train, "NCA", n, half=True)(train)).max() < 1000
+
+
 @every_source
 def test_the_training_part_alone_decides(source):
     """The map is fitted before any other image is seen; each image is mapped by itself."""

@@ -112,14 +112,23 @@ def test_the_seed_decides():
         (([1, 2], [1, 2], ["p"]), r"\(1,\)"),
         (([[1, 2]], [[1, 2]]), r"\(1, 2\)"),
         (([1, 2], [1, 2], ["p", None]), "row 1 has no group"),
-        (([1, np.nan], [0, 0]), r"1 unit\(s\)"),
-        (([1, 2], [0, 0], ["p", "p"]), r"1 unit\(s\)"),
-        (([], []), r"0 unit\(s\)"),
     ],
 )
 def test_broken_input_is_named(arguments, message):
     with pytest.raises(InputError, match=message):
         paired_permutation(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments, difference, n_units",
+    [(([1, np.nan], [0, 0]), 1, 1), (([1, 2], [0, 0], ["p", "p"]), 1.5, 1), (([np.nan], [0]), np.nan, 0)],
+)
+def test_fewer_than_two_units_have_a_difference_and_no_test(arguments, difference, n_units):
+    found = evidence(*arguments)
+    assert paired_permutation(*arguments).n_units == found.test.n_units == n_units
+    np.testing.assert_equal(found.test.difference, difference)
+    assert found.test.p_floor == 1 and len(found.null) == len(found.bootstrap) == 0
+    assert np.isnan([found.test.p_value, found.test.low, found.test.high, found.wilcoxon_p, found.effect_size]).all()
 
 
 def test_the_null_interval_is_around_zero_and_the_confidence_interval_around_the_gain():

@@ -118,6 +118,16 @@ def test_a_committed_notebook_is_clean(path):
 
 
 @each
+def test_sliders_come_last(path):
+    """While a later cell runs, the kernel does not answer a slider."""
+    cells = read(path).cells
+    assert [cell.source for cell in cells[:-1] if "nbval-ignore-output" in cell.metadata.get("tags", [])] == []
+    assert ("lib.widgets" in "".join(cell.source for cell in cells)) == (
+        "nbval-ignore-output" in cells[-1].metadata.get("tags", [])
+    )
+
+
+@each
 def test_the_parameters_cell_holds_the_demo_values(path):
     """Whoever opens the notebook runs what `make reproduce` runs."""
     own = parameters(read(path))

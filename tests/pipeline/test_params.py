@@ -235,7 +235,7 @@ def test_runs_of_any_form_are_taken_or_refused(runs):
 
 @pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
 def test_the_runs_of_every_profile_can_be_run(profile):
-    profiles.check(profile)
+    profiles.check(paths.PIPELINES / profile / "params.yaml")
 
 
 def test_a_slip_in_a_profile_is_refused_before_anything_is_built(tmp_path, monkeypatch):

@@ -8,6 +8,8 @@ import torch
 
 from lib import paths
 from lib.datasets import DATASETS
+from lib.errors import InputError
+from lib.geometry import Euclidean, Sphere
 from lib.pipeline import readme
 
 TEXT = (paths.ROOT / "README.md").read_text(encoding="utf-8")
@@ -51,12 +53,47 @@ def test_every_target_of_make_is_described():
     assert sorted(targets) == sorted(set(phony) - {"lint", "unit", "check-notebooks"})
 
 
-def test_the_code_runs_as_it_stands(tmp_path):
-    code = re.search(r"```python\n(.*?)```", TEXT, flags=re.S)[1]
-    random = torch.Generator().manual_seed(0)
-    gallery, query = (0.2 * torch.randn(n, 16, generator=random) for n in (300, 5))
-    found = {"gallery": gallery, "query": query, "folder": tmp_path / "archive"}
-    exec(code, found)
-    exact = found["ball"].pairwise(found["query"], found["gallery"]).topk(20, largest=False)
-    assert torch.equal(found["indices"], exact.indices)
-    torch.testing.assert_close(found["distances"], exact.values)
+SNIPPET = re.search(r"```python\n(.*?)```", TEXT, flags=re.S)[1]
+EXACT = re.match(r".*^distances, indices = nearest\(.*?\n", SNIPPET, flags=re.S | re.M)[0]
+"""The snippet as far as the exact search."""
+
+
+def clusters(d: int, n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """``n`` vectors (n, d) around 20 places, mostly noise and as long as those of a network; and the place of each."""
+    centres = torch.randn(20, d, generator=torch.Generator().manual_seed(99))
+    random = torch.Generator().manual_seed(seed)
+    place = torch.randint(20, (n,), generator=random)
+    return centres[place] + 2 * torch.randn(n, d, generator=random), place
+
+
+@pytest.mark.parametrize("form", [torch.Tensor.clone, torch.Tensor.numpy], ids=["tensors", "arrays"])
+@pytest.mark.parametrize("d", [32, 128, 384])
+def test_the_code_runs_as_it_stands_and_finds_what_flat_space_finds(d, form, tmp_path):
+    (gallery, place), (query, asked) = clusters(d, 1500, 0), clusters(d, 100, 1)
+
+    def precision(found: torch.Tensor) -> float:
+        return (place[found[:, :10]] == asked[:, None]).double().mean().item()
+
+    flat = precision(torch.cdist(query.double(), gallery.double()).topk(10, largest=False).indices)
+    for code in (EXACT, SNIPPET):
+        found = {"gallery": form(gallery), "query": form(query), "folder": tmp_path / "archive"}
+        exec(code, found)
+        assert precision(found["indices"]) >= flat - 0.005
+        assert (found["distances"].diff(dim=1) >= 0).all()
+        points = found["query"].double(), found["gallery"].double()
+        exact = found["ball"].pairwise(*points).topk(20, largest=False)
+        torch.testing.assert_close(found["distances"], exact.values.float())
+        alike = (found["indices"] == exact.indices).double().mean().item()
+        assert alike == 1 if code is EXACT else alike > 0.95
+
+
+def test_without_the_scale_the_code_is_refused_in_words():
+    (gallery, _), (query, _) = clusters(384, 200, 0), clusters(384, 5, 1)
+    found = {"gallery": gallery, "query": query}
+    with pytest.raises(InputError, match=r"query row \d lies on the rim of the ball"):
+        exec(EXACT.replace("scale(", "ball.exp0("), found)
+
+
+def test_the_other_spaces_are_named():
+    for space in (Euclidean(), Sphere()):
+        assert f"{type(space).__name__}()" in TEXT and f'"{space.name}"' in TEXT

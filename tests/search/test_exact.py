@@ -115,7 +115,51 @@ def test_no_block_is_larger_than_asked_for():
     nearest(points_in_ball(25, 7), points_in_ball(60, 8), 3, recorder, block=(10, 40))  # too few for proposals
     blocks = [(rows, columns) for rows in (10, 10, 5) for columns in (40, 20)]
     assert [shape for shape in recorder.shapes if shape[1] != 3] == blocks
-    assert [shape for shape in recorder.shapes if shape[1] == 3] == [(25, 3)]
+    assert [shape for shape in recorder.shapes if shape[1] == 3] == [(10, 3), (10, 3), (5, 3)]
+
+
+def near_the_rim(n, seed, d=64):
+    """Points from 0.9999 of the radius on, where float32 distances round off more than neighbours differ by."""
+    random = np.random.default_rng(seed)
+    points = random.normal(size=(1, d)) + 0.1 * random.normal(size=(n, d))
+    radius = random.uniform(0.9999, 0.999999, (n, 1))
+    return torch.from_numpy(radius * points / np.linalg.norm(points, axis=1, keepdims=True)).float()
+
+
+@pytest.mark.parametrize("size", [60, 2000], ids=["thoroughly", "by products"])
+def test_distances_ascend_and_each_is_that_of_its_item(size):
+    gallery = near_the_rim(size, 0)
+    query = gallery[::10]
+    distances, indices = nearest(query, gallery, 40, PoincareBall())
+    assert (distances.diff(dim=1) >= 0).all()
+    exact = PoincareBall().between(query.double()[:, None], gallery[indices].double())
+    assert torch.equal(distances, exact.float())
+    narrow = PoincareBall().between(query[:, None], gallery[indices])
+    assert (narrow.diff(dim=1) < 0).any()  # what float32 would have said
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("d", [4, 384])
+@pytest.mark.parametrize("far", [20.0, 1e3, 1e25])
+def test_points_on_the_rim_are_refused_on_either_side_of_it(far, d, dtype):
+    """Half of what exp0 sends to the rim is rounded to just inside it."""
+    inside = points_in_ball(40, 0, dtype).repeat(1, d // 4) / (d // 4)
+    direction = torch.from_numpy(np.random.default_rng(1).normal(size=(30, d))).to(dtype)
+    for row in PoincareBall().exp0(far * direction / direction.norm(dim=1, keepdim=True)):
+        outside = inside.clone()
+        outside[7] = row
+        with pytest.raises(InputError, match="gallery row 7 lies on the rim of the ball or beyond it"):
+            nearest(inside, outside, 1, PoincareBall())
+        with pytest.raises(InputError, match="query row 7 lies on the rim of the ball or beyond it"):
+            nearest(outside, inside, 1, PoincareBall())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_projected_points_are_never_refused(dtype):
+    ball = PoincareBall(0.3)
+    points = ball.project(ball.exp0(50 * points_in_ball(300, 0, dtype)))
+    distances, indices = nearest(points, points, 1, ball)
+    assert (distances == 0).all() and torch.equal(indices[:, 0], torch.arange(300))
 
 
 # Proposals by matrix products
@@ -189,13 +233,13 @@ def test_equal_points_beyond_the_proposals_come_in_gallery_order(thorough):
     assert thorough == [1]
 
 
-def test_a_point_beyond_the_rim_and_a_zero_on_the_sphere_are_searched_thoroughly(thorough):
+@pytest.mark.parametrize("far", [0.0, 1e25], ids=["zero on the sphere", "too far for float32 products"])
+def test_what_has_no_place_in_the_products_is_searched_thoroughly(far, thorough):
     gallery = points_in_ball(400, 28, torch.float32)
-    gallery[3] = 0
-    assert nearest(gallery[3:4], gallery, 1, Sphere())[1].tolist() == [[3]]
-    gallery[3, 0] = 1.5
-    nearest(gallery[:2], gallery, 2, PoincareBall())
-    assert thorough == [1, 2]
+    gallery[3] = far
+    geometry = Euclidean() if far else Sphere()
+    assert nearest(gallery[3:4], gallery, 1, geometry)[1].tolist() == [[3]]
+    assert thorough == [1]
 
 
 @pytest.mark.parametrize("shape", [(5, 100), (3, 64 * 9), (4, 64 * 40 + 13), (2, 5000)])

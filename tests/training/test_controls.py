@@ -95,7 +95,7 @@ def test_the_length_is_chosen_without_the_test_images():
     x, labels, groups = data()
     where = hyper_dino.splits(np.repeat(np.arange(4), 24), seed=0)[:1]
     todo = [Recipe("PCA", 4, 3), Recipe("PCA", 6, 3)]
-    call = (labels, groups, where, "group", todo, hyper_dino.Settings(), SHORT, (1, 5))
+    call = (labels, groups, where, todo, hyper_dino.Settings(), SHORT, (1, 5))
     table = controls.length_choice(x, *call)
     assert len(table) == 4 and not table.isna().any(axis=None)
     scrambled = x.copy()
@@ -111,5 +111,5 @@ def test_a_length_that_the_validated_part_cannot_have_is_cut_to_what_it_can():
     wide = np.random.default_rng(2).normal(size=(len(x), 70)).astype(np.float32)
     where = hyper_dino.splits(np.repeat(np.arange(4), 24), seed=0)[:1]
     todo = [Recipe("PCA", 4, 3), Recipe("PCA", 60, 3), Recipe("PCA", 70, 3)]
-    table = controls.length_choice(wide, labels, groups, where, "group", todo, hyper_dino.Settings(), SHORT, (1,))
+    table = controls.length_choice(wide, labels, groups, where, todo, hyper_dino.Settings(), SHORT, (1,))
     assert table["dim_in"].tolist() == [4, 48]

@@ -17,7 +17,7 @@ from lib.errors import BrokenImage, InputError
 from lib.losses import dino as losses
 from lib.training import dino
 from lib.training.distillation import Pair, Settings, cosine, spread
-from lib.training.fit import Diverged
+from lib.training.divergence import Diverged
 
 TINY = Settings(steps=6, batch_size=3, prototypes=16, local_crops=1)
 

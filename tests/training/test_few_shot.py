@@ -63,7 +63,8 @@ def test_the_choice_does_not_see_what_is_held_out(where):
     other[split.held_out] = 50
     candidates = [few_shot.choose(x[None], LABELS, GROUPS, split, SHORT, k=5, per_class=4)[1] for x in (X, other)]
     assert candidates[0].equals(candidates[1])
-    inner = few_shot.inner_split(LABELS, GROUPS, split, 4, SHORT.k)
+    inner, units = few_shot.inner_split(LABELS, GROUPS, split, 4, SHORT.k)
+    np.testing.assert_array_equal(units, GROUPS)
     assert set(inner.train) | set(inner.held_out) == set(split.train)
     assert not set(GROUPS[inner.train]) & set(GROUPS[inner.test])
 
@@ -100,3 +101,15 @@ def test_label_efficiency_gives_both_heads_the_same_labels(where, monkeypatch):
     assert [len(rows) for rows in seen] == [6, 6, 18, 18]
     assert seen[0] == seen[1] and seen[2] == seen[3] and set(seen[0]) < set(seen[2])
     assert [list(methods) for methods in found.values()] == [["linear prototypes", "Hyper-DINO"]] * 2
+
+
+def test_a_choice_is_made_where_the_training_part_is_one_patient():
+    """Of two patients one asks; inside the other's images every image stands for itself, and lists are shorter."""
+    groups = np.where(np.arange(96) < 48, "first", "second")
+    split = experiment.splits({0: balanced(LABELS.astype(str), groups, (groups == "first") * 1, 0, 4, 0)}, seed=0)[0]
+    with pytest.warns(UserWarning, match="Every image is taken for a group of its own"):
+        inner, units = few_shot.inner_split(LABELS, groups, split, 4, SHORT.k)
+        chosen, _ = few_shot.choose(X[None], LABELS, groups, split, SHORT, k=40, per_class=4)
+    assert set(inner.train) | set(inner.held_out) == set(split.train) and len(inner.train) == 36
+    assert set(units[split.held_out]) == {"second"} and len(set(units[split.train])) == 48
+    assert chosen.keys() == {"cosine", "poincare"}

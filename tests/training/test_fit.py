@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from lib.training.fit import Diverged, Schedule, fit_head
+from lib.training.divergence import Diverged
+from lib.training.fit import Schedule, fit_head
 
 
 def linear(seed: int = 0) -> torch.nn.Linear:
@@ -137,5 +138,9 @@ def test_a_loss_that_never_was_a_number_names_the_norms_of_the_start():
 def test_diverged_travels_between_processes():
     sent = Diverged(float("inf"), 7, {"weight": torch.ones(4)}, "PCA(5)")
     got = pickle.loads(pickle.dumps(sent))
-    assert str(got) == str(sent) == "the loss of PCA(5) is inf at step 7; norms of the last good state: weight 2"
+    assert (
+        str(got)
+        == str(sent)
+        == ("the loss of PCA(5) is inf at step 7; norms of the last good state: weight 2. Try a lower learning rate")
+    )
     assert got.step == 7 and torch.equal(got.last_good["weight"], torch.ones(4))

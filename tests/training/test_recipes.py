@@ -6,7 +6,7 @@ import pytest
 
 from lib import paths
 from lib.errors import InputError
-from lib.training.recipes import LENGTHS, Recipe, contrasts, longest_pca, recipes
+from lib.training.recipes import LENGTHS, Recipe, allowed_ks, contrasts, longest_pca, recipes
 
 
 def test_the_mappers_are_those_of_table_1():
@@ -92,3 +92,17 @@ def test_contrasts_are_at_the_longest_pca():
 
 def test_an_input_as_long_as_the_embedding_is_compared_with_the_baseline_alone():
     assert contrasts(recipes(40, [32])) == [(Recipe("PCA", 32, 32), Recipe("PCA", 32, 0))]
+
+
+@pytest.mark.parametrize(("ks", "kept", "left_out"), [([1, 5, 20], [1, 5], "20"), ([9, 20], [8], "9, 20")])
+def test_lists_are_no_longer_than_the_smallest_gallery(ks, kept, left_out):
+    """Ten images in five folds leave eight to search, in two folds of four and six only four."""
+    even, uneven = np.arange(10) % 5, np.array([0] * 4 + [1] * 6)
+    with pytest.warns(UserWarning, match=f"k = {left_out} is left out: a gallery has 8 images"):
+        assert allowed_ks(ks, [even]) == kept
+    with pytest.warns(UserWarning, match="a gallery has 4 images"):
+        assert allowed_ks(ks, [even, uneven]) == ([1] if 1 in ks else [4])
+
+
+def test_lists_that_fit_stay(recwarn):
+    assert allowed_ks([1, 5, 8], [np.arange(10) % 5]) == [1, 5, 8] and not recwarn.list

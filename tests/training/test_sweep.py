@@ -19,7 +19,8 @@ from torch.func import functional_call
 from lib import paths
 from lib.geometry import Euclidean
 from lib.training import sweep
-from lib.training.fit import Diverged, Schedule, fit_head
+from lib.training.divergence import Diverged
+from lib.training.fit import Schedule, fit_head
 from lib.training.hyper_dino import Settings
 from lib.training.recipes import Recipe
 

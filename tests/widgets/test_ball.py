@@ -82,7 +82,7 @@ def test_a_point_beyond_the_rim_is_put_back():
 
 
 def test_the_fixed_point_is_inside_every_ball_of_the_slider():
-    assert ball.explore().sliders["c"].max * (ball.OTHER[0] ** 2 + ball.OTHER[1] ** 2) < 1
+    assert max(ball.explore().sliders["c"].values) * (ball.OTHER[0] ** 2 + ball.OTHER[1] ** 2) < 1
 
 
 def test_how_long_a_redraw_takes():

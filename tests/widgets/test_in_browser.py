@@ -1,11 +1,11 @@
-"""The sliders in a real JupyterLab in a real browser, moved with the keyboard as a reader moves them."""
+"""The lab and its sliders in a real browser: run all, then move every slider with the keyboard, as a reader does."""
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -14,21 +14,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from nbformat import NotebookNode
 
-from lib import datasets, encoders, notebooks, paths
+from lib import datasets, encoders, paths
 from lib.errors import MissingDataset
 from lib.heads import HyperbolicMapper, Reduction
+from lib.pipeline import lab as working
+from lib.pipeline import notebooks
 from lib.training import grid, plane
 from lib.training.episodes import Episodes
 from lib.widgets import ball, contrastive, prototypes
 from lib.widgets.board import Board
+from lib.widgets.slider import Slider
 
 pytestmark = pytest.mark.slow
 
+START = paths.NOTEBOOKS / "00_start_here.ipynb"
 BALL = paths.NOTEBOOKS / "11_hyper_dino_ball.ipynb"
 LOSS = paths.NOTEBOOKS / "12_hyper_dino_mapper.ipynb"
 PLANE = paths.NOTEBOOKS / "40_linear_prototypes_plane.ipynb"
+FEW = {"epochs": 1, "n_folds": 2}
 TOKEN = "a-token-for-this-test-only"
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight exist as well
@@ -42,11 +46,23 @@ def absent(what: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a JupyterLab that sees copies of the notebooks and none of the user's settings."""
-    home = tmp_path_factory.mktemp("lab")
-    names = ("config", "data", "runtime", "settings", "workspaces", "ipython", "reports", "notebooks")
-    folders = {name: home / name for name in names}
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Working copies as ``make lab`` makes them; notebook 12 draws Fig. 2 from one epoch, which no slider sees."""
+    folder = tmp_path_factory.mktemp("lab") / "copies"
+    assert working.refresh(folder) == []
+    copy = notebooks.read(folder / "notebooks" / LOSS.name)
+    (cell,) = (cell for cell in copy.cells if "parameters" in cell.metadata.get("tags", []))
+    cell.source = re.sub(r"(epochs|n_folds) = \d+", lambda found: f"{found[1]} = {FEW[found[1]]}", cell.source)
+    notebooks.write(copy, folder / "notebooks" / LOSS.name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def lab(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the lab, started as ``make lab`` starts it but without the user's settings."""
+    own = tmp_path_factory.mktemp("own")
+    names = ("config", "data", "runtime", "settings", "workspaces", "ipython")
+    folders = {name: own / name for name in names}
     for folder in folders.values():
         folder.mkdir()
     for name, values in SETTINGS.items():
@@ -54,40 +70,33 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         file = folders["settings"] / "@jupyterlab" / extension / f"{plugin}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values))
-    for path in (BALL, LOSS, PLANE):
-        notebooks.write(up_to_the_sliders(path), folders["notebooks"] / path.name)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = os.environ | {
+    environment = working.environment(home) | {
         "JUPYTER_CONFIG_DIR": str(folders["config"]),
         "JUPYTER_DATA_DIR": str(folders["data"]),
         "JUPYTER_RUNTIME_DIR": str(folders["runtime"]),
         "JUPYTERLAB_SETTINGS_DIR": str(folders["settings"]),
         "JUPYTERLAB_WORKSPACES_DIR": str(folders["workspaces"]),
         "IPYTHONDIR": str(folders["ipython"]),
-        "REPORTS_DIR": str(folders["reports"]),
-        "PYTHONPATH": str(paths.ROOT),
-        "HEADLESS": "1",
     }
     options = {
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.port": port,
         "ServerApp.port_retries": 0,
         "ServerApp.token": TOKEN,
-        "ServerApp.root_dir": folders["notebooks"],
         "ServerApp.open_browser": False,
-        "ServerApp.allow_root": True,
         "MappingKernelManager.cull_idle_timeout": 300,  # if the tests are killed, kernels and server end by themselves
         "MappingKernelManager.cull_connected": True,
         "ServerApp.shutdown_no_activity_timeout": 300,
         "LabApp.expose_app_in_browser": True,
         "LabApp.extension_manager": "readonly",
     }
-    command = [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
-    log = home / "lab.log"
+    command = working.command(home, [f"--{name}={value}" for name, value in options.items()])
+    log = own / "lab.log"
     with log.open("w") as stream:
-        server = subprocess.Popen(command, env=environment, cwd=home, stdout=stream, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(command, env=environment, cwd=own, stdout=stream, stderr=subprocess.STDOUT)
     try:
         address = f"http://127.0.0.1:{port}"
         wait_for(lambda: answers(f"{address}/api/status?token={TOKEN}"), 60, log)
@@ -95,14 +104,6 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(30)
-
-
-def up_to_the_sliders(path: Path) -> NotebookNode:
-    """A copy without outputs that ends with the sliders: what comes after them is not asked for here."""
-    copy = notebooks.stripped(notebooks.read(path))
-    (sliders,) = (n for n, cell in enumerate(copy.cells) if "nbval-ignore-output" in cell.metadata.get("tags", []))
-    copy.cells = copy.cells[: sliders + 1]
-    return copy
 
 
 def answers(url: str) -> bool:
@@ -136,7 +137,7 @@ def browser() -> Iterator:
 
 def run_all(page, address: str, path: Path) -> None:
     """Open the copy of the notebook ``path`` and run all its cells."""
-    page.goto(f"{address}/lab/tree/{path.name}?token={TOKEN}&reset")
+    page.goto(f"{address}/lab/tree/notebooks/{path.name}?token={TOKEN}&reset")
     page.wait_for_function(
         """() => {
             const panel = window.jupyterapp?.shell.currentWidget;
@@ -162,25 +163,35 @@ def assert_nothing_failed(page) -> None:
     assert page.get_by_text("Error creating widget").count() == 0
 
 
-def press_right(page, board: Board, slider: str) -> str:
-    """Focus the slider as Tab does, press the right arrow, and return the readout when it has changed."""
-    description = board.sliders[slider].description
-    row = page.locator(".jupyter-widgets.widget-slider", has=page.get_by_text(description, exact=True))
-    handle = row.get_by_role("slider")
-    handle.wait_for(timeout=30_000)
-    readout = page.locator(".jupyter-widgets.widget-html pre")
+def announced(page, name: str) -> str:
+    """What a screen reader says of the slider with this label, which is what stands beside it."""
+    slider = page.get_by_role("slider", name=name, exact=True)
+    slider.wait_for(timeout=30_000)
+    assert (
+        slider.get_attribute("aria-label")
+        == name
+        == page.locator(f"label[for={slider.get_attribute('id')}]").inner_text()
+    )
+    said = slider.get_attribute("aria-valuetext")
+    assert slider.locator("xpath=following-sibling::span").inner_text() == said
+    return said
+
+
+def press(page, key: str, slider: Slider) -> str:
+    """Focus the slider as Tab does, press a key, and return the numbers when they and the picture have changed."""
+    numbers = page.locator(".jupyter-widgets.widget-html pre")
     picture = page.locator("img.jupyter-widgets.widget-image")
-    before = readout.inner_text(), picture.get_attribute("src")
-    assert before[0] == board.text
+    before = numbers.inner_text(), picture.get_attribute("src")
+    handle = page.get_by_role("slider", name=slider.description, exact=True)
     handle.focus()
-    page.keyboard.press("ArrowRight")
+    page.keyboard.press(key)
     page.wait_for_function(
-        "before => document.querySelector('.jupyter-widgets.widget-html pre').innerText !== before", arg=before[0]
+        """([text, src]) => document.querySelector('.jupyter-widgets.widget-html pre').innerText !== text
+            && document.querySelector('img.jupyter-widgets.widget-image').src !== src""",
+        arg=before,
     )
-    page.wait_for_function(
-        "before => document.querySelector('img.jupyter-widgets.widget-image').src !== before", arg=before[1]
-    )
-    return readout.inner_text()
+    assert handle.evaluate("handle => handle === document.activeElement")
+    return numbers.inner_text()
 
 
 def tiles_for(path: Path) -> tuple[datasets.ImageTable, np.ndarray]:
@@ -216,22 +227,34 @@ def published_board() -> Board:
     return contrastive.explore(trained, images.classes, step=30)
 
 
-BOARDS = [
-    (BALL, ball.explore, {"c": 1.05, "clip_radius": 0.7, "x": 0.65, "y": 0.35}),
-    (LOSS, published_board, {"m0": 0.75, "alpha": 0.2, "norm_weight": 0.01, "step": 35}),
-    (PLANE, board_of_the_plane, {"k": 6, "temperature": 10**0.25, "c": 0.1}),
-]
+BOARDS = [(BALL, ball.explore), (LOSS, published_board), (PLANE, board_of_the_plane)]
 
 
-@pytest.mark.parametrize(("path", "expected", "after_one_step"), BOARDS, ids=lambda part: getattr(part, "stem", ""))
-def test_the_sliders_answer_the_arrow_keys(lab, browser, path, expected, after_one_step):
+@pytest.mark.parametrize(("path", "expected"), BOARDS, ids=lambda part: getattr(part, "stem", ""))
+def test_after_run_all_every_slider_answers_the_arrow_keys_and_says_what_it_shows(lab, browser, path, expected):
     board = expected()
     page = browser.new_page()
     run_all(page, lab, path)
     assert_nothing_failed(page)
-    for slider, value in after_one_step.items():
-        found = press_right(page, board, slider)
-        board.sliders[slider].value = value
-        assert found == board.text
+    for slider in board.sliders.values():
+        for key, step in (("ArrowRight", 1), ("ArrowUp", 1), ("ArrowLeft", -1)):
+            assert announced(page, slider.description) == slider.texts[slider.index]
+            slider.index += step
+            assert press(page, key, slider) == board.text
+        assert announced(page, slider.description) == slider.texts[slider.index]
     assert_nothing_failed(page)
     page.close()
+
+
+def test_what_is_run_and_saved_in_the_lab_stays_in_the_lab(lab, home, browser):
+    ours = [START, paths.ROOT / "reports" / "index.md"]
+    before = [(path.read_bytes(), path.stat().st_mtime_ns) for path in ours]
+    notebook, index = (home / path.relative_to(paths.ROOT) for path in ours)
+    index.unlink()
+    page = browser.new_page()
+    run_all(page, lab, START)
+    assert_nothing_failed(page)
+    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    page.close()
+    assert notebook.read_bytes() != before[0][0] and "figure_ball" in index.read_text()
+    assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in ours] == before

@@ -17,7 +17,7 @@ from lib.datasets.tissue.canvas import LARGEST, Canvas, ramp
 from lib.datasets.tissue.painters import paint
 from lib.datasets.tissue.tree import ORGANS, SUBTYPES, TREE
 from lib.errors import InputError
-from lib.paths import whole
+from lib.files import whole
 from lib.progress import track
 
 __all__ = ["PITCH", "TREE", "draw", "sample", "write"]

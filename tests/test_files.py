@@ -1,20 +1,23 @@
 """Files appear whole or not at all, and nothing is removed that was not made here."""
 
+import contextlib
 import fcntl
 import json
 import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lib import paths
+from lib import files, paths
 from lib.errors import InputError
-from lib.paths import MARKER, whole
+from lib.files import MARKER, whole
+from lib.pipeline import notebooks
 
 KIND = "set of tiles"
 
@@ -28,7 +31,7 @@ def make(folder: Path, *contents: str, kind: str | None = KIND) -> Path:
     return folder
 
 
-def files(folder: Path) -> dict[str, str]:
+def contents(folder: Path) -> dict[str, str]:
     found = (path for path in folder.rglob("*") if path.is_file() and path.name != MARKER)
     return {path.relative_to(folder).as_posix(): path.read_text() for path in found}
 
@@ -49,6 +52,21 @@ def dies(work: Callable[[], object], step: int) -> bool:
         work()
         os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("chosen", "found"),
+    [
+        ({}, paths.ROOT / "reports"),
+        ({"REPORTS_DIR": "build/lab"}, paths.ROOT / "build" / "lab"),
+        ({"REPORTS_DIR": "/somewhere/else"}, Path("/somewhere/else")),
+    ],
+)
+def test_reports_go_where_they_are_sent_whatever_the_working_folder(tmp_path, chosen, found):
+    clean = {name: value for name, value in os.environ.items() if name != "REPORTS_DIR"}
+    words = [sys.executable, "-c", "from lib import paths; print(paths.REPORTS)"]
+    done = subprocess.run(words, env=clean | chosen, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str(found)
 
 
 def test_a_file_appears_when_it_is_finished(tmp_path):
@@ -78,7 +96,7 @@ def test_a_folder_of_ours_is_replaced_as_a_whole(tmp_path):
     target = tmp_path / "tiles"
     for content in ("one", "two"):
         make(target, content)
-    assert files(tmp_path) == {"tiles/sub/two": "two"}
+    assert contents(tmp_path) == {"tiles/sub/two": "two"}
     assert [path.name for path in tmp_path.iterdir()] == ["tiles"]
 
 
@@ -93,13 +111,13 @@ def test_a_link_to_a_folder_stays_one(tmp_path):
     real = make(tmp_path / "disk" / "tiles", "one")
     (tmp_path / "tiles").symlink_to(real)
     make(tmp_path / "tiles", "two")
-    assert (tmp_path / "tiles").is_symlink() and files(real) == {"sub/two": "two"}
+    assert (tmp_path / "tiles").is_symlink() and contents(real) == {"sub/two": "two"}
 
 
 @pytest.mark.parametrize("kind", [KIND, None])
 def test_an_empty_folder_is_filled(tmp_path, kind):
     (tmp_path / "tiles").mkdir()
-    assert files(make(tmp_path / "tiles", "one", kind=kind)) == {"sub/one": "one"}
+    assert contents(make(tmp_path / "tiles", "one", kind=kind)) == {"sub/one": "one"}
 
 
 def somebodys(folder: Path) -> None:
@@ -137,10 +155,10 @@ FOREIGN = {
 def test_what_was_not_made_here_is_never_replaced(tmp_path, whose):
     makes, message = FOREIGN[whose]
     makes(tmp_path / "tiles")
-    before, began = files(tmp_path), False
+    before, began = contents(tmp_path), False
     with pytest.raises(InputError, match=message) as caught, whole(tmp_path / "tiles", KIND):
         began = True
-    assert not began and files(tmp_path) == before
+    assert not began and contents(tmp_path) == before
     assert str(tmp_path / "tiles") in str(caught.value) and re.search("[Nn]ame an", str(caught.value))
 
 
@@ -148,14 +166,14 @@ def test_a_folder_without_a_kind_replaces_nothing(tmp_path):
     make(tmp_path / "tiles", "one")
     with pytest.raises(InputError, match="a folder that is not empty, and is not replaced"):
         make(tmp_path / "tiles", "two", kind=None)
-    assert files(tmp_path) == {"tiles/sub/one": "one"}
+    assert contents(tmp_path) == {"tiles/sub/one": "one"}
 
 
 def test_what_appears_during_the_work_is_not_replaced_either(tmp_path):
     with pytest.raises(InputError, match="is not a set of tiles"), whole(tmp_path / "tiles", KIND) as draft:
         draft.mkdir()
         somebodys(tmp_path / "tiles")
-    assert files(tmp_path) == {"tiles/thesis.txt": "all of it"}
+    assert contents(tmp_path) == {"tiles/thesis.txt": "all of it"}
 
 
 def test_clutter_does_not_make_a_folder_somebodys(tmp_path):
@@ -163,17 +181,32 @@ def test_clutter_does_not_make_a_folder_somebodys(tmp_path):
     (tmp_path / "tiles" / "sub" / ".DS_Store").write_text("Finder was here")
     (tmp_path / "tiles" / ".ipynb_checkpoints").mkdir()
     (tmp_path / "tiles" / ".ipynb_checkpoints" / "a.ipynb").write_text("and so was Jupyter")
-    assert files(make(tmp_path / "tiles", "two")) == {"sub/two": "two"}
+    assert contents(make(tmp_path / "tiles", "two")) == {"sub/two": "two"}
 
 
 def test_a_folder_from_before_there_were_markers_is_known_by_its_looks(tmp_path):
     make(tmp_path / "tiles", "one", kind=None)
-    with whole(tmp_path / "tiles", KIND, older=lambda folder: set(files(folder)) == {"sub/one"}) as draft:
+    with whole(tmp_path / "tiles", KIND, older=lambda folder: set(contents(folder)) == {"sub/one"}) as draft:
         draft.mkdir()
-    assert files(tmp_path) == {}
+    assert contents(tmp_path) == {}
     make(tmp_path / "other", "one", kind="search index")
     with pytest.raises(InputError, match="says search index"), whole(tmp_path / "other", KIND, older=lambda _: True):
         pass
+
+
+@pytest.mark.parametrize("thesis", [False, True])
+def test_stripped_notebooks_replace_stripped_notebooks_and_nothing_else(tmp_path, monkeypatch, thesis):
+    """Also those from before there were markers, unless somebody has put something beside them."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("98_gone.ipynb", *(["thesis.txt"] if thesis else [])):
+        (source / name).write_text("{}")
+    monkeypatch.setattr(notebooks, "SOURCE", source)
+    for _ in range(2):
+        with pytest.raises(InputError, match="not a set of stripped notebooks") if thesis else contextlib.nullcontext():
+            notebooks.strip_all()
+    assert (source / "thesis.txt").exists() == thesis == (source / "98_gone.ipynb").exists()
+    assert thesis or len(list(source.glob("*.ipynb"))) == len(list(paths.NOTEBOOKS.glob("[0-9]*.ipynb")))
 
 
 # Killed on the way
@@ -185,10 +218,10 @@ def test_killed_at_any_step_the_old_or_the_new_folder_is_there_after_the_next_sw
         make(target, "old")
         if not dies(lambda: make(target, "new", "two"), step):
             break
-        paths.sweep(tmp_path)
-        outcomes.append(tuple(files(target)))
+        files.sweep(tmp_path)
+        outcomes.append(tuple(contents(target)))
         assert outcomes[-1] in {("sub/old",), ("sub/new", "sub/two"), ("sub/two", "sub/new")}
-        paths.check(target, KIND)
+        files.check(target, KIND)
         assert [path.name for path in tmp_path.iterdir()] == ["tiles"]
     assert 10 < step < 200
     assert "sub/old" in outcomes[0] and "sub/new" in outcomes[-1]
@@ -201,7 +234,7 @@ def test_killed_at_any_step_the_next_run_succeeds_and_leaves_nothing_behind(tmp_
         if not dies(lambda: make(target, "new"), step):
             break
         make(target, "newest")
-        assert files(tmp_path) == {"tiles/sub/newest": "newest"}
+        assert contents(tmp_path) == {"tiles/sub/newest": "newest"}
         assert [path.name for path in tmp_path.iterdir()] == ["tiles"]
     assert 10 < step < 200
 
@@ -218,8 +251,8 @@ def test_killed_at_any_step_a_file_is_old_or_new(tmp_path):
         target.write_text("old")
         if not dies(write, step):
             break
-        paths.sweep(tmp_path)
-        seen |= set(files(tmp_path).items())
+        files.sweep(tmp_path)
+        seen |= set(contents(tmp_path).items())
     assert seen == {("table.csv", "old"), ("table.csv", "new")} and 3 < step < 100
 
 
@@ -247,8 +280,8 @@ def test_whatever_fails_the_old_or_the_new_folder_is_there(tmp_path, monkeypatch
                 assert "disk full" in str(error)
                 expected = "old"
         if lasting:
-            paths.sweep(tmp_path)
-        assert files(target) == {f"sub/{expected}": expected}
+            files.sweep(tmp_path)
+        assert contents(target) == {f"sub/{expected}": expected}
         reached += calls > fails_at
         make(target, "newest")
         assert [path.name for path in tmp_path.iterdir()] == ["tiles"]
@@ -260,9 +293,9 @@ def test_a_run_that_is_alive_keeps_its_workshop(tmp_path):
         first.write_text("mine")
         with whole(tmp_path / "a.csv") as second:
             second.write_text("other")
-        assert paths.sweep(tmp_path) == []
+        assert files.sweep(tmp_path) == []
         assert first.read_text() == "mine"
-    assert files(tmp_path) == {"a.csv": "mine"}
+    assert contents(tmp_path) == {"a.csv": "mine"}
 
 
 def test_a_sweep_tells_whose_work_was_cut_off_and_does_not_touch_what_is_no_workshop(tmp_path):
@@ -278,9 +311,9 @@ def test_a_sweep_tells_whose_work_was_cut_off_and_does_not_touch_what_is_no_work
 
     assert dies(hangs, 1000)
     (left,) = tmp_path.glob(".b.*.draft")
-    assert [int((left / f"{MARKER}.lock").read_text())] == paths.sweep(tmp_path)
+    assert [int((left / f"{MARKER}.lock").read_text())] == files.sweep(tmp_path)
     assert not left.exists()
-    assert files(tmp_path) == {".a.thesis_1.draft/thesis.txt": "all of it", "tiles/sub/one": "one"}
+    assert contents(tmp_path) == {".a.thesis_1.draft/thesis.txt": "all of it", "tiles/sub/one": "one"}
     assert (tmp_path / ".kather.download").is_dir() and (tmp_path / ".link.abcdefgh.draft").is_symlink()
 
 
@@ -291,9 +324,9 @@ def test_it_works_where_nothing_can_be_locked(tmp_path, monkeypatch):
     monkeypatch.setattr(fcntl, "flock", unsupported)
     with whole(tmp_path / "tiles", KIND) as draft:
         draft.mkdir()
-        paths.sweep(tmp_path)  # a workshop that nobody can lock is not taken for abandoned
+        files.sweep(tmp_path)  # a workshop that nobody can lock is not taken for abandoned
         somebodys(draft / "sub")
-    assert files(tmp_path) == {"tiles/sub/thesis.txt": "all of it"}
+    assert contents(tmp_path) == {"tiles/sub/thesis.txt": "all of it"}
     assert [path.name for path in tmp_path.iterdir()] == ["tiles"]
 
 
@@ -302,17 +335,17 @@ def test_it_works_where_nothing_can_be_locked(tmp_path, monkeypatch):
 
 def test_a_folder_is_what_was_written_or_the_file_is_named(tmp_path):
     target = make(tmp_path / "tiles", "one", "two")
-    paths.check(target, KIND)
+    files.check(target, KIND)
     with pytest.raises(InputError, match="is not a search index"):
-        paths.check(target, "search index")
+        files.check(target, "search index")
     (target / "sub" / "two").write_text("twp")
     with pytest.raises(InputError, match=r"sub/two is damaged"):
-        paths.check(target, KIND)
+        files.check(target, KIND)
     (target / "sub" / "two").unlink()
     with pytest.raises(InputError, match=r"sub/two is missing"):
-        paths.check(target, KIND)
+        files.check(target, KIND)
     with pytest.raises(InputError, match=rf"has no {MARKER}"):
-        paths.check(tmp_path / "nowhere", KIND)
+        files.check(tmp_path / "nowhere", KIND)
 
 
 def test_kept_steps_are_removed_and_nothing_else(tmp_path):
@@ -328,9 +361,9 @@ def test_kept_steps_are_removed_and_nothing_else(tmp_path):
 
     assert dies(hangs, 1000)
     (folder / "thesis.pt").write_text("all of it")
-    paths.empty(folder)
-    assert files(folder) == {"thesis.pt": "all of it"} and len(list(folder.iterdir())) == 1
+    files.empty(folder)
+    assert contents(folder) == {"thesis.pt": "all of it"} and len(list(folder.iterdir())) == 1
     (folder / "thesis.pt").unlink()
-    paths.empty(folder)
-    paths.empty(folder)
+    files.empty(folder)
+    files.empty(folder)
     assert not folder.exists()
