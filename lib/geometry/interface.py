@@ -4,6 +4,7 @@ from typing import ClassVar, Protocol
 
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
 from lib.geometry.points import Points, sets
 
@@ -50,6 +51,8 @@ class Geometry(Protocol):
         """
         query, gallery = sets(query, gallery)
         size = gallery.shape[-2]
-        if k is not None and k not in range(1, size + 1):
+        if k is not None:
+            checks.values(k=k)
+        if k is not None and k > size:
             raise InputError(f"k = {k} does not fit a gallery of {size} points: choose 1 <= k <= {size}")
         return self.rank_key(query, gallery).sort(dim=-1, stable=True).indices[..., :k]
