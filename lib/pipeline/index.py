@@ -20,6 +20,7 @@ PAPERS = {
     "linear_prototypes": "Linear prototypes",
     "beyond": "Beyond the papers",
 }
+COLUMNS = ["paper", "section", "name", "profile", "dataset", "notebook", "title", "images", "encoder", "link"]
 DEMO = "demo"
 """Column of everything made from embedded tiles or from no images at all."""
 
@@ -67,12 +68,12 @@ def overview() -> pd.DataFrame:
 
     What is not there has no link, and ``images`` says what it needs.
     """
-    built = pd.DataFrame([record for profile in ("demo", "sample", "paper") for record in written(profile)])
+    records = [record for profile in ("demo", "sample", "paper") for record in written(profile)]
+    built = pd.DataFrame(records, columns=COLUMNS)
     rows = pd.concat([built, pd.DataFrame(list(lacking(built)))], ignore_index=True)
-    columns = ["paper", "section", "name", "profile", "dataset", "notebook", "title", "images", "encoder", "link"]
     rows["added"] = [_number(name) is None for name in rows["name"]]  # what the paper numbers comes first
     order = ["notebook", "added", "name"]
-    return rows.sort_values(order, kind="stable", ignore_index=True)[columns]
+    return rows.sort_values(order, kind="stable", ignore_index=True)[COLUMNS]
 
 
 def label(name: str) -> str:

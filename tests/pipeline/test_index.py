@@ -49,6 +49,11 @@ def test_what_is_there_is_listed_from_the_files_alone(reports):
     ]
 
 
+def test_no_reports_at_all_make_an_empty_index(reports):
+    assert index.overview().empty
+    assert "# Every table and figure" in index.markdown(index.overview())
+
+
 def test_what_a_run_would_make_says_what_it_needs(reports):
     """A table that the demo has is expected of every run of its notebook, under the run's own number."""
     save(reports, "demo", "tissue", "table_2", "figure_more")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lib import paths
 from lib.errors import InputError
-from lib.pipeline import profiles, reproduce
+from lib.pipeline import own, profiles, reproduce
 from lib.pipeline.notebooks import parameters, read
 from lib.pipeline.params import check_names, check_parameters, check_runs, load
 
@@ -236,6 +236,12 @@ def test_runs_of_any_form_are_taken_or_refused(runs):
 @pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
 def test_the_runs_of_every_profile_can_be_run(profile):
     profiles.check(paths.PIPELINES / profile / "params.yaml")
+
+
+@pytest.mark.parametrize("name", ["eyes", "on-2024", "own"])
+def test_the_runs_for_own_images_can_be_run(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    profiles.check(own.pipeline(name).with_name("params.yaml"), own=name)
 
 
 def test_a_slip_in_a_profile_is_refused_before_anything_is_built(tmp_path, monkeypatch):
