@@ -1,0 +1,123 @@
+"""Your own images: each folder has its own pipeline and results, and nothing old stands beside what is new."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lib import paths
+from lib.errors import InputError
+from lib.files import MARKER
+from lib.pipeline import own, profiles
+
+STAGES = """
+stages:
+  p_stage:
+    foreach: ${runs.p_stage}
+    do:
+      wdir: ../..
+      cmd: python write.py ${key}
+      deps: ["data/${key}"]
+      outs:
+        - "reports/p/${profile}/${key}/stage": {cache: false, persist: true}
+"""
+WRITE = """
+import sys
+from pathlib import Path
+from lib.files import whole
+from lib.pipeline.notebooks import SECTION
+value = Path("data", sys.argv[1], "image").read_text()
+if value == "broken":
+    raise SystemExit(1)
+with whole(Path("reports/p/own", sys.argv[1], "stage"), SECTION) as draft:
+    draft.mkdir()
+    (draft / f"table_{value}.csv").write_text(value)
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A repository with one small stage, that ignores build/ as this project does."""
+    files = {
+        ".gitignore": "/build/\n",
+        "write.py": WRITE,
+        "dvc.yaml": "stages:\n  source:\n    cmd: touch build/source\n    outs: [build/source: {cache: false}]\n",
+        "pipelines/sample/dvc.yaml": STAGES,
+        "pipelines/sample/params.yaml": "runs: {p_stage: {}}\n",
+        "pipelines/own.yaml": "profile: own\nruns: {p_stage: {'${name}': {}}}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for command in (["git", "init", "--quiet"], [sys.executable, "-m", "dvc", "init", "--quiet"]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    for name, place in {"ROOT": ".", "BUILD": "build", "PIPELINES": "pipelines", "REPORTS": "reports"}.items():
+        monkeypatch.setattr(paths, name, (tmp_path / place).resolve())
+    monkeypatch.setattr(profiles, "check", lambda file, own: None)
+    monkeypatch.setenv("PYTHONPATH", str(Path(own.__file__).parents[2]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put(project: Path, name: str, value: str) -> None:
+    (project / "data" / name).mkdir(parents=True, exist_ok=True)
+    (project / "data" / name / "image").write_text(value)
+
+
+def tables(project: Path, name: str) -> list[str]:
+    folder = project / "reports/p/own" / name / "stage"
+    return sorted(file.name for file in folder.iterdir() if file.name != MARKER) if folder.exists() else []
+
+
+def test_two_folders_of_images_stay_apart_and_git_sees_neither(project):
+    put(project, "eyes", "one")
+    put(project, "birds", "two")
+    own.run("eyes")
+    own.run("birds")
+    assert (tables(project, "eyes"), tables(project, "birds")) == (["table_one.csv"], ["table_two.csv"])
+    ignored = (paths.NOTEBOOKS.parent / ".gitignore").read_text()
+    (project / ".gitignore").write_text(ignored)
+    shown = subprocess.run(["git", "status", "--short", "-uall"], capture_output=True, text=True, check=True).stdout
+    assert "eyes" not in shown and "birds" not in shown
+
+
+def test_a_second_run_does_nothing_and_other_images_replace_everything(project):
+    put(project, "eyes", "one")
+    own.run("eyes")
+    before = (project / "reports/p/own/eyes/stage/table_one.csv").stat().st_mtime_ns
+    own.run("eyes")
+    assert (project / "reports/p/own/eyes/stage/table_one.csv").stat().st_mtime_ns == before
+    put(project, "eyes", "three")
+    own.run("eyes")
+    assert tables(project, "eyes") == ["table_three.csv"]
+
+
+def test_where_a_run_breaks_off_no_old_table_stands_for_a_new_one(project):
+    put(project, "eyes", "one")
+    own.run("eyes")
+    put(project, "eyes", "broken")
+    with pytest.raises(InputError, match="a stage failed"):
+        own.run("eyes")
+    assert tables(project, "eyes") == []
+    put(project, "eyes", "four")
+    own.run("eyes")
+    assert tables(project, "eyes") == ["table_four.csv"]
+
+
+def test_a_pipeline_of_an_earlier_version_does_not_stop_another(project):
+    put(project, "eyes", "one")
+    old = own.pipeline("birds")
+    old.write_text(old.read_text().replace("runs.p_stage", "runs.gone"))
+    own.run("eyes")
+    assert tables(project, "eyes") == ["table_one.csv"]
+
+
+def test_what_somebody_put_beside_the_tables_is_not_removed(project):
+    put(project, "eyes", "one")
+    own.run("eyes")
+    (project / "reports/p/own/eyes/stage/thesis.txt").write_text("mine")
+    put(project, "eyes", "two")
+    with pytest.raises(InputError, match=r"thesis\.txt"):
+        own.run("eyes")
+    assert (project / "reports/p/own/eyes/stage/thesis.txt").read_text() == "mine"
