@@ -139,6 +139,9 @@ def test_paired_tests_pair_queries_and_average_groups():
     tests = paired.paired_tests({"by image": a + b}, groups, {"by image": np.repeat([0, 1], 4)}, [(FULL, SHORT)], [20])
     assert tests.loc[0, ["difference", "n_units", "p_value"]].tolist() == pytest.approx([20, 4, 0.125])
     assert paired.verdicts(tests) == [
-        "k = 20, folds by image: Hyper-DINO(NCA(155), 32) is not clearly different from Hyper-DINO(PCA(20), 20)"
+        "k = 20, folds by image: Hyper-DINO(NCA(155), 32) cannot, with 4 groups, be told from Hyper-DINO(PCA(20), 20)"
     ]
+    enough = tests.assign(n_units=8, p_floor=0.0078)
+    for p_value, words in ((0.125, "is not clearly different from"), (0.0078, "is better than")):
+        assert words in paired.verdicts(enough.assign(p_value=p_value))[0]
     assert "| +20.00 | +10.00 to +30.00 | ≤ 0.1250 | 4 |" in paired.tests_layout(tests)
