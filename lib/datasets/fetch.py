@@ -4,6 +4,8 @@
 """
 
 import argparse
+import bz2
+import gzip
 import lzma
 import shutil
 import stat
@@ -102,6 +104,7 @@ def unpack(file: Path, target: Path) -> None:
         elif ".tar" in file.suffixes:
             with tarfile.open(file) as archive:
                 archive.extractall(target, _within(archive, limit), filter="data")
+            _read_to_end(file)
         else:
             shutil.copy2(file, target / file.name)
     except (_Refused, tarfile.FilterError) as error:
@@ -110,8 +113,17 @@ def unpack(file: Path, target: Path) -> None:
         raise InputError(
             f"{file} cannot be unpacked here ({error}). Unpack it with another program and say where: DATA=<folder>"
         ) from error
-    except DAMAGED as error:
+    except (*DAMAGED, ValueError) as error:  # ValueError: names that are no text
         raise InputError(f"{file} cannot be unpacked ({error}). {by_hand}") from error
+
+
+def _read_to_end(file: Path) -> None:
+    """Read a compressed archive to its end, where its checksum is: tarfile stops at the last member."""
+    opened = {".gz": gzip.open, ".tgz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}.get(file.suffix)
+    if opened is not None:
+        with opened(file) as stream:
+            while stream.read(2**20):
+                pass
 
 
 class _Refused(ValueError):

@@ -4,6 +4,7 @@ import os
 import re
 import unicodedata
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,11 +99,21 @@ def link(data: Path, name: str | None = None) -> dict[str, Path]:
     found = find(data, name)
     if not found:
         raise InputError(
-            f"{data} holds no dataset that I know and no class folders with images. Known: the original layouts of "
+            f"{data} holds no dataset that I know and no class folders with images{_others(data)}. Known: the original "
+            "layouts of "
             "Kather 2016, BreakHis, HAM10000 and the ovarian set; your own images need one sub-folder per class"
         )
     paths.DATA.mkdir(exist_ok=True)
-    return {dataset: _linked(dataset, place) for dataset, place in found.items()}
+    return {dataset: _linked(dataset, place, named=name is not None) for dataset, place in found.items()}
+
+
+def _others(root: Path) -> str:
+    """What else lies below ``root``, by ending, for a message: slides that have to be cut into tiles first, say."""
+    endings = Counter(path.suffix.lower() for path in visible_files(root) if path.suffix)
+    counted = ", ".join(f"{n} {ending}" for ending, n in endings.most_common(5))
+    return (
+        f"; it holds {counted}, of which none is read here (cut slides into tiles, save them as PNG)" if counted else ""
+    )
 
 
 def own_name(text: str) -> str:
@@ -182,7 +193,7 @@ def _own(root: Path, text: str) -> dict[str, Path]:
     return {own_name(text): root}
 
 
-def _linked(name: str, target: Path) -> Path:
+def _linked(name: str, target: Path, named: bool) -> Path:
     """The folder of dataset `name` after ``data/<name>`` leads to `target`, or the one that was put there by hand."""
     place = paths.DATA / name
     by_hand = place.exists() and not place.is_symlink() and place.resolve() != target.resolve()
@@ -192,10 +203,13 @@ def _linked(name: str, target: Path) -> Path:
         warnings.warn(f"{place} is used, not {target}; remove or rename it to use the other.", stacklevel=3)
         return place
     if place.is_symlink() and place.resolve() != target.resolve():
-        if name not in RESERVED:
-            warnings.warn(
-                f"{name} was {place.resolve()} and is {target} from now on; NAME=<name> keeps both.", stacklevel=3
+        if name not in RESERVED and not named:
+            raise InputError(
+                f"{name} is the name of {place.resolve()} already. Give {target} another one with NAME=<name>, or say "
+                f"NAME={name}: the results of the other are then cleared"
             )
+        if name not in RESERVED:
+            warnings.warn(f"{name} was {place.resolve()} and is {target} from now on.", stacklevel=3)
         place.unlink()
     if not place.exists():
         place.symlink_to(target.resolve(), target_is_directory=True)

@@ -16,7 +16,7 @@ def row(images: Sequence[Image.Image], titles: Sequence[str]) -> Figure:
         figure, axes = plt.subplots(1, len(images), figsize=(width, width / len(images) + 0.35), squeeze=False)
         for axis, image, title in zip(axes[0], images, titles, strict=True):
             axis.imshow(image)
-            axis.set_title(title, fontsize=7)
+            axis.set_title(style.legible(title), fontsize=7)
             axis.set_axis_off()
         plt.close(figure)
     return figure

@@ -8,6 +8,7 @@ one per data file that lies beside such a module. No list of modules is kept by 
 import ast
 import hashlib
 import io
+import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -28,26 +29,36 @@ def bare(source: str) -> str:
     def f(x):
         return x
     """
-    lines = source.splitlines()
+    lines, tree = re.split(r"\r\n|\r|\n", source), ast.parse(source)  # as Python counts lines, unlike str.splitlines
+    said = set(_docstrings(tree, lines))
+    inside = {line for first, last in _texts(tree) for line in range(first, last)} - said
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
-    for first, last in _docstrings(ast.parse(source)):
-        lines[first - 1 : last] = [""] * (last - first + 1)
-    return "\n".join(line.rstrip() for line in lines if line.strip())
+    kept = [(number, line) for number, line in enumerate(lines, start=1) if number not in said]
+    return "\n".join(
+        line if number in inside else line.rstrip() for number, line in kept if number in inside or line.strip()
+    )
 
 
-def _docstrings(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """First and last line of every docstring, but for those that share their line with other code."""
+def _docstrings(tree: ast.Module, lines: list[str]) -> Iterator[int]:
+    """The lines of every docstring, but for those that share a line with other code."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
             first, *rest = node.body
             text = isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str)
-            before = getattr(node, "lineno", 0)
+            before = lines[first.lineno - 1].encode()[: first.col_offset].strip()
             after = rest[0].lineno if rest else first.end_lineno + 1
-            if text and before < first.lineno and first.end_lineno < after:
-                yield first.lineno, first.end_lineno
+            if text and not before and first.end_lineno < after:
+                yield from range(first.lineno, first.end_lineno + 1)
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[int, int]]:
+    """First and last line of every text, whose blanks count."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
+            yield node.lineno, node.end_lineno
 
 
 def imported(source: str) -> set[str]:

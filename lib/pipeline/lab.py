@@ -56,7 +56,7 @@ def refresh(lab: Path) -> list[str]:
     for name in sorted(known.keys() | new.keys()):
         copy, now = lab / name, described(new[name]) if name in new else None
         was = known.get(name, now)
-        if copy.exists() and described(copy)["written"] != was["written"]:
+        if copy.exists() and described(copy)["written"] != was["written"] and described(copy) != now:
             kept += [name] if now not in (was, None) else []
         elif now is None:
             copy.unlink(missing_ok=True)

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +23,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from lib import errors
 from lib.errors import InputError
-from lib.files import whole
+from lib.files import whole, workshop
 from lib.paths import BUILD, NOTEBOOKS, REPORTS, ROOT
 from lib.pipeline import params
 
@@ -204,15 +203,14 @@ def reports_whole(section: bool) -> Iterator[None]:
     if not section:
         yield
         return
-    BUILD.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=BUILD, prefix="reports.") as desk:
+    with workshop(BUILD / "reports") as desk:
         before = os.environ.get("REPORTS_DIR")
-        os.environ["REPORTS_DIR"] = desk
+        os.environ["REPORTS_DIR"] = str(desk)
         try:
             yield
         finally:
             os.environ.pop("REPORTS_DIR") if before is None else os.environ.update(REPORTS_DIR=before)
-        for folder in sorted(Path(desk).glob("*/*/*/*")):
+        for folder in sorted(desk.glob("*/*/*/*")):
             with whole(REPORTS / folder.relative_to(desk), SECTION, older=holds_reports) as draft:
                 folder.replace(draft)
 

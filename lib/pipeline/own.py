@@ -45,10 +45,10 @@ def run(name: str, force: bool = False) -> None:
     os.chdir(paths.ROOT)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     repo = Repo(config={"core": {"no_scm": True}})  # build/ is ignored by git, and DVC refuses pipelines that are
-    repo.reproduce(["dvc.yaml:source"])
-    for folder in _stale(repo, target, name, force):
-        files.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
     try:
+        repo.reproduce(["dvc.yaml:source"])
+        for folder in _stale(repo, target, name, force):
+            files.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
         repo.reproduce([target], force=force, on_error="keep-going")
     except DvcException as error:
         raise InputError(
@@ -58,9 +58,10 @@ def run(name: str, force: bool = False) -> None:
 
 def _stale(repo: Repo, target: str, name: str, force: bool) -> list[Path]:
     """Folders of results of the stages that will run: none of them is to stand beside new ones."""
-    changed = set(repo.status([target]))
-    folders = []
-    for stage in repo.stage.collect(target):
-        if force or stage.addressing in changed:
-            folders += [Path(out.fs_path) for out in stage.outs if f"/own/{name}/" in out.fs_path]
-    return [folder for folder in folders if folder.is_dir()]
+    stages, changed = repo.stage.collect(target), set(repo.status([target]))
+    stale = [stage for stage in stages if force or stage.addressing in changed]
+    made: set[str] = set()
+    while new := {out.fs_path for stage in stale for out in stage.outs} - made:  # and whatever rests on them
+        made |= new
+        stale += [stage for stage in stages if stage not in stale and made & {dep.fs_path for dep in stage.deps}]
+    return [Path(path) for path in sorted(made) if f"/own/{name}/" in path and Path(path).is_dir()]

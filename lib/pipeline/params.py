@@ -89,6 +89,19 @@ def check_parameters(given: Mapping[str, Any], defaults: Mapping[str, Any], wher
     _refuse(where, list(_of_parameters(given, defaults)))
 
 
+def check_keys(given: Any, keys: Collection[str], where: str) -> None:
+    """Refuse anything but a mapping with exactly these ``keys``.
+
+    >>> check_keys({"profile": "demo", "imags": "data"}, ("profile", "images"), "params.yaml")
+    Traceback (most recent call last):
+    lib.errors.InputError: params.yaml: there is no setting 'imags': did you mean images?
+    """
+    if not isinstance(given, Mapping):
+        raise InputError(f"{where}: {given!r} cannot be used: write {', '.join(keys)} with their values")
+    _refuse(where, list(_of_names("setting", given, keys)))
+    _refuse(where, [f"{key} is missing" for key in keys if key not in given])
+
+
 def check_names(what: str, given: Any, known: Collection[str], where: str) -> None:
     """Refuse anything but a list of ``known`` names, as the ``datasets`` and ``encoders`` of a profile are.
 

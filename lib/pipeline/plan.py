@@ -77,6 +77,7 @@ def _images(dataset: str, settings: dict[str, Any]) -> int:
 
 def text(profile: str) -> str:
     """The plan as people read it: the table, then every dataset and weight that is missing and how to get it."""
+    profiles.check(paths.PIPELINES / profile / "params.yaml")
     settings = profiles.settings()
     rows, assumed = table(profile, settings), settings["plan"]
     speeds = ", ".join(f"{encoder} {speed}" for encoder, speed in assumed["images_per_second"].items())

@@ -10,6 +10,7 @@ from lib.encoders import zoo
 from lib.pipeline import params
 from lib.pipeline.notebooks import parameters, read
 
+KEYS = ("profile", "images", "features", "features_more", "runs")
 PROFILES = {"demo": "demo", "sample": "real sample", "paper": "published setting", "own": "your own images"}
 """Short name and the words that reports have for it."""
 
@@ -54,6 +55,8 @@ def check(file: Path, own: str | None = None) -> None:
     datasets, encoders = [*LOADERS, *filter(None, [own])], zoo.names()
     defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{one}.ipynb")) for stage, one in notebooks().items()}
     params.check_runs(content.get("runs"), defaults, datasets, encoders, where)
+    params.check_keys(content, KEYS, where)
     for features in ("features", "features_more"):
+        params.check_keys(content[features], ("datasets", "encoders"), f"{where}, {features}")
         params.check_names("dataset", content[features]["datasets"], datasets, where)
         params.check_names("encoder", content[features]["encoders"], encoders, where)

@@ -53,6 +53,7 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
             deviates more than it may.
     """
     profiles.check(paths.PIPELINES / profile / "params.yaml")
+    profiles.settings()
     forced = ["--force"] if force else []
     if profile == "demo":
         dvc("repro", *forced)
@@ -70,6 +71,8 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
     stages, missing = targets(profile, found)
     if missing:
         print("not here, left out:", ", ".join(missing), f"(see `make plan PROFILE={profile}`)")
+    if not stages and found:
+        raise InputError(f"profile {profile} has no run on {', '.join(found)}; `make plan PROFILE=paper` lists others")
     if not stages:
         raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
     dvc("repro", "--quiet", "source")

@@ -352,3 +352,19 @@ def test_too_little_space_is_said_before_anything_is_downloaded(server, offer, m
 def test_what_cannot_be_downloaded_is_refused(name):
     with pytest.raises(InputError, match="choose one of kather, breakhis, ham10000"):
         fetch.fetch(name)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_damaged_archive_is_never_unpacked_without_a_word(tmp_path, seed):
+    """gzip's checksum stands behind the last member, where tarfile does not look."""
+    rng = np.random.default_rng(seed)
+    (tmp_path / "one.bin").write_bytes(rng.bytes(20_000))
+    good = tmp_path / "good.tar.gz"
+    with tarfile.open(good, "w:gz") as archive:
+        archive.add(tmp_path / "one.bin", "one.bin")
+    data = bytearray(good.read_bytes())
+    for place in rng.integers(20, len(data) - 8, 2):
+        data[place] ^= 1 << int(rng.integers(8))
+    (tmp_path / "bad.tar.gz").write_bytes(data)
+    with pytest.raises(InputError, match=r"bad\.tar\.gz"):
+        fetch.unpack(tmp_path / "bad.tar.gz", tmp_path / "out")

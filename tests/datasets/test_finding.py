@@ -169,12 +169,22 @@ def test_own_images_are_linked_under_their_name_and_loaded_by_it(data, tmp_path)
         datasets.load("gardn", here)
 
 
-def test_a_name_that_leads_to_another_folder_is_pointed_out(data, tmp_path):
+def test_a_default_name_is_not_taken_from_another_folder_and_a_given_one_is(data, tmp_path):
     first, second = (touch(tmp_path / place / "eyes", "l/1.png", "r/1.png") for place in ("a", "b"))
     finding.link(first)
-    with pytest.warns(UserWarning, match=r"eyes was .*a/eyes and is .*b/eyes from now on; NAME=<name> keeps both"):
+    with pytest.raises(InputError, match=r"eyes is the name of .*a/eyes already\. .*NAME=<name>, or say NAME=eyes"):
         finding.link(second)
+    assert (data / "eyes").resolve() == first.resolve()
+    with pytest.warns(UserWarning, match=r"eyes was .*a/eyes and is .*b/eyes from now on"):
+        finding.link(second, "eyes")
     assert (data / "eyes").resolve() == second.resolve()
+
+
+def test_a_folder_of_slides_alone_is_told_what_is_missing(data, tmp_path):
+    with pytest.raises(
+        InputError, match=r"it holds 2 \.svs, 1 \.pdf, of which none is read here \(cut"
+    ):
+        finding.link(touch(tmp_path / "slides", "a/1.svs", "b/2.svs", "b/report.pdf"))
 
 
 def test_a_folder_of_ones_own_in_data_is_not_taken_for_another(data, tmp_path, recwarn):

@@ -12,7 +12,7 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from lib import datasets, encoders, paths
+from lib import datasets, encoders, files
 from lib.errors import BrokenImage, InputError
 
 
@@ -433,7 +433,7 @@ def test_after_a_killed_run_that_later_succeeds_nothing_stray_is_left(root, targ
             encoder.batches.append(len(arguments[0]))
             return MeanColour().encode(*arguments)
 
-        vars(encoder if moment == "encode" else paths)[moment] = dies
+        vars(encoder if moment == "encode" else files)[moment] = dies
         encoders.extract(table_of(root), encoder, target, batch_size=3)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL

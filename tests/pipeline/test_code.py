@@ -57,6 +57,16 @@ def test_a_comment_changes_nothing_and_a_constant_does(old, new, same):
     assert (code.bare(SOURCE) == code.bare(SOURCE.replace(old, new))) == same
 
 
+def test_blanks_inside_a_text_count():
+    assert code.bare('T = """a\n\nb"""\n') != code.bare('T = """a\nb"""\n')
+    assert code.bare('T = """a  \nb"""\n') != code.bare('T = """a\nb"""\n')
+
+
+def test_a_docstring_beside_code_hides_nothing_and_a_form_feed_is_no_line():
+    assert "b=1" in code.bare('def f(a,\n      b=1): "doc"\n')
+    assert code.bare('x = "\x0c"\ny = 1  # one\nz = 2\n').endswith("y = 1\nz = 2")
+
+
 @pytest.mark.parametrize("entry", code.entries())
 def test_every_module_that_an_entry_imports_is_in_its_fingerprint(entry):
     """Imports that happen when the modules load, found by running them."""

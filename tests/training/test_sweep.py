@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from lib import paths
+from lib import files, paths
 from lib.geometry import Euclidean
 from lib.training import sweep
 from lib.training.divergence import Diverged
@@ -214,14 +214,14 @@ def test_a_damaged_stack_is_named_set_aside_and_trained_anew(tmp_path, monkeypat
     monkeypatch.setattr(sweep, "CHUNK", 1)
     first, second, store = tasks(), tasks(), tmp_path / "store"
     with monkeypatch.context() as patched:
-        patched.setattr(paths, "empty", lambda _: None)
+        patched.setattr(files, "empty", lambda _: None)
         histories = sweep.fit(first, LOSS, SCHEDULE, store=store, device="cpu", workers=1)
     kept = sorted(store.iterdir())
     damage(kept[2])
     (store / "thesis.pt").write_text("all of it")
     fit, trained, seen = sweep._fit, [], []
     monkeypatch.setattr(sweep, "_fit", lambda todo, *rest: trained.append(todo) or fit(todo, *rest))
-    monkeypatch.setattr(paths, "empty", lambda folder: seen.extend(sorted(folder.iterdir())))
+    monkeypatch.setattr(files, "empty", lambda folder: seen.extend(sorted(folder.iterdir())))
     assert sweep.fit(second, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
     assert all(torch.equal(weights(a), weights(b)) for a, b in zip(first, second, strict=True))
     if damage is Path.touch:
