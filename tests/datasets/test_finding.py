@@ -181,9 +181,7 @@ def test_a_default_name_is_not_taken_from_another_folder_and_a_given_one_is(data
 
 
 def test_a_folder_of_slides_alone_is_told_what_is_missing(data, tmp_path):
-    with pytest.raises(
-        InputError, match=r"it holds 2 \.svs, 1 \.pdf, of which none is read here \(cut"
-    ):
+    with pytest.raises(InputError, match=r"it holds 2 \.svs, 1 \.pdf, of which none is read here \(cut"):
         finding.link(touch(tmp_path / "slides", "a/1.svs", "b/2.svs", "b/report.pdf"))
 
 
