@@ -2,7 +2,9 @@
 
 import difflib
 import sys
+import warnings
 from collections.abc import Callable, Iterable
+from typing import Any
 
 
 class InputError(ValueError):
@@ -33,7 +35,16 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def one_message(main: Callable[[], None]) -> None:
-    """Run a command-line ``main``; an :class:`InputError` ends it with its message alone and exit status 2."""
+    """Run a command-line ``main``; an :class:`InputError` ends it with its message alone and exit status 2.
+
+    Warnings of ours are printed as what they say, without the line of code that they come from.
+    """
+    usual = warnings.formatwarning
+
+    def plain(message: Warning | str, category: type[Warning], *where: Any) -> str:
+        return f"notice: {message}\n" if category is UserWarning else usual(message, category, *where)
+
+    warnings.formatwarning = plain
     try:
         main()
     except InputError as error:

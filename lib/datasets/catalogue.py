@@ -133,12 +133,15 @@ def facts(name: str) -> Facts:
     return DATASETS.get(name) or replace(DATASETS["folder"], title=f"{name}, your own images")
 
 
-def missing(name: str, root: Path, why: str) -> MissingDataset:
-    """Return the error for dataset `name` that was looked for in `root`; `why` completes the sentence after it."""
+def missing(name: str, root: Path, why: str, profile: str = "sample") -> MissingDataset:
+    """Return the error for dataset `name` that was looked for in `root`; `why` completes the sentence after it.
+
+    profile: the one that would use it.
+    """
     what = facts(name)
     way_out = (
         f"Use your copy: put it into data/{name} in the project folder, "
-        "or run: make reproduce PROFILE=sample DATA=<folder that holds it>"
+        f"or run: make reproduce PROFILE={profile} DATA=<folder that holds it>"
     )
     if name == "tissue":
         way_out = "Draw it with: make reproduce"

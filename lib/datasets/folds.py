@@ -34,9 +34,9 @@ def enough(table: ImageTable, n_folds: int) -> ImageTable:
             f"{table.name}: {n_folds} folds need {n_folds} images of a class, and two such classes or more; too few "
             f"in {named}. {FEWER}, or add images to {table.root}."
         )
+    way_out = f" {FEWER} to keep them." if few.max() > 1 else ""
     warnings.warn(
-        f"{table.name}: left out, because {n_folds} folds need {n_folds} images of a class: {named}. {FEWER} "
-        "to keep them.",
+        f"{table.name}: left out, because {n_folds} folds need {n_folds} images of a class: {named}.{way_out}",
         stacklevel=2,
     )
     reasons = tuple((label, f"class of {n} images, fewer than {n_folds} folds") for label, n in few.items())

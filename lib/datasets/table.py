@@ -108,7 +108,9 @@ class ImageTable:
         known = facts(self.name)
         whole = f" of {known.images:,}" if known.images and known.images != len(self) else ""
         groups = "" if self.group_kind == "image" else f", {len(set(self.groups)):,} {self.group_kind}s"
-        return f"{known.title}, {len(self):,}{whole} images, {len(self.classes)} classes{groups}"
+        left_out = ", ".join(what for what, why in self.skipped if why.startswith("class "))
+        without = f", without the class {left_out}" if left_out else ""
+        return f"{known.title}, {len(self):,}{whole} images, {len(self.classes)} classes{without}{groups}"
 
     @property
     def classes(self) -> list[str]:

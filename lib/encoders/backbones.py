@@ -16,7 +16,6 @@ from PIL import Image
 from timm.data import create_transform, resolve_model_data_config
 from timm.models import get_pretrained_cfg
 
-from lib.encoders import zoo
 from lib.encoders.weights import (
     UNREADABLE,
     UNTRAINED,
@@ -29,6 +28,7 @@ from lib.encoders.weights import (
     one_line,
     read,
 )
+from lib.encoders.zoo import MODELS, names, source
 from lib.errors import InputError, suggestion
 
 
@@ -120,12 +120,12 @@ def state_sha256(model: torch.nn.Module) -> str:
 
 def _source(name: str) -> Source:
     """Architecture and weights behind a name."""
-    if name in zoo.MODELS:
-        return zoo.source(name)
+    if name in MODELS:
+        return source(name)
     try:
         cfg = get_pretrained_cfg(name, allow_unregistered=False)
     except RuntimeError:
-        raise InputError(f"Unknown encoder {name!r}: {suggestion(name, zoo.names())}") from None
+        raise InputError(f"Unknown encoder {name!r}: {suggestion(name, names())}") from None
     return Source(f"{cfg.architecture}.{cfg.tag}" if cfg.tag else cfg.architecture, cfg)
 
 

@@ -37,9 +37,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
-from lib.geometry import numerics
 from lib.geometry.interface import Geometry
+from lib.geometry.numerics import chord_of_rows, chords, shortened, shortening
 from lib.geometry.poincare import RIM_MARGIN, PoincareBall
 from lib.geometry.points import Points, floating, rows, sets, weighted
 
@@ -53,10 +54,10 @@ class Euclidean(Geometry):
     name: ClassVar[str] = "euclidean"
 
     def pairwise(self, x: Points, y: Points) -> Tensor:
-        return numerics.chords(*sets(x, y))
+        return chords(*sets(x, y))
 
     def between(self, x: Points, y: Points) -> Tensor:
-        return numerics.chord_of_rows(*rows(x, y))
+        return chord_of_rows(*rows(x, y))
 
     def project(self, x: Points) -> Tensor:
         return floating(x)[0]
@@ -85,15 +86,15 @@ class Sphere(Geometry):
     name: ClassVar[str] = "sphere"
 
     def pairwise(self, x: Points, y: Points) -> Tensor:
-        return 2 * torch.atan2(*self._half_angles(numerics.chords, *sets(x, y)))
+        return 2 * torch.atan2(*self._half_angles(chords, *sets(x, y)))
 
     def between(self, x: Points, y: Points) -> Tensor:
-        return 2 * torch.atan2(*self._half_angles(numerics.chord_of_rows, *rows(x, y)))
+        return 2 * torch.atan2(*self._half_angles(chord_of_rows, *rows(x, y)))
 
     def project(self, x: Points) -> Tensor:
         """``x: (..., d)`` scaled to unit length; zero stays zero."""
         (x,) = floating(x)
-        factor = numerics.shortening(x)
+        factor = shortening(x)
         norm = torch.linalg.vector_norm(x * factor, dim=-1, keepdim=True)
         # The product once more, not kept: the gradients of x then add up in the order of the plain x/‖x‖, to the bit.
         return x * factor / norm.masked_fill(norm == 0, 1.0)
@@ -110,7 +111,7 @@ class Sphere(Geometry):
         return self.project((weights * self.project(x)).sum(-2))
 
     def rank_key(self, query: Points, gallery: Points) -> Tensor:
-        sine, cosine = self._half_angles(numerics.chords, *sets(query, gallery))
+        sine, cosine = self._half_angles(chords, *sets(query, gallery))
         return sine / (sine + cosine)
 
     def _half_angles(self, chord: Callable[[Tensor, Tensor], Tensor], x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -144,7 +145,6 @@ def clip(v: Points, radius: float) -> Tensor:
     A feature that is clipped before ``exp0`` stays off the rim, where gradients vanish (Hyp-ViT, Section 2.4).
     Raises InputError for a radius that is not positive.
     """
-    if not radius > 0:
-        raise InputError(f"a clip radius of {radius:g} would leave no feature; choose a radius > 0 (Hyp-ViT: 2.3)")
-    v = numerics.shortened(*floating(v))
+    checks.positive("clip radius", radius)
+    v = shortened(*floating(v))
     return v * (radius / torch.linalg.vector_norm(v, dim=-1, keepdim=True).clamp_min(radius))

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from lib.errors import InputError
-from lib.geometry import PoincareBall, numerics
+from lib.geometry import PoincareBall
+from lib.geometry.numerics import shortened
 from lib.geometry.points import Points, floating
 
 
@@ -39,7 +40,7 @@ def lower(point: Points, c: float) -> Tensor:
     The time is recomputed from the space components, so that rounding cannot move a point off the hyperboloid.
     """
     c = _positive(c)
-    space = numerics.shortened(floating(point)[0][..., 1:])
+    space = shortened(floating(point)[0][..., 1:])
     return space / (1 + (1 + c * space.square().sum(-1, keepdim=True)).sqrt())
 
 

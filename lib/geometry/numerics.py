@@ -1,6 +1,7 @@
 """What the distances are made of: chords of all pairs, and functions that are smooth where they look singular."""
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,19 +17,22 @@ LONG = {torch.float32: 2.0**50, torch.float64: 2.0**500}
 """A row of entries up to this can be squared and added up in any number of dimensions. tanh has long been 1 there."""
 
 
-def shortening(x: Tensor) -> Tensor:
+def shortening(x: Tensor, c: float | Tensor = 1.0) -> Tensor:
     """Factors (..., 1) that bring every row of ``x: (..., d)`` to entries of at most :data:`LONG`; mostly exactly 1.
 
-    In float32 the square of 2e19 is infinite, and dividing by it would send the longest of all rows to the origin. The
-    factors take no gradient: what comes after depends on the direction of such a row alone.
+    In float32 the square of 2e19 is infinite, and dividing by it would send the longest of all rows to the origin. In a
+    ball of curvature −c with c > 1 it is c‖x‖² that must not overflow, so there the limit is LONG/√c, rounded down to a
+    power of two, which float32 holds exactly. The factors take no gradient: what comes after depends on the direction
+    of such a row alone.
     """
-    limit = LONG[x.dtype]
+    curvature = float(c.detach() if isinstance(c, Tensor) else c)
+    limit = LONG[x.dtype] / 2 ** math.ceil(math.log2(max(1.0, curvature)) / 2)
     return limit / x.detach().abs().amax(-1, keepdim=True).clamp_min(limit)
 
 
-def shortened(x: Tensor) -> Tensor:
-    """``x: (..., d)`` with its rows brought to entries of at most :data:`LONG`; shorter ones are equal to the bit."""
-    return x * shortening(x)
+def shortened(x: Tensor, c: float | Tensor = 1.0) -> Tensor:
+    """``x: (..., d)`` with rows that are too long made shorter (:func:`shortening`), others equal to the bit."""
+    return x * shortening(x, c)
 
 
 def over_root(function: Callable[[Tensor], Tensor], series: tuple[float, ...], z: Tensor) -> Tensor:

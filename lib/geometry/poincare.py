@@ -9,8 +9,8 @@ from torch import Tensor
 
 from lib import checks
 from lib.errors import InputError
-from lib.geometry import numerics
 from lib.geometry.interface import Geometry
+from lib.geometry.numerics import ARTANH, ASINH, TANH, Asinh, chord_of_rows, chords, over_root, shortened
 from lib.geometry.points import Points, floating, rows, sets, weighted
 
 RIM_MARGIN = {torch.float32: 1e-3, torch.float64: 1e-5}
@@ -52,19 +52,19 @@ class PoincareBall(Geometry):
 
     def pairwise(self, x: Points, y: Points) -> Tensor:
         x, y = sets(x, y)
-        return self._distance(numerics.chords(x, y), self._gap(x).unsqueeze(-1), self._gap(y).unsqueeze(-2))
+        return self._distance(chords(x, y), self._gap(x).unsqueeze(-1), self._gap(y).unsqueeze(-2))
 
     def between(self, x: Points, y: Points) -> Tensor:
         x, y = rows(x, y)
-        return self._distance(numerics.chord_of_rows(x, y), self._gap(x), self._gap(y))
+        return self._distance(chord_of_rows(x, y), self._gap(x), self._gap(y))
 
     def exp0(self, v: Points) -> Tensor:
         """tanh(√c‖v‖)·v/(√c‖v‖) for tangent vectors ``v: (..., d)``, at distance 2‖v‖ from the origin.
 
         Hyper-DINO, Section 2.2, with c = 1; Hyp-ViT, Equation 3, at the origin.
         """
-        v = numerics.shortened(*floating(v))
-        return v * numerics.over_root(torch.tanh, numerics.TANH, self._squared(v).unsqueeze(-1))
+        v = shortened(*floating(v), self.c)
+        return v * over_root(torch.tanh, TANH, self._squared(v).unsqueeze(-1))
 
     def log0(self, x: Points) -> Tensor:
         """artanh(√c‖x‖)·x/(√c‖x‖) for points ``x: (..., d)``, the inverse of ``exp0``.
@@ -73,14 +73,14 @@ class PoincareBall(Geometry):
         """
         x = self._returned(*floating(x))
         inside = self._squared(x).clamp_max(1 - torch.finfo(x.dtype).eps)
-        return x * numerics.over_root(torch.atanh, numerics.ARTANH, inside.unsqueeze(-1))
+        return x * over_root(torch.atanh, ARTANH, inside.unsqueeze(-1))
 
     def project(self, x: Points, margin: float | None = None) -> Tensor:
         """``x: (..., d)`` scaled back to √c‖x‖ = 1 − ``margin`` where it is longer, else unchanged to the bit.
 
         ``margin`` defaults to ``RIM_MARGIN`` of the dtype. Hyper-DINO, Section 2.2 (r = 1 − δ).
         """
-        x = numerics.shortened(*floating(x))
+        x = shortened(*floating(x), self.c)
         limit = (1 - (RIM_MARGIN[x.dtype] if margin is None else margin)) ** 2
         squared = self._squared(x).unsqueeze(-1)
         return torch.where(squared > limit, x * (limit / squared.clamp_min(limit)).sqrt(), x)
@@ -105,7 +105,7 @@ class PoincareBall(Geometry):
     def rank_key(self, query: Points, gallery: Points) -> Tensor:
         """‖x − y‖²/(1 − c‖y‖²): the distance grows with it, the factor of the query is the same in a row."""
         query, gallery = sets(query, gallery)
-        return numerics.chords(query, gallery).square() / self._gap(gallery).unsqueeze(-2)
+        return chords(query, gallery).square() / self._gap(gallery).unsqueeze(-2)
 
     def conformal_factor(self, x: Points) -> Tensor:
         """λ(x) = 2/(1 − c‖x‖²) of points ``x: (..., d)``, returns ``(...)``: how much longer steps are at x."""
@@ -129,7 +129,7 @@ class PoincareBall(Geometry):
 
         From c‖x‖² = 1/eps on, nothing is left of the 1 in 1 − c‖x‖², and soon the squares overflow.
         """
-        x = numerics.shortened(x)
+        x = shortened(x, self.c)
         beyond = self._squared(x).unsqueeze(-1) * torch.finfo(x.dtype).eps > 1
         return torch.where(beyond, self.project(x), x)
 
@@ -147,6 +147,6 @@ class PoincareBall(Geometry):
     def _distance(self, chord: Tensor, gap_x: Tensor, gap_y: Tensor) -> Tensor:
         if isinstance(self.c, Tensor) or self.c < 0.01:  # smooth in c, through c = 0
             stretched = chord * (gap_x.rsqrt() * gap_y.rsqrt())
-            return 2 * stretched * numerics.over_root(torch.asinh, numerics.ASINH, self.c * stretched.square())
+            return 2 * stretched * over_root(torch.asinh, ASINH, self.c * stretched.square())
         root = math.sqrt(self.c)
-        return numerics.Asinh.apply(chord * (root * gap_x.rsqrt() * gap_y.rsqrt())).mul_(2 / root)
+        return Asinh.apply(chord * (root * gap_x.rsqrt() * gap_y.rsqrt())).mul_(2 / root)

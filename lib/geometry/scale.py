@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
 from lib.geometry import PoincareBall
 from lib.geometry.points import Points, as_tensor, floating
@@ -38,6 +39,9 @@ class Scale:
         Raises InputError for a radius outside 0 to 1, the flat limit c = 0, which has no radius, NaN or infinity, and
         features that are all zero.
         """
+        if not isinstance(ball, PoincareBall):
+            raise InputError(f"{ball!r} is no ball: hand in PoincareBall(c); flat space and the sphere need no scaling")
+        checks.number("radius", radius)
         if not 0 < radius < 1:
             raise InputError(f"radius = {radius:g} is not within the ball: choose a part of its radius, as 0.1")
         if not ball.c > 0:

@@ -121,23 +121,10 @@ def _resampled(units: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTe
     if n < 2:
         difference = float(units[0]) if n else np.nan
         return PairedTest(difference, np.nan, p_floor=1.0, n_units=n, low=np.nan, high=np.nan), units[:0], units[:0]
-    batch = max(1, 1_000_000 // n)  # both resamplings hold batch x n numbers
-    flipped = stats.permutation_test(
-        (units,),
-        np.mean,
-        permutation_type="samples",
-        n_resamples=n_resamples,
-        batch=batch,
-        random_state=np.random.default_rng(seed),
-    )
-    resampled = stats.bootstrap(
-        (units,),
-        np.mean,
-        method="percentile",
-        n_resamples=n_resamples,
-        batch=batch,
-        random_state=np.random.default_rng(seed),
-    )
+    size = {"n_resamples": n_resamples, "batch": max(1, 1_000_000 // n)}  # both hold batch x n numbers
+    one, other = np.random.default_rng(seed), np.random.default_rng(seed)
+    flipped = stats.permutation_test((units,), np.mean, permutation_type="samples", random_state=one, **size)
+    resampled = stats.bootstrap((units,), np.mean, method="percentile", random_state=other, **size)
     patterns = 2**n if 2**n <= n_resamples else n_resamples + 1
     test = PairedTest(
         difference=float(units.mean()),

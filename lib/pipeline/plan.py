@@ -92,7 +92,7 @@ def text(profile: str) -> str:
     datasets = [stage.rpartition("@")[2].partition("-")[0] for stage in rows["stage"]]
     for dataset in dict.fromkeys(datasets):
         if dataset in DATASETS and not paths.images(dataset).exists():
-            parts.append(str(catalogue.missing(dataset, paths.images(dataset), "is not there")))
+            parts.append(str(catalogue.missing(dataset, paths.images(dataset), "is not there", profile)))
     for name in weights(profile):
         how = missing(zoo.source(name), "they do not come with this project")
         parts.append(f"needs weights of {zoo.MODELS[name].row} ({name}): {how}")

@@ -203,7 +203,8 @@ def save_configurations(run: Run, todo: Sequence[Recipe]) -> None:
         f"{len(rows)} mappers (the paper: 62, from 384 numbers). The rate counts numbers, as the paper's 12 for 384 → "
         "32 does; in bytes that is 12 from float16 and 24 from float32 input (HD-15)."
     )
-    run.save_table("table_1", "Hyper-DINO, Table 1: configurations", rows, markdown_table(rows), text)
+    shown = rows.assign(published=rows["published"].map(lambda rate: "–" if pd.isna(rate) else f"{rate:g}"))
+    run.save_table("table_1", "Hyper-DINO, Table 1: configurations", rows, markdown_table(shown), text)
 
 
 def save_figure_3(run: Run, figure: Figure, table: pd.DataFrame, reference: str) -> None:

@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +7,6 @@ from PIL import Image
 from lib import datasets
 from lib.errors import InputError, MissingDataset
 
-REAL = Path(os.environ.get("HYPERBOLIC_DATA", "/nonexistent")) / "breakhis_sample"
-needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="needs HYPERBOLIC_DATA with breakhis_sample")
 HOME = "BreaKHis_v1/histology_slides/breast"
 FILES = [
     "benign/SOB/adenosis/SOB_B_A_14-22549AB/100X/SOB_B_A-14-22549AB-100-027.png",
@@ -88,17 +85,15 @@ def test_an_image_in_two_folders_is_an_error(root):
         datasets.load("breakhis", root)
 
 
-@needs_real
-def test_real_images_at_200x():
-    table = datasets.load("breakhis", REAL / "200X_224px", magnification="200X")
+def test_real_images_at_200x(real):
+    table = datasets.load("breakhis", real("breakhis_sample/200X_224px"), magnification="200X")
     assert len(table) == 801 and len(table.classes) == 8 and table.skipped == ()
     assert table.rows["slide"].nunique() == 46 and len(set(table.groups)) == 42
     assert table.rows.groupby("label")["group"].nunique().loc[["adenosis", "phyllodes tumor"]].tolist() == [1, 1]
 
 
-@needs_real
-def test_real_originals():
-    table = datasets.load("breakhis", REAL / "originals")
+def test_real_originals(real):
+    table = datasets.load("breakhis", real("breakhis_sample/originals"))
     assert len(table) == 24 and table.skipped == ()
     assert set(table.rows["magnification"]) == {"40X", "100X", "200X", "400X"}
     assert datasets.read_image(table.path(0)).size == (700, 460)

@@ -1,6 +1,5 @@
 """Datasets are recognised by their whole layout, wherever they were unpacked; everything else is yours, by its name."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,8 +7,6 @@ import pytest
 from lib import datasets, paths
 from lib.datasets import finding, kather
 from lib.errors import InputError, MissingDataset
-
-REAL = Path(os.environ.get("HYPERBOLIC_DATA", "/nonexistent"))
 
 
 def touch(root: Path, *names: str) -> Path:
@@ -199,11 +196,11 @@ def test_a_known_dataset_put_there_by_hand_is_used_and_said_so(data, tmp_path):
         assert finding.link(touch(tmp_path / "one", *KATHER)) == {"kather": data / "kather"}
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="needs HYPERBOLIC_DATA")
 @pytest.mark.filterwarnings("ignore:Not used")
-def test_real_samples_are_recognised():
-    assert finding.find(REAL) == {
-        "kather": REAL / "kather2016_sample",
-        "bh200x": REAL / "breakhis_sample/200X_224px",
-        "ham10000": REAL / "ham10000",
+def test_real_samples_are_recognised(real):
+    home = real()
+    assert finding.find(home) == {
+        "kather": home / "kather2016_sample",
+        "bh200x": home / "breakhis_sample/200X_224px",
+        "ham10000": home / "ham10000",
     }

@@ -1,4 +1,3 @@
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -9,8 +8,6 @@ import pytest
 from lib import datasets
 from lib.datasets import folds
 from lib.errors import InputError
-
-REAL = Path(os.environ.get("HYPERBOLIC_DATA", "/nonexistent")) / "breakhis_sample"
 
 
 def archive(seed=0):
@@ -242,9 +239,8 @@ def test_report_counts_what_no_training_image_can_answer():
     assert report["unanswerable_queries"].tolist() == [0, 3, 0]
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="needs HYPERBOLIC_DATA with breakhis_sample")
-def test_real_subtypes_of_one_patient_cannot_be_answered_by_patient():
-    table = datasets.load("breakhis", REAL / "200X_224px")
+def test_real_subtypes_of_one_patient_cannot_be_answered_by_patient(real):
+    table = datasets.load("breakhis", real("breakhis_sample/200X_224px"))
     fold_of = folds.assign(table.labels, table.groups, 5, "group", seed=0)
     report = folds.report(table.labels, table.groups, fold_of)
     lost = report[report["unanswerable_queries"] > 0]["unanswerable_queries"].to_dict()

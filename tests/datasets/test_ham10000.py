@@ -1,6 +1,3 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +6,6 @@ from PIL import Image
 from lib import datasets
 from lib.errors import InputError, MissingDataset
 
-REAL = Path(os.environ.get("HYPERBOLIC_DATA", "/nonexistent")) / "ham10000"
 METADATA = """lesion_id,image_id,dx,dx_type,age,sex,localization
 HAM_1,ISIC_0000001,bkl,histo,80.0,male,scalp
 HAM_1,ISIC_0000002,bkl,histo,80.0,male,scalp
@@ -108,9 +104,8 @@ def test_no_metadata_or_no_images_is_a_missing_dataset(root, tmp_path):
         datasets.load("ham10000", root)
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="needs HYPERBOLIC_DATA with ham10000")
-def test_real_images():
-    table = datasets.load("ham10000", REAL)
+def test_real_images(real):
+    table = datasets.load("ham10000", real("ham10000"))
     assert len(table) == 8587 and len(set(table.groups)) == 6378 and len(table.classes) == 7
     assert table.skipped == ()
     assert datasets.read_image(table.path(0)).size == (224, 224)

@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +7,6 @@ from PIL import Image
 from lib import datasets
 from lib.errors import MissingDataset
 
-REAL = Path(os.environ.get("HYPERBOLIC_DATA", "/nonexistent")) / "kather2016_sample"
 TILES = {
     "01_TUMOR/1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif": (
         "tumor",
@@ -78,9 +76,8 @@ def test_a_folder_without_tiles_counts_what_it_found(tmp_path):
         datasets.load("kather", tmp_path)
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="needs HYPERBOLIC_DATA with kather2016_sample")
-def test_real_tiles():
-    table = datasets.load("kather", REAL)
+def test_real_tiles(real):
+    table = datasets.load("kather", real("kather2016_sample"))
     assert len(table) == 240 and table.skipped == ()
     assert table.rows["label"].value_counts().to_dict() == dict.fromkeys(table.classes, 30)
     assert len(set(table.groups)) == 10 and table.rows["source_image"].nunique() == 126

@@ -38,7 +38,7 @@ def ends_at(points: Tensor, unit: Tensor, radius: float, source: Tensor) -> None
 
 
 @every_dtype
-@pytest.mark.parametrize("c", (1e-3, 0.1, 1.0, 5.0))
+@pytest.mark.parametrize("c", (1e-3, 0.1, 1.0, 5.0, 1e6, 1e10, 1e30))
 def test_long_vectors_end_at_the_rim_of_the_ball(c, dtype):
     unit, long = long_rows(dtype)
     ball, rim = PoincareBall(c), 1 / c**0.5

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from lib.errors import InputError
-from lib.geometry import RIM_MARGIN, PoincareBall
+from lib.geometry import RIM_MARGIN, PoincareBall, Sphere
 from lib.geometry.scale import Scale
 
 
@@ -53,3 +53,11 @@ def test_arrays_lists_and_tensors_give_the_same_points():
 def test_what_cannot_be_scaled_is_refused(gallery, c, radius, message):
     with pytest.raises(InputError, match=message):
         Scale.fit(gallery, PoincareBall(c), radius)
+
+
+@pytest.mark.parametrize(
+    ("ball", "radius"), [("poincare", 0.1), (Sphere(), 0.1), (PoincareBall(), "0.1"), (PoincareBall(), None)]
+)
+def test_what_is_no_ball_or_no_number_is_refused_in_words(ball, radius):
+    with pytest.raises(InputError):
+        Scale.fit([[3.0, 4.0]], ball, radius)

@@ -1,0 +1,20 @@
+"""Real images, where somebody has them: ``make test DATA=<folder>``."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def real() -> Callable[[str], Path]:
+    """The folder of the real images with a name; the test is skipped where it is not there."""
+
+    def folder(name: str = ".") -> Path:
+        home = os.environ.get("HYPERBOLIC_DATA")
+        if not home or not (Path(home) / name).is_dir():
+            pytest.skip(f"needs HYPERBOLIC_DATA with {name}" if name != "." else "needs HYPERBOLIC_DATA")
+        return Path(home) / name
+
+    return folder
