@@ -7,5 +7,6 @@ A room imports only rooms on lower floors:
 2. ``losses`` ``heads`` ``metrics``, ``datasets`` ``encoders``
 3. ``training`` ``search``
 4. ``results`` ``figures`` ``widgets``: tidy rows beside the published numbers, plots as pure functions, sliders
-5. ``pipeline`` ``bench``: running the whole house, and how fast it is
+5. ``papers``: one room for each, a module for each notebook
+6. ``pipeline`` ``bench``: running the whole house, and how fast it is
 """

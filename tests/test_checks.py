@@ -21,9 +21,11 @@ from lib.heads.dino import ProjectionHead
 from lib.losses.hyper_dino import contrastive
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
+from lib.papers.hyper_dino.mapper import grid
+from lib.papers.linear_prototypes.retrieval import experiment as few_shot
 from lib.pipeline.notebooks import parameters, read
 from lib.search import nearest
-from lib.training import distillation, few_shot, grid, hyper_dino, linear_prototypes
+from lib.training import distillation, hyper_dino, linear_prototypes
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule
 from lib.training.recipes import Recipe, recipes

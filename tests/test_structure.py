@@ -27,8 +27,9 @@ FLOORS = {
     "results": 4,
     "figures": 4,
     "widgets": 4,
-    "bench": 5,
-    "pipeline": 5,
+    "papers": 5,
+    "bench": 6,
+    "pipeline": 6,
 }
 NEIGHBOURS = {
     ("checks", "errors"),

@@ -10,8 +10,8 @@ import torch
 from lib import errors, files, paths
 from lib.bench import distances, latency, scoring, searching, sweeping
 from lib.bench.timing import REPEATS, Row
-from lib.figures import storage as figures
 from lib.figures import style
+from lib.papers.beyond.storage import figures
 from lib.progress import track
 from lib.results.store import markdown_table
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from lib import files, paths
+from lib.papers.hyper_dino.retrieval.tables import FAMILIES
 from lib.pipeline import profiles
-from lib.results.hyper_dino import FAMILIES
 from lib.results.store import markdown_table, percent
 
 START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"

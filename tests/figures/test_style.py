@@ -7,8 +7,10 @@ import pytest
 import torch
 from PIL import Image
 
-from lib.figures import contrastive, prototypes, strips, style
-from lib.training import plane
+from lib.figures import strips, style
+from lib.papers.hyper_dino.mapper import figures as contrastive
+from lib.papers.linear_prototypes import figures as prototypes
+from lib.papers.linear_prototypes.plane import experiment as plane
 
 NAMES = ["肝臓", "피부", "กล้ามเนื้อ", "Größe"]
 CODES = np.arange(12) % 4

@@ -17,14 +17,14 @@ from torch import Tensor
 from lib import encoders, paths
 from lib.encoders import zoo
 from lib.figures import style
+from lib.papers.hyper_dino.mapper import sliders
+from lib.papers.linear_prototypes import significance as evidence
 from lib.pipeline import notebooks, own, params, profiles
-from lib.results import evidence
 from lib.search import synthetic
 from lib.search.synthetic import hierarchy as made_up
 from lib.training import dino
 from lib.training.dino import pretrain as distil
 from lib.training.distillation import Settings
-from lib.widgets import contrastive as sliders
 
 NAME = "eyes"
 PIPELINE = own.pipeline(NAME)

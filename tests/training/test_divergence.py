@@ -9,7 +9,10 @@ from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.heads import HyperbolicMapper, PrototypeEncoder
 from lib.heads.dino import ProjectionHead
 from lib.losses.linear_prototypes import NAMES, Comparison
-from lib.training import dino, distillation, few_shot, grid, hyper_dino, linear_prototypes, plane, sweep
+from lib.papers.hyper_dino.mapper import grid
+from lib.papers.linear_prototypes.plane import experiment as plane
+from lib.papers.linear_prototypes.retrieval import experiment as few_shot
+from lib.training import dino, distillation, hyper_dino, linear_prototypes, sweep
 from lib.training.divergence import GROWTH, Diverged, Watch, norms
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule, fit_head

@@ -18,11 +18,14 @@ import torch
 from lib import datasets, encoders, paths
 from lib.errors import MissingDataset
 from lib.heads import HyperbolicMapper, Reduction
+from lib.papers.hyper_dino.ball import sliders as ball
+from lib.papers.hyper_dino.mapper import grid
+from lib.papers.hyper_dino.mapper import sliders as contrastive
+from lib.papers.linear_prototypes.plane import experiment as plane
+from lib.papers.linear_prototypes.plane import sliders as prototypes
 from lib.pipeline import lab as working
 from lib.pipeline import notebooks
-from lib.training import grid, plane
 from lib.training.episodes import Episodes
-from lib.widgets import ball, contrastive, prototypes
 from lib.widgets.board import Board
 from lib.widgets.slider import Slider
 

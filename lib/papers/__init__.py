@@ -1,0 +1,1 @@
+"""One room for each paper: what its notebooks need and nobody else does."""

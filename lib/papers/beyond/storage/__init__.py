@@ -1,0 +1,1 @@
+"""Notebook 92: bytes, search and servers."""

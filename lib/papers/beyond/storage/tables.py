@@ -1,0 +1,187 @@
+"""What a stored embedding costs: bytes against MAP@k and exact neighbours; indexes against the exact search."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib.geometry import Euclidean, Geometry, PoincareBall
+from lib.metrics import retrieval
+from lib.papers.beyond.storage import figures
+from lib.progress import track
+from lib.results.store import Run, markdown_table, percent
+from lib.search import codecs, nearest
+from lib.search.index import FaissFlat, FaissHnsw, Index, Qdrant
+from lib.training.hyper_dino import Fitted
+
+STRUCTURES: tuple[type[Index], ...] = (FaissFlat, FaissHnsw, Qdrant)
+FLAT_CODECS: tuple[codecs.Codec, ...] = ("float32", "float16 tangent")  # flat space is its own tangent space
+
+
+def codec_rows(
+    fitted: Sequence[Fitted], x: np.ndarray, labels: np.ndarray, rule: str, ks: Sequence[int]
+) -> pd.DataFrame:
+    """Every recipe's gallery in every codec, searched by queries that are not stored and stay float32.
+
+    Args:
+        fitted: recipes on splits; their settings do not round (``half`` is false).
+        x, labels: (n, dim) features and (n,) classes of all images.
+        rule: the name of the fold rule, handed through.
+        ks: list lengths; the longest is that of the neighbours.
+
+    Returns:
+        One row per recipe, split and codec: rule, method, numbers, codec, bytes, fold, map_k for each k (percent, min),
+        recall (percent of the nearest items that are still found), moved and bound (largest change of a distance, and
+        what it cannot exceed; NaN in flat space).
+    """
+    lines = []
+    for one in track(fitted, total=len(fitted), what=f"codecs, folds {rule}", unit="galleries"):
+        gallery, query = one.embed(x[one.split.train]), one.embed(x[one.split.test])
+        names = {"rule": rule, "fold": one.split.fold, "method": "mapper" if one.head else "no mapper"}
+        curved = isinstance(one.geometry, PoincareBall)
+        for codec in codecs.CODECS if curved else FLAT_CODECS:
+            stored = _stored(gallery, codec, one.geometry)
+            asked = labels[one.split.test], labels[one.split.train]
+            values = retrieval.evaluate(query, stored, *asked, one.geometry, ks).values
+            lines.append(
+                names
+                | {"numbers": gallery.shape[1], "codec": codec if curved else codec.removesuffix(" tangent")}
+                | {"bytes": gallery.shape[1] * (4 if codec == "float32" else 2)}
+                | {f"map_{k}": 100 * values["ap_min", k].mean() for k in ks}
+                | {"recall": 100 * _kept(query, stored, gallery, max(ks), one.geometry)}
+                | _moved(query, stored, gallery, codec, one.geometry)
+            )
+    return pd.DataFrame(lines)
+
+
+def _stored(gallery: Tensor, codec: codecs.Codec, space: Geometry) -> Tensor:
+    c = float(getattr(space, "c", 0.0))
+    return codecs.decode(codecs.encode(gallery, codec, c), codec, c)
+
+
+def _kept(query: Tensor, stored: Tensor, gallery: Tensor, k: int, space: Geometry) -> float:
+    return overlap(nearest(query, stored, k, space)[1], nearest(query, gallery, k, space)[1])
+
+
+def _moved(query: Tensor, stored: Tensor, gallery: Tensor, codec: codecs.Codec, space: Geometry) -> dict[str, float]:
+    if isinstance(space, Euclidean):
+        return {"moved": math.nan, "bound": math.nan}
+    wide = query.double(), stored.double(), gallery.double()
+    change = (space.pairwise(wide[0], wide[1]) - space.pairwise(wide[0], wide[2])).abs().max().item()
+    radius = math.sqrt(space.c) * wide[2].norm(dim=1).max().item()
+    return {"moved": change, "bound": codecs.largest_move(radius, gallery.shape[1], codec, space.c)}
+
+
+def overlap(found: Tensor, truth: Tensor) -> float:
+    """The share of ``truth: (q, k)`` that is in ``found: (q, k)``, row by row.
+
+    >>> overlap(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[2, 1], [4, 5]]))
+    0.75
+    """
+    return (found.unsqueeze(2) == truth.unsqueeze(1)).any(1).double().mean().item()
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means over the folds of :func:`codec_rows`, ``spread`` (standard deviation of MAP at the longest list, NaN for
+    one fold), and the largest ``moved`` and ``bound``."""
+    keys = ["rule", "method", "numbers", "codec", "bytes"]
+    worst = {"moved": "max", "bound": "max", "spread": "std"}
+    longest = max((name for name in rows.columns if name.startswith("map_")), key=lambda name: int(name[4:]))
+    rows = rows.assign(spread=rows[longest]).drop(columns="fold")
+    values = {name: worst.get(name, "mean") for name in rows.columns.drop(keys)}
+    return rows.groupby(keys, sort=False, as_index=False).agg(values)
+
+
+def storage_layout(rows: pd.DataFrame) -> str:
+    """:func:`summary` as a Markdown table: a line per method, length and codec, both fold rules side by side."""
+    maps = [name for name in rows.columns if name.startswith("map_")]
+    lines = []
+    for (method, numbers, codec), block in rows.groupby(["method", "numbers", "codec"], sort=False):
+        by_rule = block.set_index("rule")
+        line = {"method": method, "numbers": numbers, "codec": codec, "bytes per image": block["bytes"].iloc[0]}
+        for rule in by_rule.index:
+            line |= {f"MAP@{name[4:]} {rule}": percent(by_rule[name][rule]) for name in maps}
+        worst = block[["moved", "bound"]].max()
+        line["neighbours kept (%)"] = percent(block["recall"].mean())
+        line |= {name: "–" if math.isnan(worst[name]) else f"{worst[name]:.1g}" for name in ("moved", "bound")}
+        lines.append(line)
+    return markdown_table(pd.DataFrame(lines))
+
+
+def save_storage(run: Run, rows: pd.DataFrame, rule: str, k: int) -> None:
+    """Write ``table_storage`` and ``figure_storage``, of which the figure shows one fold ``rule``."""
+    caption = (
+        f"Bytes per stored image against MAP (AP divided by min(k, relevant)), means over the folds. The gallery is "
+        f"stored, queries are not. Neighbours kept: of the {k} nearest before coding. moved: largest change of a "
+        "distance, bound: what it cannot exceed. No mapper: principal components in flat space."
+    )
+    title = "what a stored embedding costs"
+    run.save_table("table_storage", title, rows, storage_layout(rows), caption)
+    shown = rows[rows["rule"] == rule]
+    run.save_figure("figure_storage", title, figures.storage(shown, k), shown, f"{caption} Folds {rule}.")
+
+
+def index_rows(galleries: Mapping[str, tuple[Tensor, Tensor, Geometry]], k: int, most: int = 20_000) -> pd.DataFrame:
+    """Every index structure on every gallery, against the exact search.
+
+    Args:
+        galleries: name → query (q, d), gallery (m, d) and their space.
+        k: length of the lists.
+        most: Qdrant's embedded mode, meant for trials, is left out of larger galleries.
+
+    Returns:
+        gallery, size, structure, proposed (how many candidates the structure hands to the re-rank), recall (percent).
+    """
+    lines = []
+    for name, (query, gallery, space) in galleries.items():
+        truth = nearest(query, gallery, k, space)[1]
+        for structure in STRUCTURES:
+            if structure is Qdrant and len(gallery) > most:
+                continue
+            index = structure.build(gallery, space, name)
+            for proposed in (k, 4 * k + 16):
+                found = index.search(query, k, candidates=proposed)[1]
+                line = {"gallery": name, "size": len(gallery), "structure": structure.kind, "proposed": proposed}
+                lines.append(line | {"recall": 100 * overlap(found, truth)})
+    return pd.DataFrame(lines)
+
+
+def save_indexes(run: Run, rows: pd.DataFrame, k: int) -> None:
+    """Write ``table_index``."""
+    caption = (
+        f"Share of the exact {k} nearest that each structure finds (percent), when it proposes as many candidates as "
+        "are asked for, and when it proposes more of them. The candidates are sorted by their true distance."
+    )
+    run.save_table("table_index", "recall of index structures", rows, index_layout(rows), caption)
+
+
+def index_layout(rows: pd.DataFrame) -> str:
+    """:func:`index_rows` as a Markdown table: a line per gallery and structure, a column per number of candidates."""
+    wide = rows.pivot(index=["gallery", "size", "structure"], columns="proposed", values="recall").map(percent)
+    wide.columns = [f"recall, {proposed} proposed" for proposed in wide.columns]
+    return markdown_table(wide.reset_index())
+
+
+def smallest_within(rows: pd.DataFrame, rule: str, k: int, points: float) -> pd.Series:
+    """The mapper's row with the fewest bytes whose MAP@k is at most ``points`` below the mapper's best."""
+    shown = rows[(rows["rule"] == rule) & (rows["method"] == "mapper")]
+    enough = shown[shown[f"map_{k}"] >= shown[f"map_{k}"].max() - points]
+    return enough.sort_values(["bytes", f"map_{k}"], ascending=[True, False]).iloc[0]
+
+
+def codec_at_radii(radii: Sequence[float], dim: int, n: int, seed: int) -> pd.DataFrame:
+    """How far the codecs move ``n`` random points at each radius √c‖x‖, c = 1: columns radius, codec, moved, bound."""
+    ball = PoincareBall(1.0)
+    way = torch.nn.functional.normalize(torch.randn(n, dim, generator=torch.Generator().manual_seed(seed)), dim=1)
+    lines = []
+    for radius in radii:
+        points = (radius * way.double()).float()
+        for codec in codecs.CODECS:
+            stored = codecs.decode(codecs.encode(points, codec, 1.0), codec, 1.0)
+            moved = ball.between(points.double(), stored.double()).max().item()
+            lines.append({"radius": radius, "codec": codec, "moved": moved})
+            lines[-1]["bound"] = codecs.largest_move(points.double().norm(dim=1).max().item(), dim, codec)
+    return pd.DataFrame(lines)

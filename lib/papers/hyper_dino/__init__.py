@@ -1,0 +1,1 @@
+"""Hyper-DINO: a hyperbolic mapper on PCA and NCA features of DINO."""

@@ -1,0 +1,1 @@
+"""Notebook 11: the Poincaré ball (section 2.2)."""

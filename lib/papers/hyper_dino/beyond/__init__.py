@@ -1,0 +1,1 @@
+"""Notebook 16: flat control, leakage, galleries, switches."""

@@ -1,0 +1,217 @@
+"""Tables beyond the Hyper-DINO paper: flat control, leakage, galleries, switches, definitions, choice of the length."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+from scipy.optimize import brentq
+
+from lib.geometry import Geometry
+from lib.metrics.significance import paired_permutation
+from lib.papers.hyper_dino.beyond.experiment import Answer
+from lib.results import paired
+from lib.results.store import Run, markdown_table, percent
+
+Answers = Mapping[str, Sequence[Answer]]
+"""Method → its answer on each split."""
+
+COMMON = (
+    "MAP@k in percent, AP divided by min(k, relevant); ± one standard deviation over the splits. Mappers were trained "
+    "for {epochs} epochs (published: 100). Tests: the difference is averaged per group, its sign flipped at random."
+)
+
+
+def values(found: Mapping[str, Answers]) -> pd.DataFrame:
+    """Mean and spread over the splits: columns rule, method, metric, k, ours, spread, n_queries, n_without_relevant."""
+    frames = [
+        answer.per_query.mean().assign(rule=rule, method=method, split=number)
+        for rule, methods in found.items()
+        for method, done in methods.items()
+        for number, answer in enumerate(done)
+    ]
+    rows = pd.concat(frames, ignore_index=True)
+    rows["value"] *= 100
+    grouped = rows.groupby(["rule", "method", "metric", "k"], sort=False)
+    return grouped.agg(
+        ours=("value", "mean"),
+        spread=("value", "std"),
+        n_queries=("n_queries", "sum"),
+        n_without_relevant=("n_without_relevant", "sum"),
+    ).reset_index()
+
+
+def layout(table: pd.DataFrame, what: str = "folds", metric: str = "ap_min") -> str:
+    """A row per method and rule, a column per k, as Markdown; ``what`` heads the column of the rule."""
+    lines = []
+    for (rule, method), rows in table[table["metric"] == metric].groupby(["rule", "method"], sort=False):
+        cells = {what: rule, "method": method}
+        cells |= {f"MAP@{row.k}": f"{percent(row.ours)} ± {percent(row.spread)}" for row in rows.itertuples()}
+        lines.append(cells | {"queries": rows["n_queries"].iloc[0], "left out": rows["n_without_relevant"].iloc[0]})
+    return markdown_table(pd.DataFrame(lines))
+
+
+def compare(
+    found: Mapping[str, Answers],
+    groups: np.ndarray,
+    pairs: Sequence[tuple[str, str]],
+    ks: Sequence[int],
+    *,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Paired tests between methods on the same queries: columns as :func:`lib.results.paired.paired_tests`."""
+    lines = []
+    for rule, methods in found.items():
+        for first, second in pairs:
+            units = np.concatenate([groups[answer.split.test] for answer in methods[first]])
+            for k in ks:
+                a, b = ([answer.per_query for answer in methods[name]] for name in (first, second))
+                names = {"rule": rule, "first": first, "second": second, "k": k}
+                lines.append(names | paired.difference(a, b, units, k, seed=seed))
+    return pd.DataFrame(lines)
+
+
+def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
+    """What is lost when no image of the query's own group is in the gallery; the same images ask both times.
+
+    Returns:
+        One row per method and k: method, k, by_image, by_group (percent, over the images that can be answered both
+        times), difference (by group minus by image), p_value, p_floor, n_units, low, high.
+    """
+    lines = []
+    for method in by_image:
+        for k in ks:
+            a, b = (_by_image(answers[method], k, len(groups)) for answers in (by_group, by_image))
+            both = ~np.isnan(a) & ~np.isnan(b)
+            test = paired_permutation(a[both], b[both], groups=groups[both], seed=seed)
+            means = {"by_image": b[both].mean(), "by_group": a[both].mean()}
+            lines.append({"method": method, "k": k} | means | asdict(test))
+    return pd.DataFrame(lines)
+
+
+def _by_image(answers: Sequence[Answer], k: int, n: int) -> np.ndarray:
+    """AP@k in percent of every image when it asked, NaN where it could not be answered."""
+    found = np.full(n, np.nan)
+    for answer in answers:
+        found[answer.split.test] = 100 * answer.per_query.values["ap_min", k].to_numpy()
+    return found
+
+
+def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
+    """The table of :func:`leakage` as Markdown."""
+    shown = pd.DataFrame(
+        {
+            "method": table["method"],
+            "k": table["k"],
+            "MAP@k, folds by image": table["by_image"].map(percent),
+            f"folds by {group_kind}": table["by_group"].map(percent),
+            "lost, points": (-table["difference"]).map(percent),
+            "95 % interval": [
+                "–" if np.isnan(row.low) else f"{-row.high:.2f} to {-row.low:.2f}" for row in table.itertuples()
+            ],
+            "p": [paired.p_cell(row.p_value, row.p_floor) for row in table.itertuples()],
+            f"{group_kind}s": table["n_units"],
+        }
+    )
+    return markdown_table(shown)
+
+
+def gallery_values(found: Mapping[tuple[float, str, str], Sequence[Answer]]) -> pd.DataFrame:
+    """The answers of :func:`.experiment.galleries` as rows, with the number of images learnt from."""
+    frames = []
+    for (fraction, gallery, method), done in found.items():
+        n_train = int(np.mean([len(answer.split.train) for answer in done]))
+        frames.append(values({gallery: {method: done}}).assign(fraction=fraction, n_train=n_train))
+    rows = pd.concat(frames, ignore_index=True).rename(columns={"rule": "gallery"})
+    return rows[rows["metric"] == "ap_min"].drop(columns="metric")
+
+
+def gallery_layout(table: pd.DataFrame) -> str:
+    """A row per number of images learnt from, a column per gallery, method and k, as Markdown."""
+    lines = []
+    for n_train, rows in table.groupby("n_train"):
+        cells: dict[str, object] = {"learnt from": n_train}
+        for row in rows.sort_values(["k", "gallery"], kind="stable").itertuples():
+            cells[f"{row.gallery}, {row.method}, MAP@{row.k}"] = percent(row.ours)
+        lines.append(cells)
+    return markdown_table(pd.DataFrame(lines))
+
+
+def switch_rows(found: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
+    """Every arm beside the first: columns method, k, ours, spread, and the test against the first (percent)."""
+    default, *others = found
+    table = values({"": found}).query("metric == 'ap_min'").drop(columns=["rule", "metric"])
+    compared = compare({"": found}, groups, [(other, default) for other in others], ks, seed=seed)
+    return table[table["k"].isin(ks)].merge(
+        compared.rename(columns={"first": "method"}).drop(columns=["rule", "second"]), how="left", on=["method", "k"]
+    )
+
+
+def switch_layout(table: pd.DataFrame) -> str:
+    """The table of :func:`switch_rows` as Markdown."""
+    lines = []
+    for row in table.itertuples():
+        lines.append(
+            {
+                "what is changed": row.method,
+                "k": row.k,
+                "MAP@k": f"{percent(row.ours)} ± {percent(row.spread)}",
+                "minus default, points": paired.points(row.difference),
+                "p": paired.p_cell(row.p_value, row.p_floor),
+            }
+        )
+    return markdown_table(pd.DataFrame(lines))
+
+
+def definition_rows(found: Mapping[str, Answers], first: str, second: str, k: int) -> pd.DataFrame:
+    """MAP@k of two methods under three definitions, and the gain of the second: columns rule, definition, ... ."""
+    names = {"ap_min": "÷ min(k, relevant)", "ap_hits": "÷ hits found", "ap_k": "÷ k"}
+    table = values(found).query("k == @k and metric in @names").set_index(["rule", "metric", "method"])["ours"]
+    lines = [
+        {"rule": rule, "definition": label, first: table[rule, metric, first], second: table[rule, metric, second]}
+        for rule in found
+        for metric, label in names.items()
+    ]
+    rows = pd.DataFrame(lines)
+    return rows.assign(gain=rows[second] - rows[first])
+
+
+def settled_radius(geometry: Geometry, m0: float, alpha: float, classes: int) -> float:
+    """Norm of class points in which the loss of negative pairs has just become 0 (HD-8).
+
+    ``classes`` points at equal distance D of each other around the centre, D being the margin that they cause:
+    D = m0 + alpha · D · (classes − 1)/classes.
+
+    >>> from lib.geometry import PoincareBall
+    >>> round(settled_radius(PoincareBall(), 0.5, 0.1, 8), 3)
+    0.178
+    """
+    distance = m0 / (1 - alpha * (classes - 1) / classes)
+    simplex = torch.eye(classes, dtype=torch.float64) - 1 / classes
+    simplex = simplex / simplex[0].norm()
+    return brentq(lambda r: float(geometry.between(r * simplex[0], r * simplex[1])) - distance, 1e-6, 1 - 1e-9)
+
+
+def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, text: str = "") -> None:
+    """Write one table of this notebook; ``text`` is added to what all their captions say."""
+    caption = f"{COMMON.format(**run.parameters)} {text}".strip()
+    run.save_table(name, f"Hyper-DINO, {title} on {run.dataset}", rows, markdown, caption)
+
+
+def save_figure(run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame, text: str) -> None:
+    """Write one figure of this notebook."""
+    run.save_figure(name, f"Hyper-DINO, {title} on {run.dataset}", figure, rows, text)
+
+
+def norm_rows(found: Answers, bins: int = 60) -> pd.DataFrame:
+    """Histogram of the norms of the gallery's embeddings: columns method, norm (middle of the bin), share (percent)."""
+    largest = max(answer.norms.max() for done in found.values() for answer in done)
+    edges = np.linspace(0, 1.05 * largest, bins + 1)
+    frames = []
+    for method, done in found.items():
+        counts, _ = np.histogram(np.concatenate([answer.norms for answer in done]), edges)
+        middle = (edges[1:] + edges[:-1]) / 2
+        frames.append(pd.DataFrame({"method": method, "norm": middle, "share": 100 * counts / counts.sum()}))
+    return pd.concat(frames, ignore_index=True)

@@ -1,0 +1,1 @@
+"""Notebook 10: frozen features, scaling, PCA and NCA (section 2.1)."""

@@ -1,0 +1,256 @@
+"""Hyper-DINO's inputs (section 2.1): what PCA keeps, Euclidean retrieval with them, and what float16 costs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import joblib
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+from lib.datasets.duplicates import HASH_SIZE, NEAR
+from lib.geometry import Euclidean
+from lib.heads import Reduction
+from lib.metrics import retrieval
+from lib.papers.hyper_dino.retrieval import tables as hyper_dino
+from lib.processes import spread
+from lib.progress import track
+from lib.results.store import Run, markdown_table, percent
+from lib.search import nearest
+from lib.training.hyper_dino import Outcome, Split
+from lib.training.recipes import Recipe, recipes
+
+
+def baselines(
+    dim: int, lengths: Sequence[int | str], nca_lengths: Sequence[int | str], longest: int | None = None
+) -> list[Recipe]:
+    """Euclidean retrieval, the method of [9]: the scaled features, PCA, whitened PCA and NCA; arguments as `recipes`.
+
+    An NCA of a length that is not among ``lengths`` has a PCA of that length beside it.
+
+    >>> [recipe.name for recipe in baselines(8, [2, "full"], [3])]
+    ['8 scaled', 'PCA(2)', 'PCA(8)', 'whitened(2)', 'whitened(8)', 'PCA(3)', 'NCA(3)']
+    """
+    todo = recipes(dim, lengths, longest=longest, sources=("PCA", "whitened"))
+    todo += recipes(dim, nca_lengths, longest=longest, sources=("PCA",))
+    todo += recipes(dim, nca_lengths, longest=longest, sources=("NCA",))
+    return [recipe for recipe in dict.fromkeys(todo) if not recipe.dim_out]
+
+
+def kept_variance(x: np.ndarray, labels: np.ndarray, where: Sequence[Split], longest: int) -> pd.DataFrame:
+    """How much of the scaled features' variance the first n principal components keep, mean over the splits.
+
+    x: (n, dim) features; labels: (n,); longest: the most components.
+    Returns columns part ("training": the images that scaler and PCA were fitted on, or "test"), n, kept (percent of
+    the sum of squares around the training mean).
+    """
+    found = list(spread(joblib.delayed(_kept)(x, labels, split, longest) for split in where))
+    kept = {part: np.mean([one[part] for one in found], axis=0) for part in ("training", "test")}
+    frames = [pd.DataFrame({"part": part, "n": np.arange(1, longest + 1), "kept": kept[part]}) for part in kept]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _kept(x: np.ndarray, labels: np.ndarray, split: Split, longest: int) -> dict[str, np.ndarray]:
+    pca = Reduction.fit(x[split.train], labels[split.train], "PCA", longest, half=False)
+    kept = {}
+    for part, rows in (("training", split.train), ("test", split.test)):
+        whole = (pca.scaler.transform(x[rows].astype(np.float64)) ** 2).sum()
+        kept[part] = 100 * (pca(x[rows]).astype(np.float64) ** 2).sum(axis=0).cumsum() / whole
+    return kept
+
+
+def baseline_table(outcomes: Mapping[str, Sequence[Outcome]], dim: int, reference: str) -> pd.DataFrame:
+    """MAP@k (min(k, relevant)) of every baseline under each fold rule, percent; arguments as `retrieval_table`.
+
+    Returns columns rule, source, dim_in, k, value, spread, n_queries, n_without_relevant, published (the better of the
+    paper's PCA and NCA, so none for scaled and whitened features).
+    """
+    table = hyper_dino.retrieval_table(outcomes, dim, reference).query("metric == 'ap_min'")
+    table = table.assign(published=table["published"].where(table["source"].isin(["PCA", "NCA"])))
+    return table.rename(columns={"ours": "value"}).drop(columns=["family", "metric"]).reset_index(drop=True)
+
+
+def baseline_layout(table: pd.DataFrame) -> str:
+    """The baselines as Markdown: a row per input, a column per k and fold rule, the published value last."""
+    lines = []
+    for (source, dim_in), rows in table.groupby(["source", "dim_in"], sort=False):
+        cells = {"input": Recipe(source, dim_in, 0).name}
+        for k, of_k in rows.groupby("k"):
+            for row in of_k.itertuples():
+                cells[f"MAP@{k}, folds {row.rule}"] = f"{percent(row.value)} ± {percent(row.spread)}"
+            if table["published"].notna().any():
+                cells[f"published MAP@{k}"] = percent(of_k["published"].iloc[0])
+        lines.append(cells)
+    return markdown_table(pd.DataFrame(lines))
+
+
+def against(table: pd.DataFrame, source: str, other: str) -> pd.DataFrame:
+    """MAP@k of ``source`` minus ``other`` at every length that both have: columns rule, dim_in, k, difference (pp)."""
+    keys = ["rule", "dim_in", "k"]
+    first, second = (table[table["source"] == name].set_index(keys)["value"] for name in (source, other))
+    return (first - second).dropna().rename("difference").reset_index()
+
+
+def fitted_on_all(
+    x: np.ndarray, labels: np.ndarray, where: Mapping[str, Sequence[Split]], todo: Sequence[Recipe], k: int
+) -> pd.DataFrame:
+    """MAP@k when scaler and PCA or NCA see the test images too: what must not be done (HD-12).
+
+    where: the splits of each fold rule. Returns columns rule, source, dim_in, value (percent, mean over the folds).
+    """
+    jobs = [joblib.delayed(Reduction.fit)(x, labels, recipe.source, recipe.dim_in, seed=0) for recipe in todo]
+    lines = []
+    for recipe, reduction in zip(todo, spread(jobs), strict=True):
+        reduced = torch.from_numpy(reduction(x))
+        for rule, splits in where.items():
+            values = [_ap(reduced[s.test], reduced[s.train], labels, s, k).mean() for s in splits]
+            line = {"rule": rule, "source": recipe.source, "dim_in": recipe.dim_in, "value": 100 * np.mean(values)}
+            lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def float16(x: np.ndarray, labels: np.ndarray, where: Sequence[Split], todo: Sequence[Recipe], k: int) -> pd.DataFrame:
+    """What rounding the input features to float16 changes (section 2.1, HD-10), against float32 of the same fit.
+
+    The last row changes no number format: it replaces the scaled features by all their principal components, which
+    only rotates them (HD-6) where the training part has more images than a feature has numbers; it shows what float32
+    itself costs.
+
+    Args:
+        x: (n, dim) features.
+        labels: (n,) integer classes.
+        where: the splits.
+        todo: recipes of :func:`baselines`, with the scaled features and the longest PCA among them.
+        k: length of the list.
+
+    Returns:
+        One row per change: change, feature (largest absolute difference of a number), distance and largest_distance
+        (median and largest relative difference among the k nearest, percent), order and members (queries whose list
+        of k has another order or another image, percent), before and after (MAP@k, percent), difference,
+        largest_query (points).
+    """
+    changes = {f"{recipe.name}: float16 for float32": (recipe, recipe) for recipe in todo}
+    scaled = next(recipe for recipe in todo if recipe.source == "scaled")
+    longest = max((recipe for recipe in todo if recipe.source == "PCA"), key=lambda recipe: recipe.dim_in)
+    changes[f"{longest.name} for {scaled.name}, both float32"] = (scaled, longest)
+    jobs = [joblib.delayed(_effect)(x, labels, split, *pair, k) for pair in changes.values() for split in where]
+    effects = list(track(spread(jobs), total=len(jobs), what="float16", unit="inputs"))
+    parts = [effects[i : i + len(where)] for i in range(0, len(effects), len(where))]
+    return pd.DataFrame({"change": name} | _pooled(part) for name, part in zip(changes, parts, strict=True))
+
+
+def _effect(
+    x: np.ndarray, labels: np.ndarray, split: Split, first: Recipe, second: Recipe, k: int
+) -> dict[str, float | np.ndarray]:
+    """One split: largest differences, and per query whether the list changed and AP@k before and after."""
+    train = x[split.train], labels[split.train]
+    one = Reduction.fit(*train, first.source, first.dim_in, half=False, seed=split.seed)
+    rounding = first == second
+    two = replace(one, half=True) if rounding else Reduction.fit(*train, second.source, second.dim_in, half=False)
+    parts = (split.test, split.train)
+    old, old_gallery = (torch.from_numpy(one(x[rows])) for rows in parts)
+    new, new_gallery = (torch.from_numpy(two(x[rows])) for rows in parts)
+    old_distance, old_list = nearest(old, old_gallery, k, Euclidean())
+    _, new_list = nearest(new, new_gallery, k, Euclidean())
+    now = Euclidean().between(new[:, None], new_gallery[old_list])
+    apart = old_distance > 0
+    return {
+        "feature": float((old - new).abs().max()) if rounding else np.nan,
+        "distance": ((now - old_distance)[apart].abs() / old_distance[apart]).numpy(),
+        "order": (old_list != new_list).any(dim=1).numpy(),
+        "members": (old_list.sort(dim=1).values != new_list.sort(dim=1).values).any(dim=1).numpy(),
+        "before": _ap(old, old_gallery, labels, split, k).to_numpy(),
+        "after": _ap(new, new_gallery, labels, split, k).to_numpy(),
+    }
+
+
+def _pooled(effects: Sequence[dict]) -> dict[str, float]:
+    """Largest differences, shares of all queries, and MAP as the mean over the splits; in percent."""
+    before, after = (100 * np.mean([np.nanmean(one[name]) for one in effects]) for name in ("before", "after"))
+    return {
+        "feature": max(one["feature"] for one in effects),
+        "distance": 100 * np.median(np.concatenate([one["distance"] for one in effects])),
+        "largest_distance": 100 * max(one["distance"].max() for one in effects),
+        "order": 100 * np.concatenate([one["order"] for one in effects]).mean(),
+        "members": 100 * np.concatenate([one["members"] for one in effects]).mean(),
+        "before": before,
+        "after": after,
+        "difference": after - before,
+        "largest_query": 100 * max(np.nanmax(np.abs(one["after"] - one["before"])) for one in effects),
+    }
+
+
+def _ap(query: torch.Tensor, gallery: torch.Tensor, labels: np.ndarray, split: Split, k: int) -> pd.Series:
+    """AP@k of each test query by Euclidean distance."""
+    found = retrieval.evaluate(query, gallery, labels[split.test], labels[split.train], Euclidean(), (k,))
+    return found.values["ap_min", k]
+
+
+def float16_layout(table: pd.DataFrame, k: int) -> str:
+    """The table of :func:`float16` as Markdown."""
+    shown = pd.DataFrame(
+        {
+            "change": table["change"],
+            "largest difference of a number": table["feature"].map(lambda v: "–" if pd.isna(v) else f"{v:.1e}"),
+            "median of a distance": table["distance"].map("{:.4f} %".format),
+            "largest of a distance": table["largest_distance"].map("{:.4f} %".format),
+            f"lists of {k} in another order": table["order"].map("{:.1f} %".format),
+            "with another image": table["members"].map("{:.1f} %".format),
+            f"MAP@{k} before": table["before"].map(percent),
+            "after": table["after"].map(percent),
+            "difference, points": table["difference"].map("{:+.3f}".format),
+            "largest for one query": table["largest_query"].map("{:.2f}".format),
+        }
+    )
+    return markdown_table(shown)
+
+
+def save_duplicates(run: Run, table: pd.DataFrame) -> None:
+    """Write the table of duplicates, a :func:`lib.datasets.duplicates.summary`."""
+    text = (
+        "Pairs of images that show the same picture: identical to the pixel, or near (perceptual hashes of "
+        f"{HASH_SIZE}² bits that differ in at most {NEAR}). With a twin in the gallery a query finds its own picture."
+    )
+    run.save_table("table_duplicates", f"Images that occur twice in {run.dataset}", table, markdown_table(table), text)
+
+
+def save_variance(run: Run, figure: Figure, curves: pd.DataFrame) -> None:
+    """Write the figure of the variance kept."""
+    text = (
+        "Share of the variance of the standardised features that the first principal components keep, mean over "
+        f"{run.parameters['folds']} folds. Scaler and PCA are fitted on the training images; ticks at the foot are the "
+        "lengths used in this notebook."
+    )
+    run.save_figure("figure_variance", f"PCA of the features of {run.dataset}", figure, curves, text)
+
+
+def save_baselines(run: Run, figure: Figure, tables: Mapping[str, pd.DataFrame], reference: str) -> None:
+    """Write Euclidean retrieval by length: a table of all encoders, a figure of the first.
+
+    tables: by encoder, as the run would name it, the rows of :func:`baseline_table`.
+    """
+    text = (
+        "MAP@k in percent by Euclidean distance without any mapper, AP divided by min(k, relevant); mean ± standard "
+        f"deviation over {run.parameters['folds']} folds. Scaler, PCA and NCA are fitted on the training folds."
+    )
+    title = f"Euclidean retrieval on {run.dataset}"
+    first, *_ = tables.values()
+    run.save_figure("figure_baselines", title, figure, first, text)
+    if reference != "none":
+        text += " Published: DINO ViT-S/16, all images, the better of PCA and NCA at that length."
+    rows = pd.concat([table.assign(encoder=name) for name, table in tables.items()], ignore_index=True)
+    layouts = [f"## {name}\n\n{baseline_layout(table)}" for name, table in tables.items()]
+    both = replace(run, encoder=", ".join(tables))
+    both.save_table("table_baselines", title, rows, "\n\n".join(layouts), text)
+
+
+def save_float16(run: Run, table: pd.DataFrame, k: int) -> None:
+    """Write what float16 changes."""
+    largest = table["difference"][table["change"].str.contains("float16")].abs().max()
+    text = (
+        f"Euclidean retrieval of {k} images with input features in float16 against float32; all folds by image, all "
+        f"queries. MAP@{k} in percent, AP divided by min(k, relevant). The last row is a rotation in float32. The "
+        f"largest change of MAP@{k} by float16 is {largest:.3f} points."
+    )
+    run.save_table("table_float16", f"float16 input features on {run.dataset}", table, float16_layout(table, k), text)

@@ -1,0 +1,1 @@
+"""Notebook 12: mapper and contrastive loss (sections 2.2 and 2.3)."""

@@ -1,0 +1,1 @@
+"""Notebook 15: self-distillation of the small encoder."""

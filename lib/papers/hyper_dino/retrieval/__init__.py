@@ -1,0 +1,1 @@
+"""Notebook 13: retrieval, Tables 1 to 6 and Fig. 3."""

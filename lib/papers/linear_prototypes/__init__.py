@@ -1,0 +1,1 @@
+"""Linear prototypes: a short head on frozen foundation models, with few labels."""

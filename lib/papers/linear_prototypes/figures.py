@@ -1,0 +1,210 @@
+"""The linear prototypes: decision regions in a plane, MAP over k and over labels, gains, principal components."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+from lib.figures import style
+from lib.metrics.significance import Evidence
+from lib.papers.linear_prototypes.plane.experiment import Plane
+
+MARKERS = (*style.MARKERS, "X", "p", "*", "h")
+
+
+def regions(plane: Plane, labels: np.ndarray, classes: Sequence[str], query: int, limit: float, c: float) -> Figure:
+    """Images in a plane, the prototypes of the support, and which class a query would be given where.
+
+    Args:
+        plane: what is where. labels: (n,) integers that index ``classes``, at most 8. query: index of the query.
+        limit: half width of the picture. c: the rim is at 1/√c, drawn where it is in the picture.
+    """
+    with style.house():
+        figure = Figure(figsize=(6.4, 4.4), layout="none")
+        axis = figure.add_axes((0.1, 0.11, 0.6, 0.873))
+        _regions(axis, plane, labels, classes, query, limit, c)
+        axis.set_ylabel("second coordinate")
+        figure.legend(*axis.get_legend_handles_labels(), loc=(0.72, 0.5), title="large: support")
+    return figure
+
+
+def curvatures(
+    planes: Mapping[float, Plane], labels: np.ndarray, classes: Sequence[str], query: int, limit: float
+) -> Figure:
+    """The picture of :func:`regions` at several curvatures c, side by side."""
+    with style.house():
+        size = (style.WIDTH, 1.0 + style.WIDTH / len(planes))
+        figure, axes = plt.subplots(1, len(planes), figsize=size, sharey=True, squeeze=False)
+        for axis, (c, plane) in zip(axes[0], planes.items(), strict=True):
+            _regions(axis, plane, labels, classes, query, limit, c)
+            axis.set_title(f"c = {c:g}")
+        axes[0][0].set_ylabel("second coordinate")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
+        plt.close(figure)
+    return figure
+
+
+def _regions(
+    axis: plt.Axes, plane: Plane, labels: np.ndarray, classes: Sequence[str], query: int, limit: float, c: float
+) -> None:
+    points, support, prototypes = plane.h.numpy(), plane.support.numpy(), plane.prototypes.numpy()
+    shades = _shades(plane.regions.numpy())
+    height, width = np.meshgrid(*2 * [np.linspace(-limit, limit, len(shades))], indexing="ij")
+    shades[c * (height**2 + width**2) > 1] = 0.93  # there is no point beyond the rim
+    axis.imshow(shades, origin="lower", extent=(-limit, limit, -limit, limit), interpolation="nearest")
+    if c > 0 and 1 / np.sqrt(c) < np.sqrt(2) * limit:
+        axis.add_patch(Circle((0, 0), 1 / np.sqrt(c), fill=False, edgecolor="black", linewidth=1.5))
+    others = np.setdiff1d(np.arange(len(points)), support)
+    for code, name in enumerate(classes):
+        look = {"color": style.PALETTE[code], "markeredgecolor": "black"}
+        mine = others[labels[others] == code]
+        axis.plot(*points[mine].T, MARKERS[code], markersize=4, markeredgewidth=0.3, alpha=0.7, **look)
+        mine = support[labels[support] == code]
+        axis.plot(*points[mine].T, MARKERS[code], markersize=7, markeredgewidth=1.2, **look, label=style.legible(name))
+        ends = np.stack([points[mine], np.broadcast_to(prototypes[code], (len(mine), 2))], axis=1)
+        axis.add_collection(LineCollection(ends, color="black", linewidth=0.6, zorder=1.5))
+    axis.plot(*prototypes.T, "P", color="white", markeredgecolor="black", markersize=11, label="prototype")
+    axis.plot(*points[query], "*", color="yellow", markeredgecolor="black", markersize=15, label="query")
+    axis.set(xlim=(-limit, limit), ylim=(-limit, limit), xlabel="first coordinate")
+    axis.grid(False)
+    axis.locator_params(nbins=5)
+
+
+def _shades(chances: np.ndarray) -> np.ndarray:
+    """The colour of the most probable class, white where all classes are equally probable."""
+    best = chances.argmax(-1)
+    n = chances.shape[-1]
+    certain = (np.take_along_axis(chances, best[..., None], -1) - 1 / n) / (1 - 1 / n)
+    return 1 - 0.75 * certain * (1 - np.array(style.PALETTE)[best])
+
+
+def by_k(rows: pd.DataFrame, sides: Mapping[str, str]) -> Figure:
+    """MAP@k over k, one panel for each family of methods (Fig. 2).
+
+    rows: columns method, encoder, k, ours, spread (percent). sides: method → title of its panel.
+    """
+    encoders = list(dict.fromkeys(rows["encoder"]))
+    with style.house():
+        figure, axes = plt.subplots(1, len(sides), figsize=(style.WIDTH, 3.0), sharey=True, squeeze=False)
+        for axis, (method, title) in zip(axes[0], sides.items(), strict=True):
+            for number, encoder in enumerate(encoders):
+                part = rows[(rows["method"] == method) & (rows["encoder"] == encoder)]
+                _line(axis, part["k"] + 0.12 * (number - (len(encoders) - 1) / 2), part, encoder, number)
+            axis.set_title(title)
+            axis.set_xlabel("k (length of the list)")
+            axis.set_xticks(sorted(rows["k"].unique()))
+        axes[0][0].set_ylabel("MAP@k (%)")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        plt.close(figure)
+    return figure
+
+
+def by_labels(supports: pd.DataFrame, labels: pd.DataFrame, baseline: float, k: int) -> Figure:
+    """MAP@k over the size of the support, and over the number of labelled images per class.
+
+    supports: columns size, ours, spread. labels: columns method, size (0 stands for all), ours, spread. baseline: the
+    frozen features, a horizontal line. All in percent.
+    """
+    with style.house():
+        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.0), sharey=True)
+        _line(axes[0], np.arange(len(supports)), supports, "linear prototypes", 0)
+        axes[0].set_xticks(range(len(supports)), supports["size"])
+        axes[0].set_xlabel("K, support images per class (all labels known)")
+        sizes = list(dict.fromkeys(labels["size"]))
+        for number, (method, part) in enumerate(labels.groupby("method", sort=False)):
+            _line(axes[1], [sizes.index(size) for size in part["size"]], part, method, number)
+        axes[1].set_xticks(range(len(sizes)), [size or "all" for size in sizes])
+        axes[1].set_xlabel("labelled images per class")
+        for axis in axes:
+            axis.axhline(baseline, color="black", linewidth=1, linestyle=":", label="frozen features, scaled")
+        axes[0].set_ylabel(f"MAP@{k} (%)")
+        figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def _line(axis: plt.Axes, x: Sequence[float], part: pd.DataFrame, label: str, number: int) -> None:
+    axis.errorbar(
+        x,
+        part["ours"],
+        yerr=part["spread"],
+        label=label,
+        color=style.PALETTE[number],
+        marker=style.MARKERS[number % len(style.MARKERS)],
+        dashes=style.DASHES[number % len(style.DASHES)] or (None, None),
+        markersize=4,
+        linewidth=1.2,
+        capsize=2,
+    )
+
+
+def gains(found: Mapping[str, Evidence]) -> Figure:
+    """Both distributions of a mean gain and both intervals, as they should be drawn (Fig. 3, LP-5): a row per title.
+
+    The sign-flip null and its 95 % range at the left of the legend, the bootstrap and the confidence interval beside.
+    Where fewer than two groups allow no test, the observed gain stands alone and the title says so.
+    """
+    with style.house():
+        size = (style.WIDTH, 0.6 + 1.45 * len(found))
+        figure, axes = plt.subplots(len(found), 1, figsize=size, squeeze=False)
+        for axis, (title, one) in zip(axes[:, 0], found.items(), strict=True):
+            if one.test.n_units > 1:
+                _distributions(axis, one)
+            if one.test.n_units > 0:
+                axis.axvline(one.test.difference, color="black", linewidth=1.6, label="observed gain")
+            untested = ": fewer than two groups, no test" if one.test.n_units < 2 else ""
+            axis.set_title(f"{title}{untested}", loc="left")
+            axis.set_ylabel("resamples (%)")
+        axes[-1, 0].set_xlabel("mean gain of AP@k (percentage points)")
+        handles = {}
+        for axis in axes[:, 0]:
+            handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True)) | handles
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def _distributions(axis: plt.Axes, one: Evidence) -> None:
+    """Both distributions as histograms, and both ends of their intervals."""
+    ends = (one.null_low, one.null_high), (one.test.low, one.test.high)
+    kinds = ("no difference (signs flipped)", "bootstrap of the gain")
+    bins = np.histogram_bin_edges(np.concatenate([one.null, one.bootstrap]), 80)
+    for number, (values, interval, kind) in enumerate(zip((one.null, one.bootstrap), ends, kinds, strict=True)):
+        look = {"color": style.PALETTE[number]}
+        share = np.full(len(values), 100 / len(values))
+        style_of = {"alpha": 0.55, "hatch": ("", "////")[number], "edgecolor": style.PALETTE[number]}
+        axis.hist(values, bins, weights=share, label=kind, histtype="stepfilled", **look, **style_of)
+        name = ("95 % of the null", "95 % confidence interval")[number]
+        for end in interval:
+            axis.axvline(end, linestyle=("--", "-.")[number], linewidth=1.2, label=name, **look)
+
+
+def components(parts: Mapping[str, tuple[np.ndarray, Sequence[float]]], labels: Sequence[str]) -> Figure:
+    """The first three principal components (Fig. 4), a row of two views per method.
+
+    Args:
+        parts: method → coordinates (n, 3) and the share of variance of each component (percent).
+        labels: (n,) class names.
+    """
+    labels = np.asarray(labels)
+    with style.house():
+        size = (style.WIDTH, 0.6 + 2.7 * len(parts))
+        figure, axes = plt.subplots(len(parts), 2, figsize=size, squeeze=False)
+        for line, (method, (xyz, share)) in zip(axes, parts.items(), strict=True):
+            for axis, (first, second) in zip(line, ((0, 1), (0, 2)), strict=True):
+                for code, name in enumerate(np.unique(labels)):
+                    mine = xyz[labels == name]
+                    look = {"color": style.PALETTE[code % 10], "marker": MARKERS[code % len(MARKERS)], "s": 14}
+                    look |= {"alpha": 0.7, "linewidth": 0, "label": style.legible(name)}
+                    drawn = axis.scatter(mine[:, first], mine[:, second], **look)
+                    drawn.set_rasterized(True)
+                axis.set_xlabel(f"component {first + 1} ({share[first]:.0f} % of variance)")
+                axis.set_ylabel(f"component {second + 1} ({share[second]:.0f} %)")
+            line[0].set_title(method, loc="left")
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        plt.close(figure)
+    return figure

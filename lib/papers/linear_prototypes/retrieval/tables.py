@@ -1,0 +1,292 @@
+"""Tables of the linear prototypes: PT against TL, the published values, other heads, fewer labels."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib import files, paths
+from lib.datasets import ImageTable
+from lib.errors import InputError
+from lib.papers.hyper_dino.beyond import tables as controls
+from lib.papers.linear_prototypes.retrieval.experiment import words
+from lib.results.store import Run, markdown_table, percent
+from lib.training.linear_prototypes import PT, TL, Answer, Settings
+
+DATASETS = {"ham10000": "skin cancer (HAM10000)", "ovarian": "ovarian cancer"}
+"""Ours → the paper's; its third set, of glomeruli, is private."""
+
+Found = Mapping[str, Mapping[str, Sequence[Answer]]]
+"""Gallery → method → its answer on each split."""
+
+
+def named(encoder: str, method: str) -> str:
+    """How a method of an encoder is called in tables.
+
+    >>> named("texture", TL)
+    'texture, TL'
+    """
+    return f"{encoder}, {method}"
+
+
+def values(found: Found) -> pd.DataFrame:
+    """Mean and spread over the splits, encoder and method apart; columns as those of Hyper-DINO's."""
+    table = controls.values(found).rename(columns={"rule": "gallery", "method": "name"})
+    table[["encoder", "method"]] = table["name"].str.split(", ", n=1, expand=True)
+    return table
+
+
+def layout(table: pd.DataFrame, gallery: str, metric: str = "ap_min") -> str:
+    """A row per encoder and method, a column per k, as Markdown; left out: queries without any relevant image."""
+    part = table[(table["gallery"] == gallery) & (table["metric"] == metric)]
+    lines = []
+    for (encoder, method), rows in part.groupby(["encoder", "method"], sort=False):
+        cells = {"encoder": encoder, "method": method}
+        cells |= {f"k = {row.k}": f"{percent(row.ours)} ± {percent(row.spread)}" for row in rows.itertuples()}
+        lines.append(cells | {"queries": rows["n_queries"].iloc[0], "left out": rows["n_without_relevant"].iloc[0]})
+    return markdown_table(pd.DataFrame(lines))
+
+
+def scores(found: Found, images: ImageTable) -> pd.DataFrame:
+    """The value of every query, so that any two methods can be compared later.
+
+    Columns gallery, method, fold, image_id, label, group, k, ap_min (AP@k over min(k, relevant), percent) and
+    precision (percent); NaN where the gallery has no relevant image.
+    """
+    ids, labels, groups = (images.rows["image_id"].to_numpy(), images.labels, images.groups)
+    frames = []
+    for gallery, methods in found.items():
+        for method, answers in methods.items():
+            for answer in answers:
+                rows = answer.split.test
+                about = {"gallery": gallery, "method": method, "fold": answer.split.fold}
+                about |= {"image_id": ids[rows], "label": np.asarray(labels)[rows], "group": np.asarray(groups)[rows]}
+                both = 100 * answer.per_query.values[["ap_min", "precision"]]
+                for k in both.columns.levels[1]:
+                    values_at_k = {name: both[name, k].to_numpy() for name in ("ap_min", "precision")}
+                    frames.append(pd.DataFrame(about | {"k": k} | values_at_k))
+    return pd.concat(frames, ignore_index=True)
+
+
+def store_scores(run: Run, table: pd.DataFrame) -> None:
+    """Write the table of :func:`scores`, and beside it what the run was, where notebook 42 reads both."""
+    file = scores_file(run.profile, run.dataset)
+    with files.whole(file) as draft:
+        table.to_csv(draft, index=False, float_format="%.6g", lineterminator="\n")
+    with files.whole(file.with_suffix(".json")) as draft:
+        draft.write_text(json.dumps(asdict(run), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load_scores(profile: str, dataset: str) -> tuple[pd.DataFrame, Run]:
+    """The table of :func:`scores` and the run that made it; InputError if notebook 41 has not run yet."""
+    file = scores_file(profile, dataset)
+    if not file.exists():
+        raise InputError(f"{file} is not there: run notebook 41 first, or make reproduce PROFILE={profile}")
+    run = Run(**json.loads(file.with_suffix(".json").read_text(encoding="utf-8")))
+    return pd.read_csv(file, dtype={"image_id": str, "label": str, "group": str}), run
+
+
+def scores_file(profile: str, dataset: str) -> Path:
+    """Where the values of single queries are."""
+    return paths.BUILD / "scores" / profile / dataset / "linear_prototypes.csv"
+
+
+def published() -> pd.DataFrame:
+    """What the paper prints of its results: columns dataset, backbone, variant (PT or TL), value, note."""
+    table = pd.read_csv(paths.PUBLISHED / "linear_prototypes_results.csv")
+    table = table[(table["metric"] == "mAP@k") & table["variant"].isin(["PT", "TL"])]
+    return table.rename(columns={"method": "backbone"})[["dataset", "backbone", "variant", "value", "note"]]
+
+
+def gains() -> pd.DataFrame:
+    """What follows from the printed values, beside the gain that the paper prints (LP-1, LP-2, LP-3).
+
+    Columns dataset, best_pt, pt, best_tl, tl, follows (TL minus PT, points), printed (the gain of its Fig. 3), own_pt
+    (the best TL backbone's own PT, NaN where it is not printed).
+    """
+    table = pd.read_csv(paths.PUBLISHED / "linear_prototypes_results.csv")
+    printed = table[table["metric"] == "mean mAP gain"].set_index("dataset")["value"]
+    lines = []
+    for dataset, rows in published().groupby("dataset", sort=False):
+        best = {name: part.loc[part["value"].idxmax()] for name, part in rows.groupby("variant")}
+        own = rows[(rows["variant"] == "PT") & (rows["backbone"] == best["TL"]["backbone"])]["value"]
+        lines.append(
+            {
+                "dataset": dataset,
+                "best_pt": best["PT"]["backbone"],
+                "pt": best["PT"]["value"],
+                "best_tl": best["TL"]["backbone"],
+                "tl": best["TL"]["value"],
+                "follows": best["TL"]["value"] - best["PT"]["value"],
+                "printed": printed.get(dataset, np.nan),
+                "own_pt": own.iloc[0] if len(own) else np.nan,
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame:
+    """Published rows of a dataset and ours at each of ``ks``: columns source, k, backbone, PT, TL and gained.
+
+    A dataset that the paper does not have gets the ranges of all of its datasets instead.
+    """
+    theirs = published()
+    name = DATASETS.get(dataset)
+    chosen = theirs if name is None else theirs[theirs["dataset"] == name]
+    lines = []
+    for where, printed in chosen.groupby("dataset", sort=False):
+        for backbone, rows in printed.groupby("backbone", sort=False):
+            cells = rows.set_index("variant")["value"]
+            lines.append({"source": f"published, {where}", "k": "not stated", "backbone": backbone} | cells.to_dict())
+    ours = table[(table["gallery"] == "closed") & (table["metric"] == "ap_min") & table["k"].isin(ks)]
+    for (encoder, k), rows in ours.groupby(["encoder", "k"], sort=False):
+        cells = rows.set_index("method")["ours"]
+        lines.append({"source": "ours", "k": str(k), "backbone": encoder, "PT": cells[PT], "TL": cells[TL]})
+    rows = pd.DataFrame(lines)
+    return rows.assign(gained=rows["TL"] - rows["PT"])
+
+
+def beside_layout(rows: pd.DataFrame) -> str:
+    """The table of :func:`beside` as Markdown."""
+    shown = rows.rename(columns={"gained": "TL − PT, points"})
+    for name in ("PT", "TL", "TL − PT, points"):
+        shown[name] = shown[name].map(percent)
+    return markdown_table(shown)
+
+
+def definitions(table: pd.DataFrame, k: int) -> str:
+    """The same rankings as MAP@k and as the precision that the paper describes (LP-10), as Markdown."""
+    names = {"ap_min": f"MAP@{k}, ÷ min(k, relevant)", "ap_hits": f"MAP@{k}, ÷ hits", "precision": f"precision@{k}"}
+    part = table[(table["gallery"] == "closed") & (table["k"] == k) & table["metric"].isin(list(names))]
+    wide = part.pivot_table(index=["encoder", "method"], columns="metric", values="ours", sort=False)
+    shown = wide[list(names)].map(percent).rename(columns=names).reset_index()
+    return markdown_table(shown)
+
+
+def shot_rows(found: Mapping[int, Sequence[Answer]], k: int, everything: int | None = None) -> pd.DataFrame:
+    """MAP@k over a size: columns size, ours, spread (percent); ``everything`` is written as 0, for "all"."""
+    table = controls.values({str(size): {"": answers} for size, answers in found.items()})
+    table = table[(table["metric"] == "ap_min") & (table["k"] == k)]
+    sizes = table["rule"].astype(int)
+    return table.assign(size=sizes.where(sizes != everything, 0))[["size", "ours", "spread"]].reset_index(drop=True)
+
+
+def label_rows(found: Mapping[int, Mapping[str, Sequence[Answer]]], k: int, everything: int) -> pd.DataFrame:
+    """The same for several methods: columns method, size, ours, spread."""
+    methods = next(iter(found.values()))
+    frames = [
+        shot_rows({size: answers[method] for size, answers in found.items()}, k, everything).assign(method=method)
+        for method in methods
+    ]
+    return pd.concat(frames, ignore_index=True)[["method", "size", "ours", "spread"]]
+
+
+def shots_layout(supports: pd.DataFrame, labels: pd.DataFrame, k: int) -> str:
+    """Both tables as Markdown."""
+    first = pd.DataFrame(
+        {
+            "K, support images per class": supports["size"],
+            f"MAP@{k}, all labels known": [
+                f"{percent(row.ours)} ± {percent(row.spread)}" for row in supports.itertuples()
+            ],
+        }
+    )
+    cells = labels.assign(cell=[f"{percent(row.ours)} ± {percent(row.spread)}" for row in labels.itertuples()])
+    second = cells.pivot_table(index="size", columns="method", values="cell", aggfunc="first", sort=False)
+    second.index = pd.Index([str(size or "all") for size in second.index], name="labelled images per class")
+    return f"{markdown_table(first)}\n\n{markdown_table(second.reset_index())}"
+
+
+def table_1(zoo: pd.DataFrame) -> str:
+    """Table I as Markdown: what the paper states, what timm builds, licence, gate, and whether the weights are here."""
+    shown = pd.DataFrame(
+        {
+            "model": zoo["model"],
+            "timm": zoo["timm"],
+            "embedding": [
+                f"{ours} ({theirs:.0f})" for ours, theirs in zip(zoo["dim"], zoo["published_dim"], strict=True)
+            ],
+            "parameters, M": [
+                f"{ours:.1f} ({theirs:g})"
+                for ours, theirs in zip(zoo["parameters_millions"], zoo["published_parameters_millions"], strict=True)
+            ],
+            "learning": zoo["learning"],
+            "data": zoo["data"],
+            "licence": zoo["licence"],
+            "gated": zoo["gated"].map({True: "yes", False: "no"}),
+            "weights": zoo["weights_here"].map({True: "here", False: "not here"}),
+        }
+    )
+    return markdown_table(shown)
+
+
+def caption(run: Run) -> str:
+    """What the numbers are, and why they differ from the published ones."""
+    of = run.parameters
+    ours = (
+        f"MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over {of['folds']} folds by "
+        f"{of['groups']}; class-balanced queries of {of['groups']}s that nothing was fitted on; cosine search; heads "
+        f"trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
+        "image, the first of which is the image itself."
+    )
+    why = {
+        "demo": "Ours are procedural tiles and another encoder: nothing but the layout can be compared.",
+        "sample": "Published: other encoders, other queries, and a k that is not stated (LP-9, LP-10).",
+        "paper": "Published: other queries, and a k that is not stated (LP-9, LP-10).",
+        "own": "Published: other images, encoders and queries, and a k that is not stated (LP-9, LP-10).",
+    }
+    return f"{ours} {why[run.profile]}"
+
+
+def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, text: str = "") -> None:
+    """Write one table of this paper; ``text`` stands in for what the captions of retrieval tables say."""
+    run.save_table(name, f"Linear prototypes, {title} on {run.dataset}", rows, markdown, text or caption(run))
+
+
+def save_models(run: Run, zoo: pd.DataFrame) -> None:
+    """Write Table I."""
+    text = (
+        "What timm builds, in brackets what Table I prints. Counted without the classifier, which the printed 25.6 of "
+        "ResNet-50 includes. A gate: the terms have to be accepted on the model's page before it gives the weights."
+    )
+    save(run, "table_models", "Table I, the backbones", zoo, table_1(zoo), text)
+
+
+def choice_layout(candidates: pd.DataFrame) -> str:
+    """The candidates of :func:`lib.papers.linear_prototypes.retrieval.experiment.choose` as Markdown."""
+    shown = pd.DataFrame(
+        {
+            "comparison": candidates["comparison"],
+            "curvature c": candidates["c"].map(lambda c: "–" if pd.isna(c) else f"{c:g}"),
+            "temperature": candidates["temperature"].map("{:g}".format),
+            "validation MAP": candidates["validation"].map(percent),
+            "chosen": candidates["chosen"].map({True: "yes", False: ""}),
+        }
+    )
+    return markdown_table(shown)
+
+
+def save_choice(run: Run, candidates: pd.DataFrame, k: int) -> None:
+    """Write how temperature and curvature were chosen."""
+    text = (
+        f"MAP@{k} in percent, AP divided by min(k, relevant), of class-balanced queries from a quarter of the groups "
+        "that the first fold learns from, against the other three quarters, searched as in training; heads trained for "
+        f"{run.parameters['epochs']} epochs without augmented views. No query of the other tables is among them."
+    )
+    save(run, "table_choice", "temperature and curvature", candidates, choice_layout(candidates), text)
+
+
+def save_variants(run: Run, rows: pd.DataFrame, markdown: str, chosen: Mapping[str, Settings]) -> None:
+    """Write the other distances and heads; ``chosen``: comparison → its settings."""
+    values = "; ".join(f"{name}: {words(settings)}" for name, settings in chosen.items())
+    text = f"{caption(run)} Chosen on validation images ({values}). p is not corrected for the number of rows."
+    save(run, "table_variants", "other distances and heads", rows, markdown, text)
+
+
+def save_figure(run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame) -> None:
+    """Write one figure of this paper."""
+    run.save_figure(name, f"Linear prototypes, {title} on {run.dataset}", figure, rows, caption(run))

@@ -1,0 +1,102 @@
+"""Storage: codecs and indexes against the exact search, on a small experiment."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.geometry import Euclidean, PoincareBall
+from lib.papers.beyond.storage import tables as storage
+from lib.results.store import Run
+from lib.search.synthetic import hierarchy
+from lib.training import hyper_dino as experiment
+from lib.training.fit import Schedule
+from lib.training.recipes import Recipe
+
+KS = (1, 5)
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    x = (rng.normal(size=(60, 8)) + 2 * rng.normal(size=(3, 8))[labels]).astype(np.float32)
+    where = experiment.splits(np.arange(60) // 20, seed=0)
+    settings = experiment.Settings(half=False)
+    todo = [Recipe("PCA", 8, 4), Recipe("PCA", 4, 0)]
+    found = experiment.fit(x, labels, todo, where, settings, Schedule(epochs=2, batch_size=16), workers=1)
+    return storage.codec_rows(found, x, labels, "by image", KS)
+
+
+def test_float32_changes_nothing_and_float16_halves_the_bytes(rows):
+    assert len(rows) == 3 * (3 + 2)
+    exact = rows[rows["codec"] == "float32"]
+    assert (exact["recall"] == 100).all() and (exact["bytes"] == 16).all()
+    assert (rows.loc[rows["codec"] != "float32", "bytes"] == 8).all()
+    assert set(rows.loc[rows["method"] == "no mapper", "codec"]) == {"float32", "float16"}
+
+
+def test_no_distance_changes_by_more_than_the_bound(rows):
+    curved = rows[rows["method"] == "mapper"]
+    assert (curved["moved"] <= curved["bound"]).all() and (curved.query("codec != 'float32'")["moved"] > 0).all()
+    assert rows[rows["method"] == "no mapper"][["moved", "bound"]].isna().all(axis=None)
+
+
+def test_the_summary_has_means_over_the_folds_and_the_worst_move(rows):
+    table = storage.summary(rows)
+    block = rows[(rows["method"] == "mapper") & (rows["codec"] == "float16 ball")]
+    line = table[(table["method"] == "mapper") & (table["codec"] == "float16 ball")].iloc[0]
+    assert line["map_5"] == pytest.approx(block["map_5"].mean())
+    assert line["spread"] == pytest.approx(np.std(block["map_5"], ddof=1))
+    assert line["moved"] == block["moved"].max()
+    other = table.assign(rule="by patient", map_1=0.0)
+    layout = storage.storage_layout(pd.concat([table, other]))
+    assert len(layout.splitlines()) == 2 + len(table)
+    assert "MAP@5 by image" in layout and "MAP@1 by patient" in layout and "| 0.00 |" in layout
+
+
+def test_the_smallest_row_within_a_point_is_the_cheapest_that_is_good_enough():
+    table = pd.DataFrame(
+        {
+            "rule": "by image",
+            "method": ["mapper", "mapper", "mapper", "no mapper"],
+            "bytes": [32, 16, 8, 4],
+            "map_5": [60.0, 59.2, 58.9, 60.0],
+        }
+    )
+    assert storage.smallest_within(table, "by image", 5, points=1.0)["bytes"] == 16
+
+
+def test_every_index_finds_the_neighbours_of_every_gallery():
+    ball = PoincareBall(1.0)
+    galleries = {
+        "tree": (hierarchy(20, 8, seed=1), hierarchy(600, 8, seed=2), ball),
+        "flat": (torch.randn(20, 8), torch.randn(900, 8), Euclidean()),
+    }
+    table = storage.index_rows(galleries, k=5, most=800)
+    assert set(zip(table["gallery"], table["structure"], strict=True)) == {
+        ("tree", "faiss flat"),
+        ("tree", "faiss hnsw"),
+        ("tree", "qdrant"),
+        ("flat", "faiss flat"),
+        ("flat", "faiss hnsw"),
+    }
+    assert (table.loc[table["proposed"] > 5, "recall"] >= 99).all()
+    assert "recall, 5 proposed | recall, 36 proposed" in storage.index_layout(table)
+
+
+def test_codecs_at_all_radii_keep_their_promise():
+    table = storage.codec_at_radii([0.1, 0.9, 0.999], dim=8, n=100, seed=0)
+    assert len(table) == 9 and (table["moved"] <= table["bound"]).all()
+
+
+def test_tables_and_figure_say_what_they_are_of(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage.Run, "folder", tmp_path)
+    run = Run("beyond", "demo", "tissue", "92_beyond_storage", "60 images", "hash", "none (8 numbers)")
+    storage.save_storage(run, storage.summary(rows), "by image", k=5)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(f"table_storage.{kind}" for kind in ("csv", "md", "json")),
+        *(f"figure_storage.{kind}" for kind in ("csv", "json", "svg", "png")),
+    }
+    text = (tmp_path / "table_storage.md").read_text()
+    assert "60 images" in text and "5 nearest before coding" in text

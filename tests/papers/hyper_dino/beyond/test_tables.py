@@ -1,0 +1,116 @@
+"""Tables beyond the paper: the right images are compared, and every table says so."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import paths
+from lib.geometry import Euclidean, PoincareBall
+from lib.metrics.retrieval import PerQuery
+from lib.papers.hyper_dino.beyond import figures
+from lib.papers.hyper_dino.beyond import tables as controls
+from lib.papers.hyper_dino.beyond.experiment import Answer
+from lib.results.store import Run
+from lib.training.hyper_dino import Split
+
+METRICS = ["ap_min", "ap_hits", "ap_k", "precision", "hit_rate"]
+
+
+def answer(test: list[int], values: list[float], train: tuple[int, ...] = (9,)) -> Answer:
+    """One split: every query has its value in every metric at k = 1 and 20; NaN where nothing is relevant."""
+    columns = pd.MultiIndex.from_product([METRICS, [1, 20]], names=["metric", "k"])
+    frame = pd.DataFrame(np.repeat(np.array(values)[:, None], 10, axis=1), columns=columns)
+    relevant = np.where(np.isnan(values), 0, 5)
+    return Answer(Split(0, np.array(train), np.array(test), 0), np.array([0.1, 0.3]), PerQuery(frame, relevant))
+
+
+GROUPS = np.array(["p", "p", "q", "q"])
+BY_IMAGE = {"ball": [answer([0, 2], [1.0, 0.8]), answer([1, 3], [0.8, np.nan])]}
+BY_GROUP = {"ball": [answer([0, 1], [0.5, 0.7]), answer([2, 3], [0.6, 0.2])]}
+
+
+def test_values_are_means_over_splits_in_percent():
+    row = controls.values({"by image": BY_IMAGE}).query("metric == 'ap_min' and k == 20").iloc[0]
+    assert row["ours"] == pytest.approx(85) and row["spread"] == pytest.approx(np.std([90, 80], ddof=1))
+    assert (row["n_queries"], row["n_without_relevant"]) == (4, 1)
+
+
+def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
+    """Images 0, 1, 2 answer both times: 100, 80, 80 against 50, 70, 60; image 3 only once."""
+    row = controls.leakage(BY_IMAGE, BY_GROUP, GROUPS, [20]).iloc[0]
+    assert row["by_image"] == pytest.approx(260 / 3) and row["by_group"] == pytest.approx(60)
+    assert row["difference"] == pytest.approx(((-50 - 10) / 2 - 20) / 2)  # the mean of the means of groups p and q
+    assert row["n_units"] == 2
+    text = controls.leakage_layout(pd.DataFrame([row]), "patient")
+    assert "folds by patient" in text and "| 25.00 |" in text
+
+
+def test_tests_pair_methods_on_the_same_queries():
+    found = {"by image": {"a": [answer([0, 2], [0.9, 0.7])], "b": [answer([0, 2], [0.5, 0.5])]}}
+    row = controls.compare(found, GROUPS, [("a", "b")], [1]).iloc[0]
+    assert (row["first"], row["second"], row["k"], row["n_units"]) == ("a", "b", 1, 2)
+    assert row["difference"] == pytest.approx(30)
+
+
+def test_switches_stand_beside_the_default():
+    found = {"default": [answer([0, 2], [0.5, 0.5])], "other": [answer([0, 2], [0.75, 0.25])]}
+    rows = controls.switch_rows(found, GROUPS, [20]).set_index("method")
+    assert np.isnan(rows.loc["default", "difference"]) and rows.loc["other", "difference"] == pytest.approx(0)
+    assert "| default | 20 | 50.00 ± – | – | – |" in controls.switch_layout(rows.reset_index())
+
+
+def test_the_gain_under_each_definition():
+    found = {"by image": {"no mapper": [answer([0], [0.5])], "ball": [answer([0], [0.8])]}}
+    found["by image"]["ball"][0].per_query.values["ap_k", 20] = 0.6
+    rows = controls.definition_rows(found, "no mapper", "ball", 20)
+    assert rows["definition"].tolist() == ["÷ min(k, relevant)", "÷ hits found", "÷ k"]
+    np.testing.assert_allclose(rows["gain"], [30, 30, 10])
+
+
+def test_classes_just_at_the_margin():
+    """Flat: D = 0.25 / (1 − 0.1·7/8), corners of a simplex of eight are r·√(16/7) apart; HD-8 gives 0.178 curved."""
+    expected = 0.25 / (1 - 0.1 * 7 / 8) / np.sqrt(16 / 7)
+    assert controls.settled_radius(Euclidean(), 0.25, 0.1, 8) == pytest.approx(expected)
+    assert controls.settled_radius(PoincareBall(), 0.5, 0.1, 8) == pytest.approx(0.178, abs=5e-4)
+
+
+def galleries() -> pd.DataFrame:
+    found = {
+        (fraction, side, method): [answer([0], [value], train=tuple(range(n)))]
+        for fraction, n in ((0.5, 10), (1.0, 20))
+        for side in ("closed", "open")
+        for method, value in (("no mapper", 0.5), ("ball", 0.7))
+    }
+    return controls.gallery_values(found)
+
+
+def test_galleries_by_the_number_of_images_learnt_from():
+    table = galleries()
+    assert sorted(set(table["n_train"])) == [10, 20] and set(table["gallery"]) == {"closed", "open"}
+    lines = controls.gallery_layout(table).splitlines()
+    assert lines[0].startswith("| learnt from | closed, no mapper, MAP@1 |") and lines[2].startswith("| 10 | 50.00 |")
+
+
+def test_norms_are_shares_of_all_embeddings():
+    rows = controls.norm_rows(BY_IMAGE, bins=4)
+    assert rows["share"].sum() == pytest.approx(100) and (rows["share"] > 0).sum() == 2
+
+
+def test_figures_draw_what_they_are_given():
+    lost = controls.leakage(BY_IMAGE, BY_GROUP, GROUPS, [1, 20])
+    left, right = figures.leakage(lost, "patient").axes
+    assert [left.get_title(), right.get_title()] == ["k = 1", "k = 20"]
+    assert left.lines[1].get_xdata() == pytest.approx([lost["by_image"][0]])
+    closed, opened = figures.galleries(galleries(), [20]).axes
+    assert "closed" in closed.get_title() and "unseen" in opened.get_title()
+    (axis,) = figures.norms(controls.norm_rows(BY_IMAGE), {"ball": 0.178}).axes
+    assert axis.lines[1].get_xdata()[0] == 0.178 and "Euclidean norm" in axis.get_xlabel()
+
+
+def test_captions_say_epochs_and_what_is_averaged(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path)
+    run = Run("hyper_dino", "demo", "tissue", "16", "2,000 images", "abc", "demo_vit", {"epochs": 40})
+    rows = controls.values({"by image": BY_IMAGE})
+    controls.save(run, "table_control", "heads", rows, controls.layout(rows), "More.")
+    text = (tmp_path / "hyper_dino/demo/tissue/table_control.md").read_text()
+    assert "for 40 epochs (published: 100)" in text and "More." in text and "| by image | ball |" in text

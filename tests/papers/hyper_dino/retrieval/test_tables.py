@@ -1,0 +1,148 @@
+"""Our values and the published ones meet in the right cells, and captions say what they are."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import paths
+from lib.metrics import retrieval
+from lib.papers.hyper_dino.retrieval import tables as hyper_dino
+from lib.results import paired
+from lib.results.store import Run
+from lib.training.hyper_dino import Outcome
+from lib.training.recipes import LENGTHS, Recipe, recipes
+
+DIM = 155
+
+
+def outcome(recipe: Recipe, fold: int, ap: float, n_relevant: list[int]) -> Outcome:
+    """Every query of the fold has the same value; a query without relevant images has none."""
+    values = np.where(np.array(n_relevant)[:, None] > 0, ap, np.nan) * np.ones(len(n_relevant) and 10)
+    metrics = ["ap_min", "ap_hits", "ap_k", "precision", "hit_rate"]
+    columns = pd.MultiIndex.from_product([metrics, [1, 20]], names=["metric", "k"])
+    return Outcome(
+        recipe, fold, [], np.zeros(3), retrieval.PerQuery(pd.DataFrame(values, columns=columns), np.array(n_relevant))
+    )
+
+
+SCALED, FULL, SHORT = Recipe("scaled", DIM, 32), Recipe("NCA", DIM, 32), Recipe("PCA", 20, 20)
+OUTCOMES = {
+    "by image": [
+        outcome(recipe, fold, ap + 0.02 * fold, [3, 3, 0])
+        for fold in (0, 1)
+        for recipe, ap in ((SCALED, 0.5), (FULL, 0.6), (SHORT, 0.7))
+    ]
+}
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    return hyper_dino.retrieval_table(OUTCOMES, DIM, "kather")
+
+
+def cell(table, recipe, metric="ap_min", k=20):
+    rows = table.query("source == @recipe.source and dim_in == @recipe.dim_in and metric == @metric and k == @k")
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+def test_mean_and_spread_over_folds_in_percent(table):
+    row = cell(table, FULL)
+    assert row["ours"] == pytest.approx(61.0)
+    assert row["spread"] == pytest.approx(np.std([60, 62], ddof=1))
+    assert (row["n_queries"], row["n_without_relevant"]) == (6, 2)
+
+
+def test_published_values_stand_in_the_row_of_the_same_input(table):
+    """Read off the paper's Table 2: [CLS] and 384 at k = 20 with 32 numbers, length 20 at k = 1 with dim_in."""
+    assert cell(table, SCALED)["published"] == 94.24
+    assert cell(table, FULL)["published"] == 94.61
+    assert cell(table, SHORT, k=1)["published"] == 89.90
+
+
+def test_published_values_stand_beside_map_only(table):
+    assert np.isnan(cell(table, FULL, metric="precision")["published"])
+    assert cell(table, FULL, metric="ap_hits")["published"] == 94.61
+
+
+def test_without_a_reference_nothing_is_published():
+    assert hyper_dino.retrieval_table(OUTCOMES, DIM, "none")["published"].isna().all()
+
+
+def test_every_published_table_is_read_whole():
+    """Tables 2 and 3 print a baseline at 8 lengths; every table has 14 rows of 32 and 18 of dim_in; four k each."""
+    for dataset, baselines in (("kather", 8), ("bh40x", 8), ("bh100x", 0), ("bh200x", 0), ("bh400x", 0)):
+        rows = hyper_dino.published(dataset)
+        assert len(rows) == 4 * (14 + 18 + baselines)
+        assert not rows.isna().any(axis=None)
+        assert not rows.duplicated(["cls", "dim_in", "family", "k"]).any()
+
+
+def test_layout_is_the_papers(table):
+    lines = hyper_dino.layout(table, "by image").splitlines()
+    assert lines[0].startswith("| input | k=1 baseline | k=1 32 | k=1 dim_in | k=20 baseline")
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| 155 scaled", "| NCA(155)", "| PCA(20)"]
+    assert "61.00 ± 1.41 (94.61)" in lines[3]
+
+
+def run(profile: str) -> Run:
+    return Run("hyper_dino", profile, "kather", "13", "240 of 5,000", "abc", "texture", {"folds": 5, "epochs": 40})
+
+
+@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
+def test_the_caption_says_how_the_numbers_differ(profile):
+    caption = hyper_dino.caption(run(profile), "kather")
+    assert "min(k, relevant)" in caption and "better of PCA and NCA" in caption
+    assert "trained for 40 epochs (published: 100)" in caption
+    assert ("the values cannot" in caption) == (profile == "demo")
+
+
+def test_a_table_is_saved_with_its_origin(table, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path)
+    hyper_dino.save_retrieval(run("sample"), "table_2", table, "kather")
+    folder = tmp_path / "hyper_dino" / "sample" / "kather"
+    assert sorted(path.name for path in folder.iterdir()) == ["table_2.csv", "table_2.json", "table_2.md"]
+    text = (folder / "table_2.md").read_text()
+    assert "Profile: sample · images: 240 of 5,000 · encoder: texture" in text
+    assert "Queries without any relevant image: 2." in text
+    saved = pd.read_csv(folder / "table_2.csv")
+    np.testing.assert_allclose(saved["ours"], table["ours"], atol=5e-5)
+
+
+def test_table_1_is_the_papers():
+    """62 mappers from 384 numbers, each with the published rate; the rates that the paper prints as numbers."""
+    rows = hyper_dino.configurations(recipes(384, LENGTHS))
+    assert len(rows) == 62
+    np.testing.assert_allclose(rows["rate"], rows["published"])
+    cls = rows.set_index("output").loc["Hyper-DINO(384 scaled, 32)"]
+    assert (cls["rate"], cls["bytes_in_float32"], cls["bytes_in_float16"], cls["bytes_out"]) == (12, 1536, 768, 64)
+
+
+def test_a_row_that_the_paper_does_not_have_has_no_published_rate():
+    rows = hyper_dino.configurations([Recipe("PCA", 156, 32), Recipe("PCA", 40, 32)])
+    assert rows["published"].isna().tolist() == [True, False]
+
+
+def test_the_figure_shows_each_source_under_each_rule_and_the_published_values(table):
+    shown = hyper_dino.panels(table, "kather")
+    assert list(shown) == ["folds by image", "published: Kather 2016"]
+    ours, theirs = shown.values()
+    assert set(ours["source"]) == {"PCA", "NCA"}
+    assert theirs.query("family == '32' and k == 20")["value"].max() == 94.61
+    assert list(hyper_dino.panels(table, "none")) == ["folds by image"]
+
+
+def test_paired_tests_pair_queries_and_average_groups():
+    """The first method is better by 10 points in every group of fold 0 and by 30 in every group of fold 1."""
+    a = [outcome(FULL, 0, 0.6, [1] * 4), outcome(FULL, 1, 0.8, [1] * 4)]
+    b = [outcome(SHORT, 0, 0.5, [1] * 4), outcome(SHORT, 1, 0.5, [1] * 4)]
+    groups = np.array(["p", "p", "q", "q", "r", "r", "s", "s"])
+    tests = paired.paired_tests({"by image": a + b}, groups, {"by image": np.repeat([0, 1], 4)}, [(FULL, SHORT)], [20])
+    assert tests.loc[0, ["difference", "n_units", "p_value"]].tolist() == pytest.approx([20, 4, 0.125])
+    assert paired.verdicts(tests) == [
+        "k = 20, folds by image: Hyper-DINO(NCA(155), 32) cannot, with 4 groups, be told from Hyper-DINO(PCA(20), 20)"
+    ]
+    enough = tests.assign(n_units=8, p_floor=0.0078)
+    for p_value, words in ((0.125, "is not clearly different from"), (0.0078, "is better than")):
+        assert words in paired.verdicts(enough.assign(p_value=p_value))[0]
+    assert "| +20.00 | +10.00 to +30.00 | ≤ 0.1250 | 4 |" in paired.tests_layout(tests)

@@ -1,0 +1,230 @@
+"""Answers come from the query's own fold, twins are counted where they matter, and photographs stay out of reports."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from lib import paths
+from lib.datasets import ImageTable
+from lib.metrics import retrieval
+from lib.papers.hyper_dino import queries
+from lib.results import store
+from lib.results.store import Run
+from lib.training import hyper_dino as experiment
+from lib.training.fit import Schedule
+from lib.training.recipes import Recipe
+
+# Nine images on a line. Image 8 is the picture of image 0 under another class, 7 that of 6 under the same one.
+POINTS = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.5, 20.0, 20.0, 0.0], dtype=np.float32)[:, None]
+LABELS = list("aaabbbccb")
+GROUPS = list("ppqqrrsst")
+FOLDS = np.array([0, 1, 1, 0, 1, 1, 0, 1, 1])
+PICTURE = np.array([0, 1, 2, 3, 4, 5, 6, 6, 0])
+
+
+@pytest.fixture
+def images(tmp_path) -> ImageTable:
+    rows = pd.DataFrame({"label": LABELS, "group": GROUPS}).assign(
+        image_id=[f"i{n}" for n in range(9)], path=[f"{n}.png" for n in range(9)]
+    )
+    for n, path in enumerate(rows["path"]):
+        Image.new("RGB", (4, 4), (20 * n, 0, 0)).save(tmp_path / path)
+    return ImageTable("tissue", tmp_path, rows, "patient")
+
+
+@pytest.fixture
+def fitted(images):
+    where = experiment.splits(FOLDS, 0)
+    return experiment.fit(
+        POINTS, images.codes, [Recipe("scaled", 1, 0)], where, experiment.Settings(half=False), Schedule(), workers=1
+    )
+
+
+@pytest.fixture
+def table(fitted, images) -> pd.DataFrame:
+    return queries.answers(fitted, POINTS, images, PICTURE, np.array([4, 0]), 3).assign(rule="by image")
+
+
+def test_identical_pictures_share_a_number_through_a_third():
+    pairs = pd.DataFrame(
+        {"first": ["b", "c", "a"], "second": ["c", "e", "d"], "kind": ["identical", "identical", "near"]}
+    )
+    found = queries.pictures(pairs, list("abcde"))
+    assert found[1] == found[2] == found[4]
+    assert len(set(found.tolist())) == 3
+
+
+def test_without_pairs_every_image_is_its_own_picture():
+    none = pd.DataFrame({"first": [], "second": [], "kind": []})
+    assert len(set(queries.pictures(none, ["a", "b", "c"]).tolist())) == 3
+
+
+def test_one_query_of_every_class_from_the_candidates_alone():
+    labels, candidates = np.array(list("aabbcc")), np.array([1, 2, 3, 5])
+    chosen = queries.choose(labels, candidates, seed=3)
+    assert labels[chosen].tolist() == ["a", "b", "c"]
+    assert all(set(queries.choose(labels, candidates, seed)) <= set(candidates) for seed in range(20))
+    assert chosen.tolist() == queries.choose(labels, candidates, seed=3).tolist()
+    assert {queries.choose(labels, candidates, seed)[1] for seed in range(20)} == {2, 3}
+
+
+def test_answers_are_the_nearest_training_images_of_the_querys_fold(table):
+    """Image 4 (at 11) is asked in fold 1, against 0, 3 and 6; image 0 in fold 0, against all with FOLDS 1."""
+    assert table["query"].tolist() == ["i4"] * 3 + ["i0"] * 3
+    assert table["rank"].tolist() == [1, 2, 3, 1, 2, 3]
+    assert table["reference"].tolist() == ["i3", "i6", "i0", "i8", "i1", "i2"]
+    assert table["right"].tolist() == [True, False, False, False, True, True]
+    assert table["identical"].tolist() == [False, False, False, True, False, False]
+    assert table["own_group"].tolist() == [False, False, False, False, True, False]
+    assert table["query_class"].tolist() == ["b"] * 3 + ["a"] * 3
+    assert table["reference_class"].tolist() == ["b", "c", "a", "b", "a", "a"]
+
+
+def test_distances_are_those_of_the_embeddings(table):
+    """Fold 0 is searched in images 1, 2, 4, 5, 7, 8, whose positions are scaled to a deviation of 1."""
+    deviation = POINTS[FOLDS == 1].std()
+    np.testing.assert_allclose(table["distance"][3:], np.array([0, 1, 2]) / deviation, rtol=1e-5)
+
+
+def test_summary_counts_what_is_right_and_finds_the_first_error(table):
+    short = queries.summary(table).set_index("query")
+    assert short["right"].to_dict() == {"i4": 1, "i0": 2}
+    assert short["first_wrong"].to_dict() == {"i4": 2, "i0": 1}
+    assert short["own_group"].to_dict() == {"i4": 0, "i0": 1}
+    assert short["identical"].to_dict() == {"i4": "", "i0": "1 (b)"}
+
+
+def test_summary_of_a_flawless_list_has_no_first_error(table):
+    short = queries.summary(table.assign(right=True))
+    assert short["first_wrong"].isna().all()
+    assert "| by image | i4 | b | 3 | – | 0 |  |" in queries.summary_layout(table.assign(right=True), 3)
+
+
+def test_the_queries_shown_run_from_the_best_to_the_worst():
+    rows = pd.DataFrame({"query": np.repeat(list("uvwxy"), 4), "right": False})
+    for query, hits in zip("uvwxy", (2, 4, 0, 3, 1), strict=True):
+        rows.loc[rows.index[rows["query"] == query][:hits], "right"] = True
+    assert queries.spread_out(rows, 3) == ["v", "u", "w"]
+    assert queries.spread_out(rows, 9) == ["v", "x", "u", "y", "w"]
+
+
+def test_strips_hold_the_pictures_of_the_ids(table, images):
+    (strip,) = queries.strips(table, images, ["i0"])
+    assert strip.query.getpixel((0, 0)) == (0, 0, 0)
+    assert [answer.image.getpixel((0, 0))[0] // 20 for answer in strip.answers] == [8, 1, 2]
+    assert strip.title == "query i0\na"
+    assert [answer.identical for answer in strip.answers] == [True, False, False]
+
+
+def test_twins_are_counted_in_the_querys_gallery(fitted, images):
+    found = queries.twins(fitted, POINTS, images, PICTURE, 2)
+    assert sorted(found.index) == list(range(9))
+    assert found["other"][found["other"] > 0].to_dict() == {0: 1, 8: 1}
+    assert found["same"][found["same"] > 0].to_dict() == {6: 1, 7: 1}
+
+
+def test_a_twin_of_another_class_costs_and_one_of_the_same_class_helps(fitted, images):
+    """Image 0 finds its twin of class b first, then 1 and 2; without the twin both are right: AP@2 from 1/4 to 1."""
+    found = queries.twins(fitted, POINTS, images, PICTURE, 2)
+    assert found.loc[0, ["hit", "ap", "hit_without", "ap_without"]].tolist() == [0, 0.25, 1, 1]
+    # Image 6 has no other image of its class than its twin: with it AP is 1, without it there is nothing to find.
+    assert found.loc[6, ["hit", "ap"]].tolist() == [1, 1]
+    assert found.loc[6, ["hit_without", "ap_without"]].isna().all()
+
+
+def test_leaving_twins_out_equals_a_gallery_without_them(fitted, images):
+    found = queries.twins(fitted, POINTS, images, PICTURE, 2)
+    one = next(one for one in fitted if 8 in one.split.test)
+    gallery = np.array([i for i in one.split.train if i != 0])
+    labels = images.codes
+    value = retrieval.evaluate(
+        one.embed(POINTS[[8]]), one.embed(POINTS[gallery]), labels[[8]], labels[gallery], one.geometry, (2,)
+    ).values["ap_min", 2]
+    assert found.loc[8, "ap_without"] == value[0]
+
+
+@pytest.fixture
+def counted() -> pd.DataFrame:
+    found = pd.DataFrame(
+        {
+            "same": [0, 0, 1, 1, 0],
+            "other": [0, 0, 0, 1, 1],
+            "hit": [1, 0, 1, 0, 0],
+            "ap": [1.0, 0.5, 1.0, 0.5, 0.0],
+            "hit_without": [1, 0, np.nan, 1, 1],
+            "ap_without": [1.0, 0.5, np.nan, 1.0, 1.0],
+        }
+    )
+    return queries.twin_table({"by image": found}, 20)
+
+
+def test_the_parts_of_the_twin_table(counted):
+    rows = counted.set_index("queries")
+    assert rows["n"].tolist() == [5, 2, 1, 2]
+    assert rows["map_20"].tolist() == pytest.approx([60, 75, 100, 25])
+    assert rows["map_1"].tolist() == pytest.approx([40, 50, 100, 0])
+    assert rows.loc["identical picture of another class", "map_20_without"] == 100
+    assert np.isnan(rows.loc["identical picture of the same class", "map_20_without"])
+
+
+def test_the_sentence_says_how_many(counted):
+    assert queries.sentences(counted) == [
+        "Folds by image: 3 of 5 queries have an identical picture in the gallery, 1 of the same class and 2 of another."
+    ]
+    assert "| by image | all | 5 | 40.00 | 60.00 |" in queries.twin_layout(counted, 20)
+
+
+def test_twins_of_another_class_are_shown_first():
+    found = pd.DataFrame({"same": [1, 0, 0, 2, 1], "other": [0, 1, 0, 0, 3]}, index=[9, 7, 5, 3, 8])
+    assert queries.twin_queries(found, 3).tolist() == [7, 8, 3]
+    assert queries.twin_queries(found, 9).tolist() == [7, 8, 3, 9]
+    assert queries.twin_queries(found.assign(same=0, other=0), 3).tolist() == []
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    return tmp_path
+
+
+def run(dataset: str) -> Run:
+    about = {"recipe": "PCA(1)", "epochs": 1, "folds": 2}
+    return Run("hyper_dino", "sample", dataset, "14_hyper_dino_queries", "nine images", "0", "texture", about)
+
+
+def test_drawn_tiles_go_to_the_reports(folders, table, images):
+    queries.save_strips(run("tissue"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
+    assert (folders / "reports/hyper_dino/sample/tissue/queries/figure_4.png").exists()
+    assert not (folders / "build").exists()
+
+
+def test_photographs_never_reach_the_reports(folders, table, images, monkeypatch):
+    """A picture of one colour that nothing else in the figure has is found in build and nowhere in the reports."""
+    red = (255, 0, 1)
+    for path in images.root.glob("*.png"):
+        Image.new("RGB", (4, 4), red).save(path)
+    queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
+
+    def colours(path):
+        return set(map(tuple, np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3).tolist()))
+
+    assert red in colours(folders / "build/figures/sample/kather/figure_4.png")
+    reports = folders / "reports/hyper_dino/sample/kather/queries"
+    assert red not in colours(reports / "figure_4.png")
+    svg = (reports / "figure_4.svg").read_text()
+    monkeypatch.setattr(queries, "DRAWN", "kather")
+    queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
+    assert (reports / "figure_4.svg").read_text() != svg
+    assert "not published" not in (reports / "figure_4.json").read_text()
+
+
+def test_every_answer_is_in_the_table_of_queries(folders, table):
+    queries.save_queries(run("kather"), table, 3)
+    folder = store.paths.report("hyper_dino", "sample", "kather", "queries")
+    written = pd.read_csv(folder / "table_queries.csv")
+    assert written["reference"].tolist() == table["reference"].tolist()
+    text = (folder / "table_queries.md").read_text()
+    assert "| by image | i0 | a | 1 | i8 | b | 0.0000 | no | yes | no |" in text
+    assert "| by image | i0 | a | 2 | 1 | 1 | 1 (b) |" in text

@@ -1,0 +1,84 @@
+"""What the figures of the linear prototypes draw."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.figures import style
+from lib.metrics.significance import evidence
+from lib.papers.linear_prototypes import figures
+from lib.papers.linear_prototypes.plane import experiment as plane
+
+LABELS = torch.arange(12) % 3
+V = torch.tensor([[0.6, 0.0], [-0.4, 0.5], [-0.3, -0.6]])[LABELS] + 0.02 * torch.arange(12)[:, None]
+CLASSES = ["fat", "gland", "muscle"]
+
+
+def placed(c: float) -> plane.Plane:
+    return plane.place(V, LABELS, plane.entrance(12, 0, 0), 2, 1.0, c)
+
+
+def test_regions_show_support_prototypes_query_and_the_rim():
+    figure = figures.regions(placed(2.0), LABELS.numpy(), CLASSES, 0, plane.LIMIT, 2.0)
+    (axis,) = figure.axes
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*CLASSES, "prototype", "query"]
+    (rim,) = axis.patches
+    assert rim.radius == pytest.approx(2**-0.5)
+    assert not figures.regions(placed(0.0), LABELS.numpy(), CLASSES, 0, plane.LIMIT, 0.0).axes[0].patches
+    assert axis.get_xlabel() and axis.get_ylabel()
+
+
+def test_the_background_has_the_colour_of_the_class_and_white_where_all_are_alike():
+    chances = np.array([[[1.0, 0, 0], [0, 1.0, 0]], [[1 / 3] * 3, [0.5, 0.25, 0.25]]])
+    shades = figures._shades(chances)
+    for code in (0, 1):
+        np.testing.assert_allclose(shades[0, code], 1 - 0.75 * (1 - np.array(style.PALETTE[code])))
+    np.testing.assert_allclose(shades[1, 0], 1)
+    assert (shades[1, 1] > shades[0, 0]).all() and (shades[1, 1] < 1).any()
+
+
+def test_curvatures_are_panels_of_the_same_width():
+    figure = figures.curvatures({c: placed(c) for c in (0.0, 1.0)}, LABELS.numpy(), CLASSES, 0, plane.LIMIT)
+    assert [axis.get_title() for axis in figure.axes] == ["c = 0", "c = 1"]
+
+
+def test_each_method_has_its_panel_and_each_encoder_a_line():
+    rows = pd.DataFrame(
+        [(m, e, k, 50 + k + i, 1.0) for m in ("PT", "TL") for i, e in enumerate("ab") for k in (1, 3)],
+        columns=["method", "encoder", "k", "ours", "spread"],
+    )
+    figure = figures.by_k(rows, {"PT": "before", "TL": "after"})
+    assert [axis.get_title() for axis in figure.axes] == ["before", "after"]
+    heights = [bars.lines[0].get_ydata().tolist() for bars in figure.axes[1].containers]
+    assert heights == [[51, 53], [52, 54]]
+
+
+def test_labels_that_are_all_known_stand_at_the_end():
+    supports = pd.DataFrame({"size": [1, 5], "ours": [50.0, 60.0], "spread": 1.0})
+    labels = pd.DataFrame(
+        {"method": ["x", "x", "y", "y"], "size": [3, 0] * 2, "ours": [40.0, 60.0, 30.0, 65.0], "spread": 1.0}
+    )
+    figure = figures.by_labels(supports, labels, 45.0, 15)
+    assert [tick.get_text() for tick in figure.axes[1].get_xticklabels()] == ["3", "all"]
+    assert "frozen features, scaled" in [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "MAP@15" in figure.axes[0].get_ylabel()
+
+
+def test_gains_show_both_intervals_where_they_are():
+    found = evidence(np.random.default_rng(0).normal(3, 5, 40), np.zeros(40), n_resamples=500)
+    figure = figures.gains({"a − b": found})
+    drawn = sorted({line.get_xdata()[0] for line in figure.axes[0].lines})
+    expected = [found.null_low, found.null_high, found.test.low, found.test.high, found.test.difference]
+    assert drawn == pytest.approx(sorted(expected))
+    assert len(figure.legends[0].get_texts()) == 5
+
+
+def test_components_are_a_row_per_method_with_their_share_of_variance():
+    xyz = np.random.default_rng(0).normal(size=(30, 3))
+    labels = np.array(CLASSES)[np.arange(30) % 3]
+    figure = figures.components({"PT": (xyz, [50.0, 30.0, 10.0]), "TL": (xyz, [60.0, 20.0, 5.0])}, labels)
+    assert len(figure.axes) == 4
+    assert figure.axes[3].get_ylabel() == "component 3 (5 %)"
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == CLASSES
+    assert sum(len(points.get_offsets()) for points in figure.axes[0].collections) == 30
