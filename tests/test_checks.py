@@ -28,7 +28,8 @@ from lib.search import nearest
 from lib.training import distillation, hyper_dino, linear_prototypes
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule
-from lib.training.recipes import Recipe, recipes
+from lib.papers.hyper_dino.recipes import recipes
+from lib.training.recipes import Recipe
 
 fuzzed = settings(max_examples=60, deadline=None, derandomize=True)
 

@@ -3,10 +3,10 @@
 import numpy as np
 
 from lib.bench.timing import Row, milliseconds
+from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.training import sweep
 from lib.training.fit import Schedule, fit_head
 from lib.training.hyper_dino import Settings
-from lib.training.recipes import LENGTHS, recipes
 
 N_TRAIN, DIM, CLASSES, FOLDS = 4000, 384, 8, 5  # Kather 2016 and DINO ViT-S/16
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from lib import checks
 from lib.errors import InputError
 
-SOURCES = ("scaled", "PCA", "whitened", "NCA")
+SOURCES = ("raw", "scaled", "PCA", "whitened", "NCA")
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class Reduction:
 
         Args:
             train, labels: the training part; a constant column is left at 0.
-            source: ``"scaled"`` (the paper's [CLS]; ``n`` is ``dim``), ``"PCA"``, ``"whitened"`` or ``"NCA"``.
+            source: ``"raw"``, features as they are, or ``"scaled"``, Hyper-DINO's [CLS] (``n`` is ``dim`` for both);
+                ``"PCA"``, ``"whitened"`` or ``"NCA"``.
             n: length of what comes out. The principal components of all lengths are prefixes of one rotation.
             half: round to float16, as section 2.1 does with these features.
             nca_images: NCA takes time and memory with the square of the number of images; of more training images
@@ -57,21 +58,23 @@ class Reduction:
         checks.values(half=half, nca_images=nca_images, seed=seed)
         checks.whole("n", n)
         _finite(train)
-        longest = {"scaled": train.shape[1], "NCA": train.shape[1]}.get(source, min(train.shape))
-        if n > longest or (source == "scaled" and n != longest):
-            allowed = longest if source == "scaled" else f"1 to {longest}"
+        whole = source in ("raw", "scaled")
+        longest = train.shape[1] if whole or source == "NCA" else min(train.shape)
+        if n > longest or (whole and n != longest):
+            allowed = longest if whole else f"1 to {longest}"
             raise InputError(
                 f"{source}({n}) does not fit {train.shape[0]} training images with {train.shape[1]} numbers each; "
                 f"choose the length {allowed}"
             )
-        scaler = StandardScaler().fit(train.astype(np.float64))
+        as_they_are = {"with_mean": False, "with_std": False} if source == "raw" else {}
+        scaler = StandardScaler(**as_they_are).fit(train.astype(np.float64))
         scaled = scaler.transform(train.astype(np.float64))
         if source == "NCA":
             part = np.random.default_rng(seed).permutation(len(scaled))[:nca_images]
             start = _nca_start(scaled[part], labels[part], n)
             nca = NeighborhoodComponentsAnalysis(n, init=start, random_state=seed).fit(scaled[part], labels[part])
             return cls(scaler, nca.components_.T, half)
-        return cls(scaler, None if source == "scaled" else _components(scaled, n, source == "whitened"), half)
+        return cls(scaler, None if whole else _components(scaled, n, source == "whitened"), half)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """Reduced features (rows, n) float32 of features ``x: (rows, dim)``; rounded to float16 first if ``half``.

@@ -11,9 +11,9 @@ from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
 from lib.encoders import zoo
 from lib.encoders.weights import local_file, missing
+from lib.papers.hyper_dino.recipes import recipes
 from lib.pipeline import profiles
 from lib.results.store import markdown_table
-from lib.training.recipes import recipes
 
 TABLES = "hyper_dino_retrieval"
 RULES = 2  # folds by image and by group

@@ -1,6 +1,6 @@
-"""Is the difference real? Paired tests between recipes, as rows, as Markdown and as sentences."""
+"""Is the difference real? Paired tests between methods, as rows, as Markdown and as sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,44 +10,6 @@ import pandas as pd
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import paired_permutation
 from lib.results.store import Run, markdown_table
-from lib.training.hyper_dino import Outcome
-from lib.training.recipes import Recipe
-
-
-def paired_tests(
-    outcomes: Mapping[str, Sequence[Outcome]],
-    groups: np.ndarray,
-    folds_of: Mapping[str, np.ndarray],
-    pairs: Sequence[tuple[Recipe, Recipe]],
-    ks: Sequence[int],
-    *,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Paired permutation tests of MAP@k (min(k, relevant)) between recipes; groups of images are the unit.
-
-    Args:
-        outcomes: per fold rule, the outcomes of all recipes on all folds.
-        groups: (n,) the group (patient, lesion, source image) of each image.
-        folds_of: per fold rule, (n,) the test fold of each image.
-        pairs: which recipe is compared with which.
-        ks: list lengths.
-        seed: of the random sign flips.
-
-    Returns:
-        One row per rule, pair and k: first, second, difference (first minus second, percentage points), p_value,
-        p_floor (the smallest p that this test can give), n_units, low and high (95 % interval).
-    """
-    lines = []
-    for rule, fold_of in folds_of.items():
-        values = {(o.recipe, o.fold): o.per_query for o in outcomes[rule]}
-        fold_ids = sorted(set(fold_of.tolist()))
-        units = np.concatenate([groups[fold_of == fold] for fold in fold_ids])
-        for first, second in pairs:
-            for k in ks:
-                a, b = ([values[recipe, fold] for fold in fold_ids] for recipe in (first, second))
-                names = {"rule": rule, "first": first.name, "second": second.name, "k": k}
-                lines.append(names | difference(a, b, units, k, seed=seed))
-    return pd.DataFrame(lines)
 
 
 def difference(
@@ -62,7 +24,7 @@ def difference(
         seed: of the random sign flips.
 
     Returns:
-        difference, p_value, p_floor, n_units, low and high, as :func:`paired_tests`.
+        difference, p_value, p_floor, n_units, low and high, as :func:`lib.results.answers.compare`.
     """
     a, b = (np.concatenate([part.values["ap_min", k].to_numpy() for part in parts]) for parts in (first, second))
     return asdict(paired_permutation(100 * a, 100 * b, groups=units, seed=seed))

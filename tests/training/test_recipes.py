@@ -6,7 +6,8 @@ import pytest
 
 from lib import paths
 from lib.errors import InputError
-from lib.training.recipes import LENGTHS, Recipe, allowed_ks, contrasts, longest_pca, recipes
+from lib.papers.hyper_dino.recipes import LENGTHS, contrasts, recipes
+from lib.training.recipes import Recipe, allowed_ks, longest_pca
 
 
 def test_the_mappers_are_those_of_table_1():

@@ -17,7 +17,8 @@ from lib.figures.strips import strips as draw
 from lib.files import whole
 from lib.results.store import Run, markdown_table, percent
 from lib.search import nearest
-from lib.training.hyper_dino import Fitted, ask
+from lib.training.experiment import search
+from lib.training.methods import Fitted
 
 DRAWN = "tissue"
 """The one dataset whose pictures may be published: they are drawn, nobody was photographed."""
@@ -170,7 +171,7 @@ def twins(fitted: Sequence[Fitted], x: np.ndarray, images: ImageTable, picture: 
         right = images.codes[test][:, None] == images.codes[train]
         values = {"same": (twin & right).sum(axis=1), "other": (twin & ~right).sum(axis=1)}
         for suffix, ids in (("", None), ("_without", picture)):
-            found = ask(one, x, images.codes, test, train, (1, k), ids)[1].values["ap_min"]
+            found = search(one, x, images.codes, test, train, (1, k), ids)[1].values["ap_min"]
             values |= {f"hit{suffix}": found[1].to_numpy(), f"ap{suffix}": found[k].to_numpy()}
         frames.append(pd.DataFrame(values, index=test))
     return pd.concat(frames)

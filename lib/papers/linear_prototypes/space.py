@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lib.results.store import Run, markdown_table, percent
-from lib.training.linear_prototypes import Fitted
+from lib.training.methods import Fitted
 
 MEASURES = {
     "compactness": "within / between",

@@ -15,19 +15,19 @@ from lib.progress import track
 from lib.results.store import Run, markdown_table, percent
 from lib.search import codecs, nearest
 from lib.search.index import FaissFlat, FaissHnsw, Index, Qdrant
-from lib.training.hyper_dino import Fitted
+from lib.training.methods import Fitted
 
 STRUCTURES: tuple[type[Index], ...] = (FaissFlat, FaissHnsw, Qdrant)
 FLAT_CODECS: tuple[codecs.Codec, ...] = ("float32", "float16 tangent")  # flat space is its own tangent space
 
 
 def codec_rows(
-    fitted: Sequence[Fitted], x: np.ndarray, labels: np.ndarray, rule: str, ks: Sequence[int]
+    fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray, rule: str, ks: Sequence[int]
 ) -> pd.DataFrame:
     """Every recipe's gallery in every codec, searched by queries that are not stored and stay float32.
 
     Args:
-        fitted: recipes on splits; their settings do not round (``half`` is false).
+        fitted: method → one per split; their heads do not round (``half`` is false).
         x, labels: (n, dim) features and (n,) classes of all images.
         rule: the name of the fold rule, handed through.
         ks: list lengths; the longest is that of the neighbours.
@@ -38,9 +38,10 @@ def codec_rows(
         what it cannot exceed; NaN in flat space).
     """
     lines = []
-    for one in track(fitted, total=len(fitted), what=f"codecs, folds {rule}", unit="galleries"):
+    flat = [one for several in fitted.values() for one in several]
+    for one in track(flat, total=len(flat), what=f"codecs, folds {rule}", unit="galleries"):
         gallery, query = one.embed(x[one.split.train]), one.embed(x[one.split.test])
-        names = {"rule": rule, "fold": one.split.fold, "method": "mapper" if one.head else "no mapper"}
+        names = {"rule": rule, "fold": one.split.fold, "method": "mapper" if one.network else "no mapper"}
         curved = isinstance(one.geometry, PoincareBall)
         for codec in codecs.CODECS if curved else FLAT_CODECS:
             stored = _stored(gallery, codec, one.geometry)

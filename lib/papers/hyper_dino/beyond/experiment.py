@@ -1,39 +1,23 @@
 """Hyper-DINO beyond the paper: other heads on the same splits, other galleries, and who chooses the length."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from lib import checks
 from lib.datasets import folds
+from lib.datasets.drawing import of_each_class
 from lib.geometry import Euclidean
-from lib.metrics.retrieval import PerQuery
-from lib.training import hyper_dino
+from lib.training.experiment import answers, ask, fit
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Fitted, Settings, Split
+from lib.training.hyper_dino import Settings
+from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
+from lib.training.splits import Split, splits
 
 FRACTIONS = (0.125, 0.25, 0.5, 1.0)
-
-
-@dataclass(frozen=True)
-class Arm:
-    """A method under comparison: what goes in and how long the embedding is, and its mapper and loss."""
-
-    name: str
-    recipe: Recipe
-    settings: Settings
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """One arm on one split: the values of every query, and the Euclidean norms of the gallery's embeddings."""
-
-    split: Split
-    norms: np.ndarray
-    per_query: PerQuery
 
 
 def flat(settings: Settings, margin: float) -> Settings:
@@ -45,69 +29,33 @@ def flat(settings: Settings, margin: float) -> Settings:
     return replace(settings, geometry=Euclidean(), m0=margin)
 
 
-def curvature_arms(recipe: Recipe, settings: Settings) -> list[Arm]:
+def curvature_methods(recipe: Recipe, settings: Settings, schedule: Schedule) -> list[Method]:
     """No mapper, the ball, the flat control at matched margin, and the flat control at the ball's margin."""
     return [
-        Arm("no mapper", replace(recipe, dim_out=0), settings),
-        Arm("ball", recipe, settings),
-        Arm("flat, half margin", recipe, flat(settings, settings.m0 / 2)),
-        Arm("flat, same margin", recipe, flat(settings, settings.m0)),
+        Method("no mapper", replace(recipe, dim_out=0), settings, schedule),
+        Method("ball", recipe, settings, schedule),
+        Method("flat, half margin", recipe, flat(settings, settings.m0 / 2), schedule),
+        Method("flat, same margin", recipe, flat(settings, settings.m0), schedule),
     ]
 
 
-def switch_arms(recipe: Recipe, dim: int, settings: Settings) -> list[Arm]:
+def switch_methods(recipe: Recipe, dim: int, settings: Settings, schedule: Schedule) -> list[Method]:
     """One switch at a time that the paper leaves open, the default first (HD-6, HD-7, HD-9, HD-10)."""
     scaled, whitened = replace(recipe, source="scaled", dim_in=dim), replace(recipe, source="whitened")
-    return [
-        Arm("default", recipe, settings),
-        Arm("pairs with themselves count", recipe, replace(settings, self_pairs=True)),
-        Arm("gradient through the mean distance", recipe, replace(settings, detach_mean=False)),
-        Arm("both of these", recipe, replace(settings, self_pairs=True, detach_mean=False)),
-        Arm("delta 1e-5", recipe, replace(settings, delta=1e-5)),
-        Arm("float32 throughout", recipe, replace(settings, half=False)),
-        Arm("scaled features, no PCA", scaled, settings),
-        Arm("whitened PCA", whitened, settings),
-        Arm("dim_in outputs, PCA", replace(recipe, dim_out=recipe.dim_in), settings),
-        Arm("dim_in outputs, scaled", replace(scaled, dim_out=dim), settings),
-        Arm("dim_in outputs, whitened", replace(whitened, dim_out=recipe.dim_in), settings),
-    ]
-
-
-def fitted(
-    x: np.ndarray, labels: np.ndarray, arms: Sequence[Arm], where: Sequence[Split], schedule: Schedule, what: str
-) -> dict[str, list[Fitted]]:
-    """Every arm fitted on the training part of every split; arms with the same settings are trained at once."""
-    found: dict[str, list[Fitted]] = {}
-    for settings in dict.fromkeys(arm.settings for arm in arms):
-        mine = [arm for arm in arms if arm.settings == settings]
-        todo = list(dict.fromkeys(arm.recipe for arm in mine))
-        done = hyper_dino.fit(x, labels, todo, where, settings, schedule, what=what)
-        for arm in mine:
-            found[arm.name] = [one for one in done if one.recipe == arm.recipe]
-    return {arm.name: found[arm.name] for arm in arms}
-
-
-def answers(
-    x: np.ndarray,
-    labels: np.ndarray,
-    arms: Sequence[Arm],
-    where: Sequence[Split],
-    schedule: Schedule,
-    ks: Sequence[int],
-    what: str,
-) -> dict[str, list[Answer]]:
-    """Every arm on every split: the test images search the training images.
-
-    Args:
-        x: (n, dim) features. labels: (n,) integer classes. arms, where, schedule, ks: what is compared, on what.
-        what: the name of the work in the progress bar.
-    """
-    checks.values(ks=ks)
-    found = fitted(x, labels, arms, where, schedule, what)
-    return {
-        name: [Answer(one.split, *hyper_dino.ask(one, x, labels, one.split.test, one.split.train, ks)) for one in done]
-        for name, done in found.items()
+    kinds = {
+        "default": (recipe, settings),
+        "pairs with themselves count": (recipe, replace(settings, self_pairs=True)),
+        "gradient through the mean distance": (recipe, replace(settings, detach_mean=False)),
+        "both of these": (recipe, replace(settings, self_pairs=True, detach_mean=False)),
+        "delta 1e-5": (recipe, replace(settings, delta=1e-5)),
+        "float32 throughout": (recipe, replace(settings, half=False)),
+        "scaled features, no PCA": (scaled, settings),
+        "whitened PCA": (whitened, settings),
+        "dim_in outputs, PCA": (replace(recipe, dim_out=recipe.dim_in), settings),
+        "dim_in outputs, scaled": (replace(scaled, dim_out=dim), settings),
+        "dim_in outputs, whitened": (replace(whitened, dim_out=recipe.dim_in), settings),
     }
+    return [Method(name, *kind, schedule) for name, kind in kinds.items()]
 
 
 def galleries(
@@ -130,38 +78,25 @@ def galleries(
     head saw; the open one is the asking half without the query's own group.
 
     Returns:
-        fraction, gallery ("closed", "open") and arm → one answer per half.
+        fraction, gallery ("closed", "open") and method → one answer per half.
     """
     checks.values(ks=ks, dim_out=dim_out, seed=seed)
     checks.several("fractions", fractions, checks.portion)
     half_of, apart = folds.apart(labels.astype(str), groups, 2, seed)
     found: dict[tuple[float, str, str], list[Answer]] = {}
     for fraction in fractions:
-        parts = [
-            replace(split, train=part_of_each_class(split.train, labels, fraction, seed))
-            for split in hyper_dino.splits(half_of, seed)
-        ]
+        parts = []
+        for split in splits(half_of, seed):
+            rows = of_each_class(labels, split.seed, rows=split.train, fraction=fraction)
+            parts.append(replace(split, train=rows, labelled=rows))
         n = min(x.shape[1], *(len(split.train) for split in parts))
-        arms = curvature_arms(Recipe("PCA", n, dim_out), settings)[:3]
-        for name, done in fitted(x, labels, arms, parts, schedule, f"{what}, {fraction:.1%}").items():
-            for one in done:
-                test = one.split.test
-                closed = hyper_dino.ask(one, x, labels, test, one.split.train, ks)
-                opened = hyper_dino.ask(one, x, labels, test, test, ks, ids=apart)
-                found.setdefault((fraction, "closed", name), []).append(Answer(one.split, *closed))
-                found.setdefault((fraction, "open", name), []).append(Answer(one.split, *opened))
+        methods = curvature_methods(Recipe("PCA", n, dim_out), settings, schedule)[:3]
+        fitted = fit(x, labels, methods, parts, what=f"{what}, {fraction:.1%}")
+        closed = ask(fitted, x, labels, ks, what=f"{what}, closed")
+        opened = ask(fitted, x, labels, ks, gallery="open", groups=apart, what=f"{what}, open")
+        for name in fitted:
+            found |= {(fraction, "closed", name): closed[name], (fraction, "open", name): opened[name]}
     return found
-
-
-def part_of_each_class(rows: np.ndarray, labels: np.ndarray, fraction: float, seed: int) -> np.ndarray:
-    """The given fraction of ``rows`` (indices), at least one image of every class; a part of any larger fraction's.
-
-    >>> part_of_each_class(np.arange(6), np.array([0, 0, 0, 0, 1, 1]), 0.5, seed=0).size
-    3
-    """
-    order = np.random.default_rng(seed).permutation(rows)
-    kept = [(mine := order[labels[order] == c])[: max(1, round(fraction * len(mine)))] for c in np.unique(labels[rows])]
-    return np.sort(np.concatenate(kept))
 
 
 def length_choice(
@@ -188,13 +123,13 @@ def length_choice(
     for split in where:
         part, _ = folds.apart(labels[split.train].astype(str), groups[split.train], 5, split.seed)
         kept, checked = folds.split(part, 0)
-        inner.append(replace(split, train=split.train[kept], test=split.train[checked]))
+        inner.append(Split(split.fold, split.train[kept], split.train[checked], split.seed))
     smallest = min(len(split.train) for split in inner)
     todo = list(dict.fromkeys(replace(recipe, dim_in=min(recipe.dim_in, smallest)) for recipe in todo))
-    arms = [Arm(recipe.name, recipe, settings) for recipe in todo]
-    values: Mapping[str, dict[str, list[Answer]]] = {
-        "validation": answers(x, labels, arms, inner, schedule, ks, "lengths, validation"),
-        "test": answers(x, labels, arms, where, schedule, ks, "lengths, test"),
+    methods = [Method(recipe.name, recipe, settings, schedule) for recipe in todo]
+    values = {
+        "validation": answers(x, labels, methods, inner, ks, what="lengths, validation"),
+        "test": answers(x, labels, methods, where, ks, what="lengths, test"),
     }
     lines = []
     for row, split in enumerate(where):

@@ -11,66 +11,15 @@ from scipy.optimize import brentq
 
 from lib.geometry import Geometry
 from lib.metrics.significance import paired_permutation
-from lib.papers.hyper_dino.beyond.experiment import Answer
 from lib.results import paired
+from lib.results.answers import Answers, compare, values
 from lib.results.store import Run, markdown_table, percent
-
-Answers = Mapping[str, Sequence[Answer]]
-"""Method → its answer on each split."""
+from lib.training.methods import Answer
 
 COMMON = (
     "MAP@k in percent, AP divided by min(k, relevant); ± one standard deviation over the splits. Mappers were trained "
     "for {epochs} epochs (published: 100). Tests: the difference is averaged per group, its sign flipped at random."
 )
-
-
-def values(found: Mapping[str, Answers]) -> pd.DataFrame:
-    """Mean and spread over the splits: columns rule, method, metric, k, ours, spread, n_queries, n_without_relevant."""
-    frames = [
-        answer.per_query.mean().assign(rule=rule, method=method, split=number)
-        for rule, methods in found.items()
-        for method, done in methods.items()
-        for number, answer in enumerate(done)
-    ]
-    rows = pd.concat(frames, ignore_index=True)
-    rows["value"] *= 100
-    grouped = rows.groupby(["rule", "method", "metric", "k"], sort=False)
-    return grouped.agg(
-        ours=("value", "mean"),
-        spread=("value", "std"),
-        n_queries=("n_queries", "sum"),
-        n_without_relevant=("n_without_relevant", "sum"),
-    ).reset_index()
-
-
-def layout(table: pd.DataFrame, what: str = "folds", metric: str = "ap_min") -> str:
-    """A row per method and rule, a column per k, as Markdown; ``what`` heads the column of the rule."""
-    lines = []
-    for (rule, method), rows in table[table["metric"] == metric].groupby(["rule", "method"], sort=False):
-        cells = {what: rule, "method": method}
-        cells |= {f"MAP@{row.k}": f"{percent(row.ours)} ± {percent(row.spread)}" for row in rows.itertuples()}
-        lines.append(cells | {"queries": rows["n_queries"].iloc[0], "left out": rows["n_without_relevant"].iloc[0]})
-    return markdown_table(pd.DataFrame(lines))
-
-
-def compare(
-    found: Mapping[str, Answers],
-    groups: np.ndarray,
-    pairs: Sequence[tuple[str, str]],
-    ks: Sequence[int],
-    *,
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Paired tests between methods on the same queries: columns as :func:`lib.results.paired.paired_tests`."""
-    lines = []
-    for rule, methods in found.items():
-        for first, second in pairs:
-            units = np.concatenate([groups[answer.split.test] for answer in methods[first]])
-            for k in ks:
-                a, b = ([answer.per_query for answer in methods[name]] for name in (first, second))
-                names = {"rule": rule, "first": first, "second": second, "k": k}
-                lines.append(names | paired.difference(a, b, units, k, seed=seed))
-    return pd.DataFrame(lines)
 
 
 def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
@@ -140,7 +89,7 @@ def gallery_layout(table: pd.DataFrame) -> str:
 
 
 def switch_rows(found: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
-    """Every arm beside the first: columns method, k, ours, spread, and the test against the first (percent)."""
+    """Every method beside the first: columns method, k, ours, spread, and the test against the first (percent)."""
     default, *others = found
     table = values({"": found}).query("metric == 'ap_min'").drop(columns=["rule", "metric"])
     compared = compare({"": found}, groups, [(other, default) for other in others], ks, seed=seed)

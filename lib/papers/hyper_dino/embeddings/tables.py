@@ -13,13 +13,15 @@ from lib.datasets.duplicates import HASH_SIZE, NEAR
 from lib.geometry import Euclidean
 from lib.heads import Reduction
 from lib.metrics import retrieval
+from lib.papers.hyper_dino.recipes import recipes
 from lib.papers.hyper_dino.retrieval import tables as hyper_dino
 from lib.processes import spread
 from lib.progress import track
+from lib.results.answers import Answers
 from lib.results.store import Run, markdown_table, percent
 from lib.search import nearest
-from lib.training.hyper_dino import Outcome, Split
-from lib.training.recipes import Recipe, recipes
+from lib.training.recipes import Recipe
+from lib.training.splits import Split
 
 
 def baselines(
@@ -60,15 +62,16 @@ def _kept(x: np.ndarray, labels: np.ndarray, split: Split, longest: int) -> dict
     return kept
 
 
-def baseline_table(outcomes: Mapping[str, Sequence[Outcome]], dim: int, reference: str) -> pd.DataFrame:
+def baseline_table(found: Mapping[str, Answers], dim: int, reference: str) -> pd.DataFrame:
     """MAP@k (min(k, relevant)) of every baseline under each fold rule, percent; arguments as `retrieval_table`.
 
     Returns columns rule, source, dim_in, k, value, spread, n_queries, n_without_relevant, published (the better of the
     paper's PCA and NCA, so none for scaled and whitened features).
     """
-    table = hyper_dino.retrieval_table(outcomes, dim, reference).query("metric == 'ap_min'")
+    table = hyper_dino.retrieval_table(found, dim, reference).query("metric == 'ap_min'")
     table = table.assign(published=table["published"].where(table["source"].isin(["PCA", "NCA"])))
-    return table.rename(columns={"ours": "value"}).drop(columns=["family", "metric"]).reset_index(drop=True)
+    untrained = ["family", "metric", "loss", "rim", "steps"]
+    return table.rename(columns={"ours": "value"}).drop(columns=untrained).reset_index(drop=True)
 
 
 def baseline_layout(table: pd.DataFrame) -> str:

@@ -18,21 +18,6 @@ from lib.progress import track
 from lib.training.divergence import Watch
 
 
-def few(labels: np.ndarray, per_class: int, classes: int, seed: int) -> np.ndarray:
-    """Indices of at most ``per_class`` random images of each of the first ``classes`` classes.
-
-    >>> few(np.array([0, 0, 0, 1, 1, 2]), per_class=2, classes=2, seed=0).tolist()
-    [0, 2, 3, 4]
-
-    Raises InputError for a number below 1.
-    """
-    checks.values(per_class=per_class, seed=seed)
-    checks.whole("classes", classes)
-    rng = np.random.default_rng(seed)
-    chosen = [rng.permutation(np.flatnonzero(labels == name))[:per_class] for name in np.unique(labels)[:classes]]
-    return np.sort(np.concatenate(chosen))
-
-
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Embeddings of the same images, by what their mapper was trained with.

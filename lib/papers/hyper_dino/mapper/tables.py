@@ -1,6 +1,6 @@
 """Numbers about the training of Hyper-DINO's mapper: what the open choices of the loss do, and how the loss falls."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -11,7 +11,7 @@ from lib.losses import hyper_dino
 from lib.papers.hyper_dino.mapper import figures
 from lib.results.store import Run
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Fitted
+from lib.training.methods import Fitted
 
 
 def choices(h: Tensor, labels: Tensor, geometry: Geometry, m0: float, alpha: float) -> pd.DataFrame:
@@ -40,14 +40,15 @@ def choices(h: Tensor, labels: Tensor, geometry: Geometry, m0: float, alpha: flo
     return pd.DataFrame(rows)
 
 
-def curves(fitted: Sequence[Fitted], schedule: Schedule) -> pd.DataFrame:
-    """How the training loss fell: columns head, fold, epoch, iteration, loss.
+def curves(fitted: Mapping[str, Sequence[Fitted]]) -> pd.DataFrame:
+    """How the training loss fell: columns head, fold, epoch, iteration, loss; ``fitted``: head → one per split.
 
     ``loss`` is the mean over an epoch, ``iteration`` the number of batches seen at its end.
     """
     rows = [
-        (one.recipe.name, one.split.fold, epoch, epoch * schedule.steps(len(one.split.train)), loss)
-        for one in fitted
+        (name, one.split.fold, epoch, epoch * one.method.schedule.steps(len(one.split.train)), loss)
+        for name, several in fitted.items()
+        for one in several
         for epoch, loss in enumerate(one.history, start=1)
     ]
     return pd.DataFrame(rows, columns=["head", "fold", "epoch", "iteration", "loss"])

@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 
 from lib import paths
 from lib.datasets import DATASETS
+from lib.results.answers import Answers, values
 from lib.results.store import Run, markdown_table, percent
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Outcome
+from lib.training.methods import Answer
 from lib.training.recipes import Recipe
 
 TABLES = {
@@ -46,37 +47,27 @@ def published(dataset: str) -> pd.DataFrame:
     )
 
 
-def tidy(outcomes: Sequence[Outcome]) -> pd.DataFrame:
-    """One row per recipe, fold, metric and k; values in percent, queries without a relevant image counted apart."""
-    frames = []
-    for outcome in outcomes:
-        recipe = outcome.recipe
-        keys = {"source": recipe.source, "dim_in": recipe.dim_in, "family": recipe.family, "fold": outcome.fold}
-        frames.append(outcome.per_query.mean().assign(**keys))
-    rows = pd.concat(frames, ignore_index=True)
-    return rows.assign(value=100 * rows["value"])
+def family(answer: Answer) -> dict[str, object]:
+    """Where the row of an answer stands in the paper's tables."""
+    recipe = answer.method.recipe
+    return {"source": recipe.source, "dim_in": recipe.dim_in, "family": recipe.family}
 
 
-def retrieval_table(outcomes: Mapping[str, Sequence[Outcome]], dim: int, reference: str) -> pd.DataFrame:
+def retrieval_table(found: Mapping[str, Answers], dim: int, reference: str) -> pd.DataFrame:
     """Mean and spread over the folds, with the published value of the same row beside each MAP@k.
 
     Args:
-        outcomes: per fold rule, the outcomes of all recipes on all folds.
+        found: per fold rule, the answers of every recipe.
         dim: length of our encoder's features; the paper's is 384, so our full length stands beside its 384.
         reference: the paper's dataset to compare with, or ``"none"``.
 
     Returns:
-        Columns rule, source, dim_in, family, metric, k, ours, spread (standard deviation over folds), n_queries,
-        n_without_relevant, published; all values in percent.
+        Columns rule, source, dim_in, family, then those of :func:`lib.results.answers.values`, and published; values in
+        percent.
     """
-    rows = pd.concat([tidy(found).assign(rule=rule) for rule, found in outcomes.items()], ignore_index=True)
-    grouped = rows.groupby(KEYS, sort=False)
-    table = grouped.agg(
-        ours=("value", "mean"),
-        spread=("value", "std"),
-        n_queries=("n_queries", "sum"),
-        n_without_relevant=("n_without_relevant", "sum"),
-    ).reset_index()
+    rows = {name: family(several[0]) for methods in found.values() for name, several in methods.items()}
+    table = values(found).join(pd.DataFrame.from_dict(rows, orient="index"), on="method").drop(columns="method")
+    table = table[[*KEYS, *(name for name in table if name not in KEYS)]]
     if reference == "none":
         return table.assign(published=np.nan)
     their_dim = table["dim_in"].where(table["dim_in"] != dim, DINO_DIM)

@@ -12,6 +12,7 @@ from lib.losses.linear_prototypes import EpisodeLoss
 from lib.training.episodes import Episodes
 from lib.training.fit import fit_head
 from lib.training.linear_prototypes import Settings
+from lib.training.recipes import Recipe
 
 GRID = 90
 """Points of the background, in each direction."""
@@ -31,7 +32,7 @@ def flat_embedding(x: np.ndarray, labels: np.ndarray, schedule: Episodes, seed: 
         the mean loss of every epoch.
     """
     features = StandardScaler().fit_transform(x).astype(np.float32)
-    head = Settings(dim_out=2).head(x.shape[1], seed)
+    head = Settings().make(Recipe("scaled", x.shape[1], 2), seed)
     history = fit_head(head, EpisodeLoss(schedule.k, int(labels.max()) + 1), features, labels, schedule, seed=seed)
     with torch.inference_mode():
         e = head(torch.from_numpy(features))

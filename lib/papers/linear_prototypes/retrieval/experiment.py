@@ -1,48 +1,69 @@
-"""The linear prototypes beyond the paper: other distances and heads, the choice of temperature, fewer labels."""
+"""Frozen features → prototype head → retrieval (Section III), and beyond: other heads, temperature, fewer labels."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lib import checks
 from lib.datasets import folds
+from lib.datasets.drawing import of_each_class
 from lib.datasets.queries import balanced
 from lib.losses.linear_prototypes import Comparison
-from lib.training import hyper_dino
-from lib.training import linear_prototypes as experiment
 from lib.training.episodes import Episodes
+from lib.training.experiment import ask, fit
 from lib.training.fit import Schedule
-from lib.training.linear_prototypes import Answer, Settings, Split
+from lib.training.linear_prototypes import Settings, allowed_support
+from lib.training.methods import Answer, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split, galleries, query_splits
 
 PAPER = "the paper's: squared Euclidean, cosine search"
 
+PT, SCALED, TL = "PT, as they are", "PT, scaled", "TL"
+"""Frozen features as the paper searches them, the same standardised as our heads get them, and the trained head.
 
-@dataclass(frozen=True)
-class Variant:
-    """A head beside the paper's: its settings, how it is searched, and whether it sees augmented views."""
+PT, "pre-trained", and TL, "transfer-learned", are the paper's words.
+"""
 
-    name: str
-    settings: Settings
-    search: str = "cosine"
-    augmented: bool = True
+Found = dict[str, dict[str, list[Answer]]]
+"""Gallery → method → its answer on each split."""
 
 
-def variants(cosine: Settings, poincare: Settings) -> list[Variant]:
+def trained(name: str, dim: int, dim_out: int, settings: Settings, schedule: Schedule, **options: Any) -> Method:
+    """A head on standardised features of ``dim`` numbers, searched by cosine if ``options`` do not say otherwise.
+
+    Features are standardised first, since the numbers of an encoder may have any unit; the paper does not say whether
+    its are.
+    """
+    return Method(name, Recipe("scaled", dim, dim_out), settings, schedule, **{"search": "cosine"} | options)
+
+
+def frozen(dim: int) -> list[Method]:
+    """PT: features of ``dim`` numbers as they are, and standardised; cosine search."""
+    sources = {PT: "raw", SCALED: "scaled"}
+    return [Method(name, Recipe(source, dim, 0), Settings(), search="cosine") for name, source in sources.items()]
+
+
+def variants(
+    dim: int, dim_out: int, cosine: Settings, poincare: Settings, default: Settings, schedule: Episodes
+) -> list[Method]:
     """The paper's head, and one thing changed at a time; ``cosine`` and ``poincare`` as :func:`choose` found them."""
-    default = Settings()
-    return [
-        Variant(PAPER, default),
-        Variant("the same, Euclidean search", default, "euclidean"),
-        Variant("Euclidean, not squared (Fig. 1), cosine search", replace(default, comparison=Comparison("euclidean"))),
-        Variant("cosine, cosine search", cosine),
-        Variant("Poincaré, hyperbolic search", poincare, "own"),
-        Variant("Poincaré, cosine search", poincare),
-        Variant("one linear layer, cosine search", replace(default, hidden=0)),
-        Variant("no augmented views, cosine search", default, augmented=False),
-    ]
+    unsquared, linear = replace(default, comparison=Comparison("euclidean")), replace(default, hidden=0)
+    kinds = {
+        PAPER: (default, {}),
+        "the same, Euclidean search": (default, {"search": "euclidean"}),
+        "Euclidean, not squared (Fig. 1), cosine search": (unsquared, {}),
+        "cosine, cosine search": (cosine, {}),
+        "Poincaré, hyperbolic search": (poincare, {"search": "own"}),
+        "Poincaré, cosine search": (poincare, {}),
+        "one linear layer, cosine search": (linear, {}),
+        "no augmented views, cosine search": (default, {"augmented": False}),
+    }
+    return [trained(name, dim, dim_out, kind, schedule, **options) for name, (kind, options) in kinds.items()]
 
 
 def words(settings: Settings) -> str:
@@ -55,33 +76,46 @@ def words(settings: Settings) -> str:
     return f"{curved}temperature {settings.temperature:g}"
 
 
-def compare_variants(
+def in_galleries(
     views: np.ndarray,
     labels: np.ndarray,
     groups: np.ndarray,
     where: Sequence[Split],
-    todo: Sequence[Variant],
-    schedule: Episodes,
+    methods: Sequence[Method],
     ks: Sequence[int],
-) -> dict[str, dict[str, list[Answer]]]:
-    """Gallery → variant → its answers; a head that is searched in two ways is trained once."""
-    checks.values(ks=ks)
-    trained = {}
-    for one in todo:
-        key = one.settings, one.augmented
-        if key not in trained:
-            seen = views if one.augmented else views[:1]
-            what = f"head {len(trained) + 1} of {len({(v.settings, v.augmented) for v in todo})}"
-            trained[key] = experiment.fit(seen, labels, where, one.settings, schedule, what=what)
+    what: str = "heads",
+) -> Found:
+    """Every method in the closed gallery, and in the open one where it is large enough.
+
+    views: (V, n, dim) features of V views of each image; labels, groups: (n,).
+    """
+    fitted = fit(views, labels, methods, where, what=what)
     return {
-        gallery: {
-            one.name: experiment.ask(
-                trained[one.settings, one.augmented], views[0], labels, groups, ks, search=one.search, gallery=gallery
-            )
-            for one in todo
-        }
-        for gallery in experiment.galleries(where, groups, max(ks))
+        gallery: ask(fitted, views[0], labels, ks, gallery=gallery, groups=groups, what=f"{what}, {gallery}")
+        for gallery in galleries(where, groups, max(ks))
     }
+
+
+def pretrained_and_trained(
+    features: Mapping[str, np.ndarray],
+    labels: np.ndarray,
+    groups: np.ndarray,
+    where: Sequence[Split],
+    head: Method,
+    ks: Sequence[int],
+) -> Found:
+    """Gallery → "encoder, method" → its answers, for PT, scaled PT and TL of every encoder; cosine search.
+
+    features: encoder → (V, n, dim) features of V views, V of each encoder's own. head: what is trained, of any input.
+    """
+    found: Found = {}
+    for encoder, views in features.items():
+        dim = views.shape[2]
+        methods = [*frozen(dim), replace(head, name=TL, recipe=replace(head.recipe, dim_in=dim))]
+        of_encoder = in_galleries(views, labels, groups, where, methods, ks, f"heads on {encoder}")
+        for gallery, answers in of_encoder.items():
+            found.setdefault(gallery, {}).update({f"{encoder}, {name}": done for name, done in answers.items()})
+    return found
 
 
 GRIDS = {
@@ -102,9 +136,9 @@ def inner_split(
     """
     rows, units = split.train, np.array(groups, dtype=object)
     fold_of, units[rows] = folds.apart(labels[rows], groups[rows], 4, split.seed)
-    k = experiment.allowed_support(labels, [rows[fold_of != 0]], k)
+    k = allowed_support(labels, [rows[fold_of != 0]], k)
     drawn = balanced(labels[rows], units[rows], fold_of, 0, per_class, split.seed, needed=k + 1)
-    (inner,) = experiment.splits({0: drawn}, split.seed)
+    (inner,) = query_splits({0: drawn}, split.seed)
     parts = {name: rows[getattr(inner, name)] for name in ("train", "labelled", "test", "held_out")}
     return replace(inner, **parts), units, k
 
@@ -118,14 +152,17 @@ def choose(
     *,
     k: int,
     per_class: int,
+    dim_out: int = 128,
 ) -> tuple[dict[str, Settings], pd.DataFrame]:
     """The best curvature and temperature of each comparison, on images that no test query's split has held out.
 
     Args:
-        views, labels, groups, schedule: as in :func:`lib.training.linear_prototypes.fit`.
+        views, labels, groups: as in :func:`in_galleries`.
         split: its training part is divided once more.
+        schedule: episodes.
         k: MAP@k decides, searched as in training; fewer where the gallery is smaller.
         per_class: validation queries of each class at most.
+        dim_out: length of the embedding.
 
     Returns:
         The chosen settings of "cosine" and "poincare", and a row for every candidate: comparison, c, temperature,
@@ -135,26 +172,26 @@ def choose(
     inner, units, support = inner_split(labels, groups, split, per_class, schedule.k)
     schedule = replace(schedule, k=support)
     k = min(k, len(inner.train))
-    found, lines = {}, []
-    for name, grid in GRIDS.items():
-        values = []
-        for number, settings in enumerate(grid, start=1):
-            what = f"{name}, candidate {number} of {len(grid)}"
-            fitted = experiment.fit(views, labels, [inner], settings, schedule, what=what)
-            (answer,) = experiment.ask(fitted, views[0], labels, units, [k], search="own", workers=1)
-            values.append(100 * answer.per_query.values["ap_min", k].mean())
-        found[name] = grid[int(np.argmax(values))]
-        lines += [
-            {
-                "comparison": name,
-                "c": settings.comparison.c if name == "poincare" else np.nan,
-                "temperature": settings.temperature,
-                "validation": value,
-                "chosen": settings == found[name],
-            }
-            for settings, value in zip(grid, values, strict=True)
-        ]
-    return found, pd.DataFrame(lines)
+    candidates = {f"{name}, {words(one)}": (name, one) for name, grid in GRIDS.items() for one in grid}
+    methods = [
+        trained(title, views.shape[2], dim_out, one, schedule, search="own") for title, (_, one) in candidates.items()
+    ]
+    fitted = fit(views, labels, methods, [inner], what="temperature and curvature")
+    asked = ask(fitted, views[0], labels, [k], groups=units, what="validation")
+    lines = [
+        {
+            "comparison": name,
+            "c": one.comparison.c if name == "poincare" else np.nan,
+            "temperature": one.temperature,
+            "validation": 100 * asked[title][0].per_query.values["ap_min", k].mean(),
+            "settings": one,
+        }
+        for title, (name, one) in candidates.items()
+    ]
+    table = pd.DataFrame(lines)
+    best = table.loc[table.groupby("comparison", sort=False)["validation"].idxmax()]
+    table["chosen"] = table.index.isin(best.index)
+    return dict(zip(best["comparison"], best["settings"], strict=True)), table.drop(columns="settings")
 
 
 def supports(
@@ -163,16 +200,15 @@ def supports(
     groups: np.ndarray,
     where: Sequence[Split],
     sizes: Sequence[int],
-    schedule: Episodes,
+    head: Method,
     ks: Sequence[int],
 ) -> dict[int, list[Answer]]:
-    """K → answers of heads whose episodes have K support images of each class; all training images have labels."""
+    """K → answers of ``head`` with K support images of each class; all training images have labels."""
     checks.values(supports=sizes, ks=ks)
-    found = {}
-    for k in sizes:
-        fitted = experiment.fit(views, labels, where, Settings(), replace(schedule, k=k), what=f"K = {k}")
-        found[k] = experiment.ask(fitted, views[0], labels, groups, ks)
-    return found
+    methods = [replace(head, name=f"K = {k}", schedule=replace(head.schedule, k=k)) for k in sizes]
+    fitted = fit(views, labels, methods, where, what="support")
+    asked = ask(fitted, views[0], labels, ks, groups=groups, what="support, queries")
+    return dict(zip(sizes, asked.values(), strict=True))
 
 
 def label_efficiency(
@@ -181,29 +217,23 @@ def label_efficiency(
     groups: np.ndarray,
     where: Sequence[Split],
     sizes: Sequence[int],
-    schedule: Episodes,
-    mapper: hyper_dino.Settings,
-    mapper_schedule: Schedule,
+    head: Method,
+    mapper: Method,
     ks: Sequence[int],
 ) -> dict[int, Mapping[str, list[Answer]]]:
     """Labelled images per class → method → answers; all training images are searched, labelled or not.
 
-    Both heads get the same images, the original ones, and as many steps. K is 5, or one less than there are labels,
-    so that a query is left; one labelled image per class makes neither a query nor a positive pair, so 2 is the
-    smallest size.
+    Both heads get the same images, the original ones, ``x: (n, dim)``. K is that of ``head``, or one less than there
+    are labels, so that a query is left; one labelled image per class makes neither a query nor a positive pair, so 2 is
+    the smallest size.
     """
     checks.values(labelled=sizes, ks=ks)
     found = {}
     for size in sizes:
-        few = [split.with_labels(labels, size) for split in where]
-        episodes = replace(schedule, k=min(schedule.k, size - 1))
-        what = f"{size} labels per class"
-        heads = {
-            "linear prototypes": experiment.fit(x[None], labels, few, Settings(), episodes, what=what),
-            "Hyper-DINO": experiment.fit_mapper(x, labels, few, mapper, mapper_schedule, what=what),
-        }
-        own = {"linear prototypes": "cosine", "Hyper-DINO": "own"}
-        found[size] = {
-            name: experiment.ask(fitted, x, labels, groups, ks, search=own[name]) for name, fitted in heads.items()
-        }
+        few = [
+            split.with_labels(of_each_class(labels, split.seed, rows=split.train, per_class=size)) for split in where
+        ]
+        episodes = replace(head, schedule=replace(head.schedule, k=min(head.schedule.k, size - 1)))
+        fitted = fit(x, labels, [episodes, mapper], few, what=f"{size} labels per class")
+        found[size] = ask(fitted, x, labels, ks, groups=groups, what=f"{size} labels per class, queries")
     return found

@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from lib import files, paths
 from lib.datasets import ImageTable
 from lib.errors import InputError
-from lib.papers.hyper_dino.beyond import tables as controls
-from lib.papers.linear_prototypes.retrieval.experiment import words
+from lib.papers.linear_prototypes.retrieval.experiment import PT, TL, words
+from lib.results import answers
 from lib.results.store import Run, markdown_table, percent
-from lib.training.linear_prototypes import PT, TL, Answer, Settings
+from lib.training.linear_prototypes import Settings
+from lib.training.methods import Answer
 
 DATASETS = {"ham10000": "skin cancer (HAM10000)", "ovarian": "ovarian cancer"}
 """Ours → the paper's; its third set, of glomeruli, is private."""
@@ -34,8 +35,8 @@ def named(encoder: str, method: str) -> str:
 
 
 def values(found: Found) -> pd.DataFrame:
-    """Mean and spread over the splits, encoder and method apart; columns as those of Hyper-DINO's."""
-    table = controls.values(found).rename(columns={"rule": "gallery", "method": "name"})
+    """Mean and spread over the splits, encoder and method apart; columns as :func:`lib.results.answers.values`."""
+    table = answers.values(found).rename(columns={"rule": "gallery", "method": "name"})
     table[["encoder", "method"]] = table["name"].str.split(", ", n=1, expand=True)
     return table
 
@@ -47,7 +48,8 @@ def layout(table: pd.DataFrame, gallery: str, metric: str = "ap_min") -> str:
     for (encoder, method), rows in part.groupby(["encoder", "method"], sort=False):
         cells = {"encoder": encoder, "method": method}
         cells |= {f"k = {row.k}": f"{percent(row.ours)} ± {percent(row.spread)}" for row in rows.itertuples()}
-        lines.append(cells | {"queries": rows["n_queries"].iloc[0], "left out": rows["n_without_relevant"].iloc[0]})
+        cells |= {"queries": rows["n_queries"].iloc[0], "left out": rows["n_without_relevant"].iloc[0]}
+        lines.append(cells | answers.health(rows.iloc[0]))
     return markdown_table(pd.DataFrame(lines))
 
 
@@ -60,8 +62,8 @@ def scores(found: Found, images: ImageTable) -> pd.DataFrame:
     ids, labels, groups = (images.rows["image_id"].to_numpy(), images.labels, images.groups)
     frames = []
     for gallery, methods in found.items():
-        for method, answers in methods.items():
-            for answer in answers:
+        for method, several in methods.items():
+            for answer in several:
                 rows = answer.split.test
                 about = {"gallery": gallery, "method": method, "fold": answer.split.fold}
                 about |= {"image_id": ids[rows], "label": np.asarray(labels)[rows], "group": np.asarray(groups)[rows]}
@@ -169,7 +171,7 @@ def definitions(table: pd.DataFrame, k: int) -> str:
 
 def shot_rows(found: Mapping[int, Sequence[Answer]], k: int, everything: int | None = None) -> pd.DataFrame:
     """MAP@k over a size: columns size, ours, spread (percent); ``everything`` is written as 0, for "all"."""
-    table = controls.values({str(size): {"": answers} for size, answers in found.items()})
+    table = answers.values({str(size): {"": several} for size, several in found.items()})
     table = table[(table["metric"] == "ap_min") & (table["k"] == k)]
     sizes = table["rule"].astype(int)
     return table.assign(size=sizes.where(sizes != everything, 0))[["size", "ours", "spread"]].reset_index(drop=True)
@@ -179,7 +181,7 @@ def label_rows(found: Mapping[int, Mapping[str, Sequence[Answer]]], k: int, ever
     """The same for several methods: columns method, size, ours, spread."""
     methods = next(iter(found.values()))
     frames = [
-        shot_rows({size: answers[method] for size, answers in found.items()}, k, everything).assign(method=method)
+        shot_rows({size: several[method] for size, several in found.items()}, k, everything).assign(method=method)
         for method in methods
     ]
     return pd.concat(frames, ignore_index=True)[["method", "size", "ours", "spread"]]

@@ -10,7 +10,8 @@ from lib.papers.hyper_dino.retrieval import tables as hyper_dino
 from lib.results import paired
 from lib.results.store import Run
 from lib.training.hyper_dino import Outcome
-from lib.training.recipes import LENGTHS, Recipe, recipes
+from lib.papers.hyper_dino.recipes import LENGTHS, recipes
+from lib.training.recipes import Recipe
 
 DIM = 155
 

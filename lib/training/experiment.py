@@ -1,0 +1,196 @@
+"""One experiment for every paper: fit methods (features → reduction → head → distance) on splits, let queries ask."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+
+import joblib
+import numpy as np
+from torch import nn
+
+from lib import checks
+from lib.heads import Reduction
+from lib.metrics import retrieval
+from lib.processes import spread
+from lib.progress import track
+from lib.training import sweep
+from lib.training.methods import Answer, Fitted, Head, Lessons, Method, measured
+from lib.training.recipes import Recipe
+from lib.training.splits import Split, check
+
+
+def fit(
+    features: np.ndarray,
+    labels: np.ndarray,
+    methods: Sequence[Method],
+    where: Sequence[Split],
+    *,
+    store: Path | None = None,
+    workers: int = -1,
+    what: str = "heads",
+) -> dict[str, list[Fitted]]:
+    """Fit every method on the training part of every split: scaler and reduction, then all heads at once.
+
+    Args:
+        features: (n, dim), or (V, n, dim) of V views of each image, the first of which is the image itself.
+        labels: (n,) integer classes.
+        methods: of different names; those that differ only in their search are trained once. Methods of one split see
+            the images in one order.
+        where: the splits.
+        store, workers, what: as in :func:`lib.training.sweep.fit`. The result does not depend on ``workers``.
+
+    Returns:
+        Name → one per split.
+    """
+    views = features if features.ndim == 3 else features[None]
+    todo = {(s, m.training): m for s in range(len(where)) for m in methods}
+    keys = {key: _input(key[0], m, len(views)) for key, m in todo.items()}
+    inputs = {keys[key]: m for key, m in todo.items()}
+    jobs = (
+        joblib.delayed(_reduce)(views[: key[-1]], labels, where[key[0]], m.recipe, m.head) for key, m in inputs.items()
+    )
+    done = track(spread(jobs, workers), total=len(inputs), what=f"{what}, inputs", unit="inputs")
+    reduced = dict(zip(inputs, done, strict=True))
+
+    networks = {key: m.head.make(m.recipe, where[key[0]].seed) for key, m in todo.items() if m.recipe.dim_out}
+    lessons = {}
+    for key in networks:
+        split, m = where[key[0]], todo[key]
+        rows = reduced[keys[key]][1]
+        lessons[key] = m.head.lessons(rows, labels[split.labelled], m.schedule, f"fold {split.fold}")
+    history = _train(networks, lessons, todo, where, store, workers, what)
+    found: dict[str, list[Fitted]] = {m.name: [] for m in methods}
+    for s, split in enumerate(where):
+        for m in methods:
+            key = s, m.training
+            reduction, rows = reduced[keys[key]]
+            health = measured(m.head, networks.get(key), rows[0], lessons.get(key), history.get(key, []))
+            one = Fitted(m, split, reduction, networks.get(key), history.get(key, []), health)
+            found[m.name].append(one)
+    return found
+
+
+def _input(split: int, method: Method, n_views: int) -> tuple[Hashable, ...]:
+    """What a reduction depends on; the number of views comes last."""
+    recipe, head = method.recipe, method.head
+    return split, recipe.source, recipe.dim_in, head.half, head.nca_images, n_views if method.augmented else 1
+
+
+def _reduce(
+    views: np.ndarray, labels: np.ndarray, split: Split, recipe: Recipe, head: Head
+) -> tuple[Reduction, np.ndarray]:
+    """A reduction fitted on the training part, and all views of its labelled images reduced."""
+    train = views[0][split.train], labels[split.train]
+    options = {"half": head.half, "nca_images": head.nca_images, "seed": split.seed}
+    reduction = Reduction.fit(*train, recipe.source, recipe.dim_in, **options)
+    return reduction, np.stack([reduction(view[split.labelled]) for view in views])
+
+
+def _train(
+    networks: Mapping[tuple, nn.Module],
+    lessons: Mapping[tuple, Lessons],
+    todo: Mapping[tuple, Method],
+    where: Sequence[Split],
+    store: Path | None,
+    workers: int,
+    what: str,
+) -> dict[tuple, list[float]]:
+    """Train all networks in place, those with one loss and schedule side by side; the loss of every epoch."""
+    kinds: dict[tuple, list[tuple]] = {}
+    for key, one in lessons.items():
+        kinds.setdefault((one.loss, one.schedule, todo[key].head.stack), []).append(key)
+    history = {}
+    for number, ((loss, schedule, stack), keys) in enumerate(kinds.items()):
+        tasks = [
+            sweep.Task(
+                f"{todo[key].name}, fold {where[key[0]].fold}",
+                networks[key],
+                lessons[key].x,
+                lessons[key].labels,
+                where[key[0]].seed,
+            )
+            for key in keys
+        ]
+        kept = None if store is None else store / str(number)
+        histories = sweep.fit(tasks, loss, schedule, store=kept, workers=workers, chunk=stack, what=what)
+        history |= dict(zip(keys, histories, strict=True))
+    return history
+
+
+def ask(
+    fitted: Mapping[str, Sequence[Fitted]],
+    x: np.ndarray,
+    labels: np.ndarray,
+    ks: Sequence[int],
+    *,
+    gallery: str = "closed",
+    groups: np.ndarray | None = None,
+    workers: int = -1,
+    what: str = "queries",
+) -> dict[str, list[Answer]]:
+    """Let the queries of every split search its gallery.
+
+    Args:
+        fitted: name → one per split.
+        x: (n, dim) features of the images. labels: (n,).
+        ks: list lengths.
+        gallery: one of :data:`GALLERIES`; in the open one no query meets an image of its own group.
+        groups: (n,) of all images; needed for the open gallery. With them no image of a query's own group may be among
+            the images that were learnt from.
+        workers, what: as in :func:`lib.training.sweep.fit`.
+
+    Raises:
+        InputError: for a query that is in its own gallery, and a k that is larger than the gallery.
+    """
+    checks.values(ks=ks)
+    flat = [one for several in fitted.values() for one in several]
+    jobs = (joblib.delayed(_ask)(one, x, labels, tuple(ks), gallery, groups) for one in flat)
+    answers = iter(track(spread(jobs, workers), total=len(flat), what=what, unit="searches"))
+    return {name: [next(answers) for _ in several] for name, several in fitted.items()}
+
+
+def _ask(
+    one: Fitted, x: np.ndarray, labels: np.ndarray, ks: tuple[int, ...], gallery: str, groups: np.ndarray | None
+) -> Answer:
+    rows = one.split.gallery(gallery)
+    if groups is not None:
+        check(one.split, groups, rows, max(ks), own_left_out=gallery == "open")
+    norms, per_query = search(one, x, labels, one.split.test, rows, ks, groups if gallery == "open" else None)
+    return Answer(one.method, one.split, one.health, one.history, norms, per_query)
+
+
+def search(
+    fitted: Fitted,
+    x: np.ndarray,
+    labels: np.ndarray,
+    queries: np.ndarray,
+    gallery: np.ndarray,
+    ks: Sequence[int],
+    ids: np.ndarray | None = None,
+) -> tuple[np.ndarray, retrieval.PerQuery]:
+    """Let the images ``queries`` search the images ``gallery`` (indices); the gallery's norms and the values.
+
+    ``ids: (n,)`` of all images leaves out what shares the query's id, as in :func:`lib.metrics.retrieval.evaluate`.
+    """
+    embedded = fitted.embed(x[gallery])
+    known = (None, None) if ids is None else (ids[queries], ids[gallery])
+    per_query = retrieval.evaluate(
+        fitted.embed(x[queries]), embedded, labels[queries], labels[gallery], fitted.space, tuple(ks), *known
+    )
+    return embedded.norm(dim=-1).numpy(), per_query
+
+
+def answers(
+    features: np.ndarray,
+    labels: np.ndarray,
+    methods: Sequence[Method],
+    where: Sequence[Split],
+    ks: Sequence[int],
+    *,
+    store: Path | None = None,
+    workers: int = -1,
+    what: str = "heads",
+) -> dict[str, list[Answer]]:
+    """Fit, and ask the closed gallery: name → one answer per split. Arguments as :func:`fit` and :func:`ask`."""
+    fitted = fit(features, labels, methods, where, store=store, workers=workers, what=what)
+    x = features if features.ndim == 2 else features[0]
+    return ask(fitted, x, labels, ks, workers=workers, what=f"{what}, queries")

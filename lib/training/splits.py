@@ -1,0 +1,92 @@
+"""Who is learnt from, who asks, and what is searched."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from lib.datasets import folds
+from lib.datasets.queries import Queries
+from lib.errors import InputError
+
+GALLERIES = ("closed", "open")
+"""What queries search: the images that were learnt from, or images of groups that nothing was fitted on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Who is learnt from and who asks: indices of images, and the seed of all that is drawn at random.
+
+    train: images of the training part, which are the closed gallery; test: the queries; labelled: those of ``train``
+    whose labels are known, by default all; held_out: the open gallery, by default the queries themselves.
+    """
+
+    fold: int
+    train: np.ndarray
+    test: np.ndarray
+    seed: int
+    labelled: np.ndarray = None  # type: ignore[assignment]
+    held_out: np.ndarray = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        for name, other in (("labelled", self.train), ("held_out", self.test)):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, other)
+
+    def gallery(self, name: str) -> np.ndarray:
+        """The images of one of :data:`GALLERIES`."""
+        return {"closed": self.train, "open": self.held_out}[name]
+
+    def with_labels(self, labelled: np.ndarray) -> "Split":
+        """The same split where only the training images ``labelled`` have a label."""
+        return replace(self, labelled=labelled)
+
+
+def splits(fold_of: np.ndarray, seed: int) -> list[Split]:
+    """Cross-validation: every fold asks once, the others are learnt from and searched; fold ``f`` has seed + f."""
+    return [Split(f, *folds.split(fold_of, f), seed + f) for f in sorted(set(fold_of.tolist()))]
+
+
+def query_splits(queries: Mapping[int, Queries], seed: int) -> list[Split]:
+    """The same where only some of each fold's images ask: splits from the query set of each fold."""
+    return [Split(f, one.train, one.queries, seed + f, held_out=one.held_out) for f, one in queries.items()]
+
+
+def galleries(where: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
+    """Those of :data:`GALLERIES` in which every query has ``k`` images; a warning says why the open one is left out.
+
+    The closed one is always there; a ``k`` too large for it is an error where it is searched.
+    """
+    most = min(len(split.held_out) - _own(split, groups, split.held_out).max() for split in where)
+    if k <= most:
+        return list(GALLERIES)
+    warnings.warn(
+        f"no open gallery: without its own group some query has {most} images of unseen groups, fewer than k = {k}.",
+        stacklevel=2,
+    )
+    return ["closed"]
+
+
+def check(split: Split, groups: np.ndarray, gallery: np.ndarray, k: int, own_left_out: bool = False) -> None:
+    """Raise InputError if a query searches images of its own group, or for more images than its gallery has.
+
+    ``gallery``: indices; with ``own_left_out`` images of the query's group may be in it, and do not count.
+    """
+    own = _own(split, groups, gallery)
+    if own.any() and not own_left_out:
+        first = split.test[own.argmax()]
+        asks = "is in the gallery itself" if first in gallery else f"finds images of its own group, {groups[first]}"
+        raise InputError(
+            f"fold {split.fold}: query image {first} {asks}, and so do {np.count_nonzero(own) - 1} others. "
+            "Make the folds by group, and take the queries out of the gallery"
+        )
+    smallest = len(gallery) - own.max()
+    if k > smallest:
+        raise InputError(f"fold {split.fold}: k = {k}, but a query has a gallery of {smallest} images. Use a smaller k")
+
+
+def _own(split: Split, groups: np.ndarray, gallery: np.ndarray) -> np.ndarray:
+    """How many images of the gallery (indices) are of each query's own group."""
+    return pd.Series(groups[gallery]).value_counts().reindex(groups[split.test], fill_value=0).to_numpy()
