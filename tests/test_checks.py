@@ -22,13 +22,13 @@ from lib.losses.hyper_dino import contrastive
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
 from lib.papers.hyper_dino.mapper import grid
+from lib.papers.hyper_dino.recipes import recipes
 from lib.papers.linear_prototypes.retrieval import experiment as few_shot
 from lib.pipeline.notebooks import parameters, read
 from lib.search import nearest
 from lib.training import distillation, hyper_dino, linear_prototypes
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule
-from lib.papers.hyper_dino.recipes import recipes
 from lib.training.recipes import Recipe
 
 fuzzed = settings(max_examples=60, deadline=None, derandomize=True)

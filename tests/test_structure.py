@@ -14,6 +14,7 @@ FLOORS = {
     "checks": 0,
     "paths": 0,
     "files": 0,
+    "fingerprints": 0,
     "processes": 0,
     "progress": 0,
     "geometry": 1,
@@ -34,6 +35,7 @@ FLOORS = {
 NEIGHBOURS = {
     ("checks", "errors"),
     ("files", "errors"),
+    ("fingerprints", "paths"),
     ("processes", "files"),
     ("encoders", "datasets"),
     ("results", "figures"),

@@ -24,7 +24,7 @@ def rows(epochs: int = 3) -> list[Row]:
 
     def tasks() -> list[sweep.Task]:
         return [
-            sweep.Task(recipe.name, settings.mapper(recipe, fold), x[:, : recipe.dim_in], labels, fold)
+            sweep.Task(recipe.name, settings.make(recipe, fold), x[:, : recipe.dim_in], labels, fold)
             for fold in range(FOLDS)
             for recipe in todo
         ]

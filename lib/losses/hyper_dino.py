@@ -5,13 +5,14 @@
 The loss never looks inside the geometry: the same code trains the Euclidean and the spherical control.
 """
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from lib import checks
-from lib.geometry import Geometry
+from lib.geometry import Geometry, PoincareBall
 
 
 class Parts(NamedTuple):
@@ -85,3 +86,19 @@ def contrastive(
     negative = missing.sum((-2, -1)) / (other.sum((-2, -1)) + epsilon)
     norm = norm_weight * (counts * torch.linalg.vector_norm(h, dim=-1)).sum(-1) / size
     return Parts(positive + negative + norm, positive, negative, norm, margin)
+
+
+@dataclass(frozen=True)
+class ContrastiveLoss:
+    """The total of :func:`contrastive` with these settings, as :mod:`lib.training.sweep` calls it."""
+
+    geometry: Geometry = field(default_factory=PoincareBall)
+    m0: float = 0.5
+    alpha: float = 0.1
+    norm_weight: float = 1e-3
+    self_pairs: bool = False
+    detach_mean: bool = True
+
+    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+        """Embeddings (..., B, d), labels (..., B) and which rows count (..., B) give the loss (...)."""
+        return contrastive(h, labels, valid=valid, **vars(self)).total

@@ -5,100 +5,14 @@ line per module that the entry imports, however deep, with the hash of its text 
 one per data file that lies beside such a module. No list of modules is kept by hand, so none can be wrong.
 """
 
-import ast
-import hashlib
-import io
-import re
-import tokenize
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-
 from lib.files import whole
-from lib.paths import BUILD, NOTEBOOKS, ROOT
+from lib.fingerprints import fingerprint, imported
+from lib.paths import BUILD, NOTEBOOKS
 from lib.pipeline import notebooks
 
 CODE = BUILD / "code"
 COMMANDS = ("lib.datasets.tissue", "lib.encoders", "lib.training.dino")
 RUNNER = "lib.pipeline.notebooks"
-
-
-def bare(source: str) -> str:
-    """``source`` without comments, docstrings, blank lines and trailing blanks: equal text computes the same.
-
-    >>> print(bare('def f(x):\\n    "Say it."\\n\\n    return x  # done\\n'))
-    def f(x):
-        return x
-    """
-    lines, tree = re.split(r"\r\n|\r|\n", source), ast.parse(source)  # as Python counts lines, unlike str.splitlines
-    said = set(_docstrings(tree, lines))
-    inside = {line for first, last in _texts(tree) for line in range(first, last)} - said
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            row, column = token.start
-            lines[row - 1] = lines[row - 1][:column]
-    kept = [(number, line) for number, line in enumerate(lines, start=1) if number not in said]
-    return "\n".join(
-        line if number in inside else line.rstrip() for number, line in kept if number in inside or line.strip()
-    )
-
-
-def _docstrings(tree: ast.Module, lines: list[str]) -> Iterator[int]:
-    """The lines of every docstring, but for those that share a line with other code."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.body:
-            first, *rest = node.body
-            text = isinstance(first, ast.Expr) and isinstance(getattr(first.value, "value", None), str)
-            before = lines[first.lineno - 1].encode()[: first.col_offset].strip()
-            after = rest[0].lineno if rest else first.end_lineno + 1
-            if text and not before and first.end_lineno < after:
-                yield from range(first.lineno, first.end_lineno + 1)
-
-
-def _texts(tree: ast.Module) -> Iterator[tuple[int, int]]:
-    """First and last line of every text, whose blanks count."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)):
-            yield node.lineno, node.end_lineno
-
-
-def imported(source: str) -> set[str]:
-    """Names of modules of ``lib`` that ``source`` imports anywhere, with the packages they lie in."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
-    parts = [name.split(".") for name in names if name.split(".")[0] == "lib"]
-    return {".".join(words[:n]) for words in parts for n in range(1, len(words) + 1)}
-
-
-def modules(names: Iterable[str]) -> list[Path]:
-    """Files of the modules ``names`` and of all that they import, however deep, sorted."""
-    found: set[Path] = set()
-    waiting = list(filter(None, map(_file, names)))
-    while waiting:
-        file = waiting.pop()
-        if file not in found:
-            found.add(file)
-            waiting += filter(None, map(_file, imported(file.read_text(encoding="utf-8"))))
-    return sorted(found)
-
-
-def _file(name: str) -> Path | None:
-    """The file of a module, None if the name is no module (a function, say)."""
-    base = ROOT.joinpath(*name.split("."))
-    return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
-
-
-def fingerprint(names: Iterable[str]) -> str:
-    """One line per module that ``names`` import, and per data file beside one: path and hash."""
-    code = modules(names)
-    data = {path for folder in {file.parent for file in code} for path in folder.iterdir() if path.is_file()}
-    texts = {file: bare(file.read_text(encoding="utf-8")).encode() for file in code}
-    texts |= {file: file.read_bytes() for file in data if file.suffix != ".py" and not file.name.startswith(".")}
-    rows = sorted((file.relative_to(ROOT).as_posix(), hashlib.sha256(text).hexdigest()) for file, text in texts.items())
-    return "".join(f"{name} {digest}\n" for name, digest in rows)
 
 
 def entries() -> dict[str, set[str]]:

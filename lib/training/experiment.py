@@ -1,13 +1,12 @@
 """One experiment for every paper: fit methods (features → reduction → head → distance) on splits, let queries ask."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
 
 import joblib
 import numpy as np
 from torch import nn
 
-from lib import checks
+from lib import checks, paths
 from lib.heads import Reduction
 from lib.metrics import retrieval
 from lib.processes import spread
@@ -24,11 +23,13 @@ def fit(
     methods: Sequence[Method],
     where: Sequence[Split],
     *,
-    store: Path | None = None,
     workers: int = -1,
     what: str = "heads",
 ) -> dict[str, list[Fitted]]:
     """Fit every method on the training part of every split: scaler and reduction, then all heads at once.
+
+    The heads of a method are a stack of their own, so that a method's result does not depend on the others. What was
+    trained before, here or in another notebook, comes from ``build/trained``.
 
     Args:
         features: (n, dim), or (V, n, dim) of V views of each image, the first of which is the image itself.
@@ -36,7 +37,7 @@ def fit(
         methods: of different names; those that differ only in their search are trained once. Methods of one split see
             the images in one order.
         where: the splits.
-        store, workers, what: as in :func:`lib.training.sweep.fit`. The result does not depend on ``workers``.
+        workers, what: as in :func:`lib.training.sweep.fit`. The result does not depend on ``workers``.
 
     Returns:
         Name → one per split.
@@ -57,7 +58,7 @@ def fit(
         split, m = where[key[0]], todo[key]
         rows = reduced[keys[key]][1]
         lessons[key] = m.head.lessons(rows, labels[split.labelled], m.schedule, f"fold {split.fold}")
-    history = _train(networks, lessons, todo, where, store, workers, what)
+    history = _train(networks, lessons, todo, where, workers, what)
     found: dict[str, list[Fitted]] = {m.name: [] for m in methods}
     for s, split in enumerate(where):
         for m in methods:
@@ -90,16 +91,16 @@ def _train(
     lessons: Mapping[tuple, Lessons],
     todo: Mapping[tuple, Method],
     where: Sequence[Split],
-    store: Path | None,
     workers: int,
     what: str,
 ) -> dict[tuple, list[float]]:
     """Train all networks in place, those with one loss and schedule side by side; the loss of every epoch."""
+    numbers = {training: number for number, training in enumerate(dict.fromkeys(key[1] for key in networks))}
     kinds: dict[tuple, list[tuple]] = {}
     for key, one in lessons.items():
         kinds.setdefault((one.loss, one.schedule, todo[key].head.stack), []).append(key)
     history = {}
-    for number, ((loss, schedule, stack), keys) in enumerate(kinds.items()):
+    for (loss, schedule, stack), keys in kinds.items():
         tasks = [
             sweep.Task(
                 f"{todo[key].name}, fold {where[key[0]].fold}",
@@ -107,12 +108,12 @@ def _train(
                 lessons[key].x,
                 lessons[key].labels,
                 where[key[0]].seed,
+                numbers[key[1]],
             )
             for key in keys
         ]
-        kept = None if store is None else store / str(number)
-        histories = sweep.fit(tasks, loss, schedule, store=kept, workers=workers, chunk=stack, what=what)
-        history |= dict(zip(keys, histories, strict=True))
+        done = sweep.fit(tasks, loss, schedule, store=paths.TRAINED, workers=workers, chunk=stack, what=what)
+        history |= dict(zip(keys, done, strict=True))
     return history
 
 
@@ -186,11 +187,10 @@ def answers(
     where: Sequence[Split],
     ks: Sequence[int],
     *,
-    store: Path | None = None,
     workers: int = -1,
     what: str = "heads",
 ) -> dict[str, list[Answer]]:
     """Fit, and ask the closed gallery: name → one answer per split. Arguments as :func:`fit` and :func:`ask`."""
-    fitted = fit(features, labels, methods, where, store=store, workers=workers, what=what)
+    fitted = fit(features, labels, methods, where, workers=workers, what=what)
     x = features if features.ndim == 2 else features[0]
     return ask(fitted, x, labels, ks, workers=workers, what=f"{what}, queries")

@@ -10,7 +10,7 @@ from torch import Tensor
 from lib import checks
 from lib.geometry import Geometry, PoincareBall
 from lib.heads import HyperbolicMapper
-from lib.losses import hyper_dino
+from lib.losses.hyper_dino import ContrastiveLoss
 from lib.training import sweep
 from lib.training.fit import Schedule
 from lib.training.methods import Lessons
@@ -45,6 +45,11 @@ class Settings:
         """The part of the ball's radius that embeddings may reach."""
         return 1 - self.delta
 
+    @property
+    def loss(self) -> ContrastiveLoss:
+        """The loss of a batch."""
+        return ContrastiveLoss(**{name: getattr(self, name) for name in ContrastiveLoss.__dataclass_fields__})
+
     def make(self, recipe: Recipe, seed: int) -> HyperbolicMapper:
         """The untrained mapper of a recipe."""
         return HyperbolicMapper(
@@ -58,7 +63,7 @@ class Settings:
 
     def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
         """The images themselves: the mapper sees no other views ``(V, m, n)``."""
-        return Lessons(views[0], labels, Loss(self), schedule)
+        return Lessons(views[0], labels, self.loss, schedule)
 
     def embed(self, network: HyperbolicMapper | None, values: Tensor) -> Tensor:
         """Embeddings of reduced features ``values: (n, dim_in)``, the features themselves without a ``network``.
@@ -75,16 +80,3 @@ class Settings:
         largest = values.abs().max().item() if values.numel() else 0.0
         checks.fits("embeddings", largest, 16, "keep float32 (half=False), or train with a lower learning rate")
         return network.onto(values.half().float())
-
-
-@dataclass(frozen=True)
-class Loss:
-    """The contrastive loss of the settings, of one batch or of a stack of batches."""
-
-    settings: Settings
-
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
-        """Embeddings (..., B, d), labels (..., B) and which rows count give the loss (...)."""
-        names = ("m0", "alpha", "norm_weight", "self_pairs", "detach_mean")
-        options = {name: getattr(self.settings, name) for name in names}
-        return hyper_dino.contrastive(h, labels, self.settings.geometry, valid=valid, **options).total

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
 from lib import files
-from lib.errors import InputError
+from lib.fingerprints import fingerprint
 from lib.processes import spread
 from lib.progress import track
 from lib.training.divergence import Watch
@@ -37,13 +37,18 @@ Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A head to train: ``x: (n, dim)`` features (float16 or float32), ``labels: (n,)``, the seed of their order."""
+    """A head to train: ``x: (n, dim)`` features (float16 or float32), ``labels: (n,)``, the seed of their order.
+
+    ``stack``: heads are stacked with those of the same stack alone, so that what else is trained does not matter: sums
+    are rounded differently in stacks of different size.
+    """
 
     name: str
     head: nn.Module
     x: np.ndarray
     labels: np.ndarray
     seed: int
+    stack: int = 0
 
 
 def fit(
@@ -63,9 +68,9 @@ def fit(
         tasks: heads of any shapes; those of one shape differ in their weights alone, and have no buffers.
         loss: of a stack of batches; picklable, since other processes call it.
         schedule: for all of them.
-        store: a folder for finished stacks, so that work that was killed goes on where it stopped; they are removed
-            when all is done. Stacks are recognised by their images, weights, seeds, schedule and loss; a damaged one
-            is reported, set aside and trained anew.
+        store: a folder for finished stacks, so that nothing is trained twice. Stacks are recognised by their images,
+            weights, seeds, schedule, loss, and the code behind all of these; a damaged one is reported, set aside and
+            trained anew.
         device: "cpu", "cuda", or "auto" for cuda where there is one.
         workers: processes on a CPU; -1 takes all processors. The result does not depend on it.
         chunk: heads in a stack on a CPU: fewer for larger heads, and to give few heads to several processors.
@@ -79,10 +84,12 @@ def fit(
     """
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
+    code = ""
     if store is not None:
-        _set_damaged_aside(store)
+        files.sweep(store)  # what a killed run left half written
+        code = _code(tasks, loss)
     parts = list(chunks(tasks, schedule, chunk_size(tasks, schedule, device, chunk)))
-    jobs = (joblib.delayed(_stored)([tasks[i] for i in part], loss, schedule, device, store) for part in parts)
+    jobs = (joblib.delayed(_stored)([tasks[i] for i in part], loss, schedule, device, store, code) for part in parts)
     threads = torch.get_num_threads()
     results = spread(jobs, workers if device == "cpu" else 1)
     histories: list[list[float]] = [[] for _ in tasks]
@@ -101,25 +108,23 @@ def fit(
                 histories[index] = history
     finally:
         torch.set_num_threads(threads)
-    if store is not None:
-        files.empty(store)
     return histories
 
 
 def chunks(tasks: Sequence[Task], schedule: Schedule, size: int) -> Iterable[list[int]]:
-    """Indices of tasks that are trained together: equal shapes, numbers of steps within a quarter, ``size`` at most."""
+    """Indices of tasks that are trained together, ``size`` at most: equal stacks and shapes, steps within a quarter."""
 
-    def shape(task: Task) -> tuple:
-        return tuple(tuple(value.shape) for value in task.head.state_dict().values())
+    def kind(task: Task) -> tuple:
+        return tuple(tuple(value.shape) for value in task.head.state_dict().values()), task.stack
 
     def key(index: int) -> tuple:
-        return shape(tasks[index]), -schedule.steps(len(tasks[index].x)), index
+        return kind(tasks[index]), -schedule.steps(len(tasks[index].x)), index
 
     part: list[int] = []
     for index in sorted(range(len(tasks)), key=key):
         if part:
             longest, steps = (schedule.steps(len(tasks[i].x)) for i in (part[0], index))
-            if len(part) == size or shape(tasks[part[0]]) != shape(tasks[index]) or 4 * steps < 3 * longest:
+            if len(part) == size or kind(tasks[part[0]]) != kind(tasks[index]) or 4 * steps < 3 * longest:
                 yield part
                 part = []
         part.append(index)
@@ -140,44 +145,49 @@ def chunk_size(tasks: Sequence[Task], schedule: Schedule, device: str, chunk: in
 
 
 def _stored(
-    tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, store: Path | None
+    tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, store: Path | None, code: str
 ) -> list[tuple[dict[str, Tensor], list[float]]]:
-    """:func:`_fit`, or what it returned before the work was killed."""
+    """:func:`_fit`, or what it returned before."""
     torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
     if store is None:
         return _fit(tasks, loss, schedule, device)
-    file = store / f"{_key(tasks, loss, schedule)}.pt"
-    if not file.exists():
+    file = store / f"{_key(tasks, loss, schedule, device, code)}.pt"
+    if (content := _content(file)) is None:
         buffer = io.BytesIO()
         torch.save(_fit(tasks, loss, schedule, device), buffer)
+        content = buffer.getvalue()
         with files.whole(file) as draft:
-            draft.write_bytes(hashlib.sha256(buffer.getbuffer()).digest() + buffer.getbuffer())
-    return torch.load(io.BytesIO(_content(file)), weights_only=True)
+            draft.write_bytes(hashlib.sha256(content).digest() + content)
+    return torch.load(io.BytesIO(content), weights_only=True)
 
 
-def _content(file: Path) -> bytes:
-    """What follows the checksum that a stored stack begins with; InputError if it is not what was written."""
+def _content(file: Path) -> bytes | None:
+    """What follows the checksum that a stored stack begins with; None if there is none, or it is damaged."""
+    if not file.exists():
+        return None
     data = file.read_bytes()
-    if hashlib.sha256(data[32:]).digest() != data[:32]:
-        raise InputError(f"{file} is damaged: it is not what was written")
-    return data[32:]
+    if hashlib.sha256(data[32:]).digest() == data[:32]:
+        return data[32:]
+    aside = file.replace(file.with_suffix(".damaged"))
+    log.warning(
+        "%s is damaged: it is not what was written. It is set aside as %s, and its heads are trained anew.",
+        file,
+        aside.name,
+    )
+    return None
 
 
-def _set_damaged_aside(store: Path) -> None:
-    """Rename damaged stacks, and say so: they are trained anew."""
-    for file in files.steps(store, ".pt"):
-        try:
-            _content(file)
-        except InputError as error:
-            aside = file.replace(file.with_suffix(".damaged"))
-            log.warning("%s. It is set aside as %s, and its heads are trained anew.", error, aside.name)
+def _code(tasks: Sequence[Task], loss: Loss) -> str:
+    """The fingerprint of the code that trains: this module, the heads, the loss; and the version of torch."""
+    kinds = {type(task.head).__module__ for task in tasks} | {type(loss).__module__, __name__}
+    return f"torch {torch.__version__}\n{fingerprint(kinds)}"
 
 
-def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule) -> str:
+def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, code: str) -> str:
     """A hash of everything that the weights of a stack depend on."""
-    digest = hashlib.sha256(f"{schedule} {joblib.hash(loss)}".encode())
+    digest = hashlib.sha256(f"{schedule} {joblib.hash(loss)} {device} {code}".encode())
     for task in tasks:
-        digest.update(f"{task.name} {task.seed} {joblib.hash([task.x, task.labels])}".encode())
+        digest.update(f"{task.seed} {joblib.hash([task.x, task.labels])}".encode())
         digest.update(joblib.hash({name: value.numpy() for name, value in task.head.state_dict().items()}).encode())
     return digest.hexdigest()
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from lib import paths
+from lib import fingerprints, paths
 from lib.pipeline import code, notebooks
 
 SOURCE = '''"""What it is."""
@@ -30,7 +30,7 @@ def one_line(): "said"; return 1
 
 
 def test_only_what_computes_is_left():
-    assert code.bare(SOURCE).splitlines() == [
+    assert fingerprints.bare(SOURCE).splitlines() == [
         "import math",
         "class Disk:",
         "    def area(self, r):",
@@ -54,17 +54,17 @@ def test_only_what_computes_is_left():
     ],
 )
 def test_a_comment_changes_nothing_and_a_constant_does(old, new, same):
-    assert (code.bare(SOURCE) == code.bare(SOURCE.replace(old, new))) == same
+    assert (fingerprints.bare(SOURCE) == fingerprints.bare(SOURCE.replace(old, new))) == same
 
 
 def test_blanks_inside_a_text_count():
-    assert code.bare('T = """a\n\nb"""\n') != code.bare('T = """a\nb"""\n')
-    assert code.bare('T = """a  \nb"""\n') != code.bare('T = """a\nb"""\n')
+    assert fingerprints.bare('T = """a\n\nb"""\n') != fingerprints.bare('T = """a\nb"""\n')
+    assert fingerprints.bare('T = """a  \nb"""\n') != fingerprints.bare('T = """a\nb"""\n')
 
 
 def test_a_docstring_beside_code_hides_nothing_and_a_form_feed_is_no_line():
-    assert "b=1" in code.bare('def f(a,\n      b=1): "doc"\n')
-    assert code.bare('x = "\x0c"\ny = 1  # one\nz = 2\n').endswith("y = 1\nz = 2")
+    assert "b=1" in fingerprints.bare('def f(a,\n      b=1): "doc"\n')
+    assert fingerprints.bare('x = "\x0c"\ny = 1  # one\nz = 2\n').endswith("y = 1\nz = 2")
 
 
 @pytest.mark.parametrize("entry", code.entries())
@@ -81,14 +81,14 @@ def test_every_module_that_an_entry_imports_is_in_its_fingerprint(entry):
         [sys.executable, "-c", f"{statements}\n{show}"], cwd=paths.ROOT, check=True, capture_output=True, text=True
     )
     loaded = {file.removeprefix(f"{paths.ROOT}/") for file in done.stdout.split()}
-    listed = {line.split()[0] for line in code.fingerprint(code.entries()[entry]).splitlines()}
+    listed = {line.split()[0] for line in fingerprints.fingerprint(code.entries()[entry]).splitlines()}
     assert loaded and loaded - listed == set()
 
 
 def test_weights_that_lie_beside_the_code_are_part_of_it():
-    assert "lib/encoders/demo_vit.safetensors " in code.fingerprint(code.entries()["lib.encoders"])
-    assert "demo_vit.safetensors" not in code.fingerprint(code.entries()["lib.datasets.tissue"])
+    assert "lib/encoders/demo_vit.safetensors " in fingerprints.fingerprint(code.entries()["lib.encoders"])
+    assert "demo_vit.safetensors" not in fingerprints.fingerprint(code.entries()["lib.datasets.tissue"])
 
 
 def test_a_loss_is_not_part_of_drawing_tiles():
-    assert "lib/losses" not in code.fingerprint(code.entries()["lib.datasets.tissue"])
+    assert "lib/losses" not in fingerprints.fingerprint(code.entries()["lib.datasets.tissue"])

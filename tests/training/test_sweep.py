@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from lib import files, paths
+from lib import paths
 from lib.geometry import Euclidean
 from lib.training import sweep
 from lib.training.divergence import Diverged
@@ -191,7 +191,12 @@ def test_killed_work_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert sweep.fit(resumed, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
     assert trained == in_order[2:]
     assert all(torch.equal(weights(a), weights(b)) for a, b in zip(resumed, uninterrupted, strict=True))
-    assert not store.exists()
+    assert len(list(store.iterdir())) == len(in_order)  # nothing half-written is left
+
+    trained.clear()
+    again = tasks()
+    assert sweep.fit(again, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
+    assert not trained and all(torch.equal(weights(a), weights(b)) for a, b in zip(again, resumed, strict=True))
 
 
 def cut(file: Path) -> None:
@@ -210,38 +215,39 @@ def swap(file: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut, flip, swap, Path.touch, lambda file: file.write_bytes(b"")])
 def test_a_damaged_stack_is_named_set_aside_and_trained_anew(tmp_path, monkeypatch, caplog, damage):
-    """All stacks are there, the run was killed before it returned; one is damaged since, but for ``touch``."""
+    """All stacks are there; one is damaged since, but for ``touch``."""
     monkeypatch.setattr(sweep, "CHUNK", 1)
     first, second, store = tasks(), tasks(), tmp_path / "store"
-    with monkeypatch.context() as patched:
-        patched.setattr(files, "empty", lambda _: None)
-        histories = sweep.fit(first, LOSS, SCHEDULE, store=store, device="cpu", workers=1)
+    histories = sweep.fit(first, LOSS, SCHEDULE, store=store, device="cpu", workers=1)
     kept = sorted(store.iterdir())
     damage(kept[2])
     (store / "thesis.pt").write_text("all of it")
-    fit, trained, seen = sweep._fit, [], []
+    fit, trained = sweep._fit, []
     monkeypatch.setattr(sweep, "_fit", lambda todo, *rest: trained.append(todo) or fit(todo, *rest))
-    monkeypatch.setattr(files, "empty", lambda folder: seen.extend(sorted(folder.iterdir())))
     assert sweep.fit(second, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
     assert all(torch.equal(weights(a), weights(b)) for a, b in zip(first, second, strict=True))
+    there = [*kept, store / "thesis.pt"]
     if damage is Path.touch:
-        assert not trained and not caplog.text and seen == [*kept, store / "thesis.pt"]
+        assert not trained and not caplog.text and sorted(store.iterdir()) == sorted(there)
         return
     assert len(trained) == 1
     assert f"{kept[2]} is damaged" in caplog.text and f"set aside as {kept[2].stem}.damaged" in caplog.text
-    assert seen == sorted([*kept, kept[2].with_suffix(".damaged"), store / "thesis.pt"])
+    assert sorted(store.iterdir()) == sorted([*there, kept[2].with_suffix(".damaged")])
 
 
 def test_what_is_not_ours_in_the_store_stays(tmp_path):
     (tmp_path / "thesis.pt").write_text("all of it")
     sweep.fit(tasks()[:1], LOSS, SCHEDULE, store=tmp_path, device="cpu", workers=1)
-    assert [path.read_text() for path in tmp_path.iterdir()] == ["all of it"]
+    assert (tmp_path / "thesis.pt").read_text() == "all of it"
 
 
-@pytest.mark.parametrize("changed", ["images", "labels", "weights", "order", "schedule", "loss", "nothing"])
+@pytest.mark.parametrize(
+    "changed", ["images", "labels", "weights", "order", "schedule", "loss", "device", "code", "nothing"]
+)
 def test_finished_stacks_are_recognised_by_all_that_decides_them(changed):
     todo, schedule, loss = tasks(), SCHEDULE, LOSS
-    before = sweep._key(todo, loss, schedule)
+    device, code = "cpu", sweep._code(todo, loss)
+    before = sweep._key(todo, loss, schedule, device, code)
     last = copy.deepcopy(todo[-1])
     if changed == "images":
         last.x[3, 2] += 1e-3
@@ -255,7 +261,11 @@ def test_finished_stacks_are_recognised_by_all_that_decides_them(changed):
         schedule = Schedule(epochs=4, batch_size=16, lr=1e-2, weight_decay=0.0)
     elif changed == "loss":
         loss = Settings(hidden=8, geometry=Euclidean()).loss
-    assert (sweep._key([*todo[:-1], last], loss, schedule) == before) == (changed == "nothing")
+    elif changed == "device":
+        device = "cuda"
+    elif changed == "code":
+        code = code.replace("lib/losses/hyper_dino.py ", "lib/losses/hyper_dino.py 0")
+    assert (sweep._key([*todo[:-1], last], loss, schedule, device, code) == before) == (changed == "nothing")
 
 
 # Losses that are not numbers

@@ -6,11 +6,11 @@ import pytest
 
 from lib import paths
 from lib.metrics import retrieval
+from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.papers.hyper_dino.retrieval import tables as hyper_dino
 from lib.results import paired
 from lib.results.store import Run
 from lib.training.hyper_dino import Outcome
-from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.training.recipes import Recipe
 
 DIM = 155
