@@ -7,7 +7,7 @@ is among the training images.
 
 import warnings
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
@@ -138,19 +138,6 @@ def of_folds(
     for reason in reasons:
         warnings.warn(f"fold left out: {reason}", stacklevel=2)
     return found
-
-
-def check_disjoint(query_ids: Iterable[Hashable], gallery_ids: Iterable[Hashable]) -> None:
-    """Raise InputError naming the first query that is in the gallery too; ids of images, or of groups.
-
-    >>> check_disjoint(["a", "b"], ["c"])
-    """
-    gallery = set(gallery_ids)
-    shared = [query for query in query_ids if query in gallery]
-    if shared:
-        raise InputError(
-            f"{len(shared)} queries are in the gallery too, the first is {shared[0]}. Leave them out of one of the two"
-        )
 
 
 def _left_out(train: np.ndarray, held_out: np.ndarray, least: int, needed: int) -> dict[str, str]:

@@ -12,8 +12,9 @@ from PIL import Image
 from lib.errors import InputError
 from lib.figures import style
 
-# Inches: the gap between images, the room for the three lines above one, and the room between two queries.
-GAP, TITLE, BETWEEN = 0.07, 0.31, 0.16
+# Inches: the gap between images, the room for the three lines above one, the room between two queries, and what the
+# four lines of a long name above the first query need more.
+GAP, TITLE, BETWEEN, TOP = 0.07, 0.31, 0.16, 0.14
 LEGEND = 0.32
 PIXELS = {"query": 112, "answer": 64}  # of the longer side: enough for the page, and the file stays small
 RIGHT = {"edgecolor": style.PALETTE[0], "linestyle": "-", "linewidth": 1.2}
@@ -61,11 +62,11 @@ def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10)
     rows = [max(2, -(-len(strip.answers) // columns)) for strip in shown]
     side = (style.WIDTH - TITLE - (columns + 2) * GAP) / (columns + 2)
     step = side + TITLE
-    height = sum(rows) * step + len(rows) * BETWEEN + LEGEND
+    height = TOP + sum(rows) * step + len(rows) * BETWEEN + LEGEND
     with style.house():
         figure = plt.figure(figsize=(style.WIDTH, height))
         figure.set_layout_engine("none")  # every place is given here
-        top = height
+        top = height - TOP
         for strip, n in zip(shown, rows, strict=True):
             big = 2 * side + TITLE
             _image(figure, strip.query, PIXELS["query"], (0.02, top - TITLE - big, big, big), _lines(strip.title), 6.5)

@@ -114,6 +114,24 @@ def evaluate(
     return PerQuery(pd.DataFrame(torch.cat(values).numpy(), columns=columns), torch.cat(n_relevant).numpy())
 
 
+def chance(
+    query_labels: ArrayLike,
+    gallery_labels: ArrayLike,
+    ks: Sequence[int] = (1, 5, 10, 20),
+    query_ids: ArrayLike | None = None,
+    gallery_ids: ArrayLike | None = None,
+) -> PerQuery:
+    """What :func:`evaluate` gives on average when the gallery is in random order; arguments as there.
+
+    All items at one distance have the expected value of all orders.
+
+    >>> chance(["a"], ["a", "b", "b", "b"], (1,)).values["ap_min", 1].item()
+    0.25
+    """
+    query, gallery = (torch.zeros(len(labels), 1) for labels in (query_labels, gallery_labels))
+    return evaluate(query, gallery, query_labels, gallery_labels, "euclidean", ks, query_ids, gallery_ids)
+
+
 def average_precision_at_k(
     distance: Points, relevant: Points, ks: Sequence[int], denominator: Denominator = "min"
 ) -> Tensor:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -36,7 +37,8 @@ def norms(rows: pd.DataFrame, settled: Mapping[str, float]) -> Figure:
 def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
     """MAP@k with and without images of the query's own group in the gallery, joined by a line per method.
 
-    rows: columns method, k, by_image, by_group (percent).
+    rows: of :func:`.tables.leakage`; the points lost stand above the line with their 95 % interval. A dotted line is the
+    level of chance.
     """
     methods = list(dict.fromkeys(rows["method"]))
     ks = sorted(rows["k"].unique())
@@ -50,9 +52,12 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
                 axis.plot([row["by_group"], row["by_image"]], [height, height], color=color, linewidth=1.5)
                 axis.plot(row["by_image"], height, "o", color=color, markersize=6)
                 axis.plot(row["by_group"], height, "s", color=color, markersize=6, markerfacecolor="white")
-                lost = f"{row['by_group'] - row['by_image']:+.1f}"
+                lost = f"{-row['difference']:.1f} lost"
+                if not np.isnan(row["low"]):
+                    lost += f" ({-row['high']:.1f} to {-row['low']:.1f})"
                 middle = (row["by_group"] + row["by_image"]) / 2
                 axis.annotate(lost, (middle, height), (0, 4), textcoords="offset points", ha="center", fontsize=8)
+            axis.axvline(part["chance"].iloc[0], color="black", linestyle=":", linewidth=1)
             axis.set_title(f"k = {k}")
             axis.set_xlabel("MAP@k (%)")
         axes[0][0].set_yticks(range(len(methods)), methods)
@@ -60,8 +65,9 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
         handles = [
             Line2D([], [], color="black", marker="o", linestyle="", label="folds by image"),
             Line2D([], [], color="black", marker="s", linestyle="", markerfacecolor="white", label=f"by {group_kind}"),
+            Line2D([], [], color="black", linestyle=":", label="chance"),
         ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2)
+        figure.legend(handles=handles, loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
 

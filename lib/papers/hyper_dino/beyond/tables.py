@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from lib.geometry import Geometry
+from lib.metrics.retrieval import chance
 from lib.metrics.significance import paired_permutation
 from lib.results import paired
 from lib.results.answers import Answers, compare, values
@@ -22,20 +23,25 @@ COMMON = (
 )
 
 
-def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
+def leakage(
+    by_image: Answers, by_group: Answers, labels: np.ndarray, groups: np.ndarray, ks: Sequence[int], seed: int = 0
+) -> pd.DataFrame:
     """What is lost when no image of the query's own group is in the gallery; the same images ask both times.
 
     Returns:
-        One row per method and k: method, k, by_image, by_group (percent, over the images that can be answered both
-        times), difference (by group minus by image), p_value, p_floor, n_units, low, high.
+        One row per method and k: method, k, by_image, by_group (percent, mean over the groups of their means over the
+        images that can be answered both times), chance (the same in random order, folds by group), difference (by group
+        minus by image), p_value, p_floor, n_units, low, high.
     """
     lines = []
+    guessed = {k: _guessed(next(iter(by_group.values())), labels, k) for k in ks}
     for method in by_image:
         for k in ks:
             a, b = (_by_image(answers[method], k, len(groups)) for answers in (by_group, by_image))
             both = ~np.isnan(a) & ~np.isnan(b)
             test = paired_permutation(a[both], b[both], groups=groups[both], seed=seed)
-            means = {"by_image": b[both].mean(), "by_group": a[both].mean()}
+            parts = {"by_image": b, "by_group": a, "chance": guessed[k]}
+            means = {name: pd.Series(x[both]).groupby(groups[both]).mean().mean() for name, x in parts.items()}
             lines.append({"method": method, "k": k} | means | asdict(test))
     return pd.DataFrame(lines)
 
@@ -48,6 +54,15 @@ def _by_image(answers: Sequence[Answer], k: int, n: int) -> np.ndarray:
     return found
 
 
+def _guessed(answers: Sequence[Answer], labels: np.ndarray, k: int) -> np.ndarray:
+    """AP@k in percent of every image when it asked a gallery in random order, NaN where it could not be answered."""
+    found = np.full(len(labels), np.nan)
+    for answer in answers:
+        test, train = answer.split.test, answer.split.train
+        found[test] = 100 * chance(labels[test], labels[train], (k,)).values["ap_min", k].to_numpy()
+    return found
+
+
 def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
     """The table of :func:`leakage` as Markdown."""
     shown = pd.DataFrame(
@@ -56,6 +71,7 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
             "k": table["k"],
             "MAP@k, folds by image": table["by_image"].map(percent),
             f"folds by {group_kind}": table["by_group"].map(percent),
+            "chance": table["chance"].map(percent),
             "lost, points": (-table["difference"]).map(percent),
             "95 % interval": [
                 "–" if np.isnan(row.low) else f"{-row.high:.2f} to {-row.low:.2f}" for row in table.itertuples()

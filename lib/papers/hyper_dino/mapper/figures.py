@@ -86,12 +86,14 @@ def loss_curves(rows: pd.DataFrame) -> Figure:
     """Training loss over iterations (Hyper-DINO's Fig. 2): a line per head, the mean of the folds in its band.
 
     Args:
-        rows: columns head, fold, iteration, loss. The band goes from the lowest to the highest fold.
+        rows: columns head, fold, epoch, iteration, loss. The band goes from the lowest to the highest fold. Folds are
+            averaged by epoch, which may take them a different number of iterations; it is drawn at their mean.
     """
     with style.house():
         figure, axis = plt.subplots(figsize=(0.8 * style.WIDTH, 3.2))
         for number, (head, part) in enumerate(rows.groupby("head", sort=False)):
-            folds = part.groupby("iteration")["loss"].agg(["mean", "min", "max"])
+            folds = part.groupby("epoch")["loss"].agg(["mean", "min", "max"])
+            folds.index = part.groupby("epoch")["iteration"].mean()
             colour = style.PALETTE[number]
             axis.fill_between(folds.index, folds["min"], folds["max"], color=colour, alpha=0.2, linewidth=0)
             axis.plot(folds.index, folds["mean"], color=colour, dashes=style.DASHES[number] or (None, None), label=head)

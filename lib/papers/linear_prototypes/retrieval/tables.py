@@ -187,6 +187,24 @@ def label_rows(found: Mapping[int, Mapping[str, Sequence[Answer]]], k: int, ever
     return pd.concat(frames, ignore_index=True)[["method", "size", "ours", "spread"]]
 
 
+def shots_caption(run: Run) -> str:
+    """What is swept in both tables, and what is not."""
+    of = run.parameters
+    return caption(
+        run,
+        f"heads trained for {of['epochs']} epochs (published: 100). Support: K as the rows say, all labels, "
+        f"{of['views']} views of each image. Labels: K = {of['K']} or one less than there are labels, the images "
+        "themselves without augmented views; Hyper-DINO's mapper is searched by its own distance",
+    )
+
+
+def shot_table(supports: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
+    """Both sweeps as one table: columns sweep ("support" or "labels"), method, size (0 stands for all), ours, spread."""
+    supports = supports.assign(sweep="support", method="linear prototypes")
+    columns = ["sweep", "method", "size", "ours", "spread"]
+    return pd.concat([supports, labels.assign(sweep="labels")], ignore_index=True)[columns]
+
+
 def shots_layout(supports: pd.DataFrame, labels: pd.DataFrame, k: int) -> str:
     """Both tables as Markdown."""
     first = pd.DataFrame(
@@ -226,14 +244,17 @@ def table_1(zoo: pd.DataFrame) -> str:
     return markdown_table(shown)
 
 
-def caption(run: Run) -> str:
-    """What the numbers are, and why they differ from the published ones."""
+def caption(run: Run, heads: str = "") -> str:
+    """What the numbers are, and why they differ from the published ones; ``heads``: what differs from table to table."""
     of = run.parameters
+    heads = heads or (
+        f"heads trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
+        "image, the first of which is the image itself"
+    )
     ours = (
         f"MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over {of['folds']} folds by "
-        f"{of['groups']}; class-balanced queries of {of['groups']}s that nothing was fitted on; cosine search; heads "
-        f"trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
-        "image, the first of which is the image itself."
+        f"{of['groups']}; class-balanced queries of {of['groups']}s that nothing was fitted on; cosine search; "
+        f"{heads}."
     )
     why = {
         "demo": "Ours are procedural tiles and another encoder: nothing but the layout can be compared.",
@@ -255,7 +276,7 @@ def save_models(run: Run, zoo: pd.DataFrame) -> None:
         "What timm builds, in brackets what Table I prints. Counted without the classifier, which the printed 25.6 of "
         "ResNet-50 includes. A gate: the terms have to be accepted on the model's page before it gives the weights."
     )
-    save(run, "table_models", "Table I, the backbones", zoo, table_1(zoo), text)
+    save(run, "table_1", "Table I, the backbones", zoo, table_1(zoo), text)
 
 
 def choice_layout(candidates: pd.DataFrame) -> str:
@@ -285,10 +306,14 @@ def save_choice(run: Run, candidates: pd.DataFrame, k: int) -> None:
 def save_variants(run: Run, rows: pd.DataFrame, markdown: str, chosen: Mapping[str, Settings]) -> None:
     """Write the other distances and heads; ``chosen``: comparison → its settings."""
     values = "; ".join(f"{name}: {words(settings)}" for name, settings in chosen.items())
-    text = f"{caption(run)} Chosen on validation images ({values}). p is not corrected for the number of rows."
+    heads = (
+        f"heads trained for {run.parameters['epochs']} epochs (published: 100) with K = {run.parameters['K']} on {run.parameters['views']} views of each "
+        "image, but for the row without augmented views"
+    )
+    text = f"{caption(run, heads)} Chosen on validation images ({values}). p is not corrected for the number of rows."
     save(run, "table_variants", "other distances and heads", rows, markdown, text)
 
 
-def save_figure(run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame) -> None:
-    """Write one figure of this paper."""
-    run.save_figure(name, f"Linear prototypes, {title} on {run.dataset}", figure, rows, caption(run))
+def save_figure(run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame, text: str = "") -> None:
+    """Write one figure of this paper; ``text`` stands in for what the captions of retrieval tables say."""
+    run.save_figure(name, f"Linear prototypes, {title} on {run.dataset}", figure, rows, text or caption(run))
