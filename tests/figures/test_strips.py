@@ -122,3 +122,12 @@ def test_without_pictures_the_frames_and_numbers_stay():
 def test_nothing_to_draw_is_an_error(shown):
     with pytest.raises(InputError, match="at least one query"):
         strips.strips(shown)
+
+
+def test_the_first_query_s_long_name_is_not_cut_off():
+    long = "query SOB_B_PT-14-29315EF-200-000012\nmucinous carcinoma of the breast"
+    figure = strips.strips([Strip(image(), long, ANSWERS)])
+    figure.canvas.draw()
+    title = next(axis.title for axis in figure.axes if axis.get_title().startswith("query"))
+    assert title.get_text().count("\n") == 3
+    assert title.get_window_extent().y1 <= figure.bbox.y1

@@ -37,8 +37,8 @@ def norms(rows: pd.DataFrame, settled: Mapping[str, float]) -> Figure:
 def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
     """MAP@k with and without images of the query's own group in the gallery, joined by a line per method.
 
-    rows: of :func:`.tables.leakage`; the points lost stand above the line with their 95 % interval. A dotted line is the
-    level of chance.
+    rows: of :func:`.tables.leakage`; the points lost stand above the line with their 95 % interval. A dotted line is
+    the level of chance.
     """
     methods = list(dict.fromkeys(rows["method"]))
     ks = sorted(rows["k"].unique())

@@ -199,7 +199,7 @@ def shots_caption(run: Run) -> str:
 
 
 def shot_table(supports: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Both sweeps as one table: columns sweep ("support" or "labels"), method, size (0 stands for all), ours, spread."""
+    """Both sweeps as one table: columns sweep ("support", "labels"), method, size (0 stands for all), ours, spread."""
     supports = supports.assign(sweep="support", method="linear prototypes")
     columns = ["sweep", "method", "size", "ours", "spread"]
     return pd.concat([supports, labels.assign(sweep="labels")], ignore_index=True)[columns]
@@ -245,7 +245,7 @@ def table_1(zoo: pd.DataFrame) -> str:
 
 
 def caption(run: Run, heads: str = "") -> str:
-    """What the numbers are, and why they differ from the published ones; ``heads``: what differs from table to table."""
+    """What the numbers are, and why they differ from the published ones; ``heads``: how those of this table differ."""
     of = run.parameters
     heads = heads or (
         f"heads trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
@@ -305,11 +305,12 @@ def save_choice(run: Run, candidates: pd.DataFrame, k: int) -> None:
 
 def save_variants(run: Run, rows: pd.DataFrame, markdown: str, chosen: Mapping[str, Settings]) -> None:
     """Write the other distances and heads; ``chosen``: comparison → its settings."""
-    values = "; ".join(f"{name}: {words(settings)}" for name, settings in chosen.items())
+    of = run.parameters
     heads = (
-        f"heads trained for {run.parameters['epochs']} epochs (published: 100) with K = {run.parameters['K']} on {run.parameters['views']} views of each "
+        f"heads trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
         "image, but for the row without augmented views"
     )
+    values = "; ".join(f"{name}: {words(settings)}" for name, settings in chosen.items())
     text = f"{caption(run, heads)} Chosen on validation images ({values}). p is not corrected for the number of rows."
     save(run, "table_variants", "other distances and heads", rows, markdown, text)
 
