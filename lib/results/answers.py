@@ -82,7 +82,8 @@ def compare(
 
     Returns:
         One row per rule, pair and k: rule, first, second, k, difference (first minus second, percentage points),
-        p_value, p_floor (the smallest p that this test can give), n_units, low and high (95 % interval).
+        p_value, p_floor (the smallest p that this test can give), n_units, low and high (95 % interval), n_tests and
+        p_holm (p corrected for all rows).
     """
     lines = []
     for rule, methods in found.items():
@@ -92,4 +93,4 @@ def compare(
                 a, b = ([answer.per_query for answer in methods[name]] for name in (first, second))
                 names = {"rule": rule, "first": first, "second": second, "k": k}
                 lines.append(names | paired.difference(a, b, units, k, seed=seed))
-    return pd.DataFrame(lines)
+    return paired.together(lines)

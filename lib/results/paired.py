@@ -1,6 +1,6 @@
 """Is the difference real? Paired tests between methods, as rows, as Markdown and as sentences."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -8,8 +8,15 @@ import numpy as np
 import pandas as pd
 
 from lib.metrics.retrieval import PerQuery
-from lib.metrics.significance import paired_permutation
+from lib.metrics.significance import corrected, paired_permutation
 from lib.results.store import Run, markdown_table
+
+SAYS = (
+    "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, 10,000 "
+    "resamples; p, Holm: corrected for all tests of this table; the verdicts rest on it. Interval: percentile "
+    "bootstrap over the groups."
+)
+"""What every table of paired tests says about itself."""
 
 
 def difference(
@@ -24,29 +31,43 @@ def difference(
         seed: of the random sign flips.
 
     Returns:
-        difference, p_value, p_floor, n_units, low and high, as :func:`lib.results.answers.compare`.
+        difference, p_value, p_floor, n_units, low and high, as :class:`lib.metrics.significance.PairedTest`.
     """
     a, b = (np.concatenate([part.values["ap_min", k].to_numpy() for part in parts]) for parts in (first, second))
     return asdict(paired_permutation(100 * a, 100 * b, groups=units, seed=seed))
 
 
-def tests_layout(tests: pd.DataFrame, what: str = "folds") -> str:
-    """The paired tests as Markdown; ``what`` heads the column of the rule."""
+def together(tests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The tests of one table, a row each, with p corrected for their number.
+
+    ``tests``: names, then the fields of :class:`lib.metrics.significance.PairedTest`. Adds n_tests, how many could be
+    made, and p_holm.
+
+    >>> together([{"p_value": 0.01}, {"p_value": 0.04}, {"p_value": float("nan")}])["p_holm"].tolist()
+    [0.02, 0.04, nan]
+    """
+    table = pd.DataFrame(tests)
+    return table.assign(n_tests=int(table["p_value"].notna().sum()), p_holm=corrected(table["p_value"]))
+
+
+def tests_layout(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> str:
+    """The paired tests as Markdown; ``what`` heads the ``column`` in which the tests differ beside their methods."""
     rows = []
     for test in tests.itertuples():
-        rows.append(
-            {
-                what: test.rule,
-                "first": test.first,
-                "second": test.second,
-                "k": test.k,
-                "first − second, pp": points(test.difference),
-                "95 % interval": interval(test.low, test.high),
-                "p": p_cell(test.p_value, test.p_floor),
-                "groups": test.n_units,
-            }
-        )
+        names = {what: getattr(test, column), "first": test.first, "second": test.second, "k": test.k}
+        rows.append(names | cells(test, "first − second, pp"))
     return markdown_table(pd.DataFrame(rows))
+
+
+def cells(test: Any, what: str) -> dict[str, Any]:
+    """A test as cells of a table; ``what`` heads the difference."""
+    return {
+        what: points(test.difference),
+        "95 % interval": interval(test.low, test.high),
+        "p": p_cell(test.p_value, test.p_floor),
+        "p, Holm": "–" if np.isnan(test.p_holm) else f"{test.p_holm:.4f}",
+        "groups": "–" if np.isnan(test.n_units) else int(test.n_units),
+    }
 
 
 def points(difference: float) -> str:
@@ -78,35 +99,38 @@ def p_cell(p_value: float, p_floor: float) -> str:
     return f"≤ {p_floor:.4f}" if p_value <= p_floor else f"{p_value:.4f}"
 
 
-def relation(test: Any, p_value: float, level: float = 0.05) -> str:
+def relation(test: Any, level: float = 0.05) -> str:
     """How the first method compares with the second, in words with four possible outcomes.
 
-    test: with difference, p_floor and n_units; with so few groups that p cannot fall to ``level`` it tells nothing.
+    test: a row of :func:`together`. Where no p that so many groups and tests allow can fall to ``level``, nothing can
+    be told.
 
-    >>> from lib.metrics.significance import PairedTest
-    >>> relation(PairedTest(2.0, 0.5, 0.5, 2, 1.0, 3.0), 0.5)
+    >>> from types import SimpleNamespace as Test
+    >>> relation(Test(difference=2.0, p_holm=0.5, p_floor=0.5, n_units=2, n_tests=1))
     'cannot, with 2 groups, be told from'
+    >>> relation(Test(difference=2.0, p_holm=0.25, p_floor=0.03, n_units=6, n_tests=8))
+    'cannot, with 6 groups and 8 tests, be told from'
+    >>> relation(Test(difference=2.0, p_holm=0.02, p_floor=0.002, n_units=10, n_tests=8))
+    'is better than'
     """
-    if test.p_floor > level:
-        return f"cannot, with {test.n_units} group{'s' * (test.n_units != 1)}, be told from"
-    if p_value > level:
+    if test.p_floor * max(test.n_tests, 1) > level:
+        groups = f"{test.n_units} group{'s' * (test.n_units != 1)}"
+        tests = f" and {test.n_tests} tests" if test.p_floor <= level else ""
+        return f"cannot, with {groups}{tests}, be told from"
+    if not test.p_holm <= level:
         return "is not clearly different from"
     return "is better than" if test.difference > 0 else "is worse than"
 
 
-def verdicts(tests: pd.DataFrame, what: str = "folds") -> list[str]:
-    """One sentence per paired test; ``what`` says what the rule is a rule for."""
+def verdicts(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> list[str]:
+    """One sentence per paired test; ``what`` says what the ``column`` is."""
     return [
-        f"k = {test.k}, {what} {test.rule}: {test.first} {relation(test, test.p_value)} {test.second}"
+        f"k = {test.k}, {what} {getattr(test, column)}: {test.first} {relation(test)} {test.second}"
         for test in tests.itertuples()
     ]
 
 
 def save_tests(run: Run, tests: pd.DataFrame) -> None:
-    """Write the paired tests."""
-    text = (
-        "Difference of MAP@k (min(k, relevant)) in percentage points, averaged per group first; two-sided sign-flip "
-        "test with 10,000 resamples, percentile bootstrap over groups. p is not corrected for the number of rows."
-    )
+    """Write the paired tests of MAP@k."""
     title = f"Hyper-DINO, paired tests on {run.dataset}"
-    run.save_table("table_tests", title, tests, tests_layout(tests), text)
+    run.save_table("table_tests", title, tests, tests_layout(tests), f"MAP@k (min(k, relevant)). {SAYS}")

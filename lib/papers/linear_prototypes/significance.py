@@ -34,15 +34,15 @@ def rows(found: Mapping[tuple[str, str], Evidence]) -> pd.DataFrame:
     """One row per comparison, p corrected by Holm for all rows together.
 
     Columns first, second, difference, p_value, p_floor, n_units, low, high (confidence interval), null_low, null_high
-    (95 % of the null), wilcoxon_p, effect_size (d_z), rank_biserial, p_holm, wilcoxon_holm.
+    (95 % of the null), wilcoxon_p, effect_size (d_z), rank_biserial, n_tests, p_holm, wilcoxon_holm.
     """
     lines = []
     for (first, second), one in found.items():
         numbers = {name: getattr(one, name) for name in ("null_low", "null_high", "wilcoxon_p", "effect_size")}
         lines.append({"first": first, "second": second} | asdict(one.test) | numbers)
         lines[-1]["rank_biserial"] = one.rank_biserial
-    table = pd.DataFrame(lines)
-    return table.assign(p_holm=corrected(table["p_value"]), wilcoxon_holm=corrected(table["wilcoxon_p"]))
+    table = paired.together(lines)
+    return table.assign(wilcoxon_holm=corrected(table["wilcoxon_p"]))
 
 
 def layout(table: pd.DataFrame) -> str:
@@ -72,7 +72,7 @@ def _cell(number: str) -> Callable[[float], str]:
 
 def verdicts(table: pd.DataFrame) -> list[str]:
     """A sentence per comparison, from p corrected by Holm."""
-    return [f"{row.first} {paired.relation(row, row.p_holm)} {row.second}" for row in table.itertuples()]
+    return [f"{row.first} {paired.relation(row)} {row.second}" for row in table.itertuples()]
 
 
 def best(table: pd.DataFrame, methods: Sequence[str], fold: int) -> str:

@@ -19,7 +19,7 @@ from lib.training.methods import Answer
 
 COMMON = (
     "MAP@k in percent, AP divided by min(k, relevant); ± one standard deviation over the splits. Mappers were trained "
-    "for {epochs} epochs (published: 100). Tests: the difference is averaged per group, its sign flipped at random."
+    "for {epochs} epochs (published: 100)."
 )
 
 
@@ -31,7 +31,7 @@ def leakage(
     Returns:
         One row per method and k: method, k, by_image, by_group (percent, mean over the groups of their means over the
         images that can be answered both times), chance (the same in random order, folds by group), difference (by group
-        minus by image), p_value, p_floor, n_units, low, high.
+        minus by image), then as :func:`lib.results.answers.compare`.
     """
     lines = []
     guessed = {k: _guessed(next(iter(by_group.values())), labels, k) for k in ks}
@@ -43,7 +43,7 @@ def leakage(
             parts = {"by_image": b, "by_group": a, "chance": guessed[k]}
             means = {name: pd.Series(x[both]).groupby(groups[both]).mean().mean() for name, x in parts.items()}
             lines.append({"method": method, "k": k} | means | asdict(test))
-    return pd.DataFrame(lines)
+    return paired.together(lines)
 
 
 def _by_image(answers: Sequence[Answer], k: int, n: int) -> np.ndarray:
@@ -64,23 +64,27 @@ def _guessed(answers: Sequence[Answer], labels: np.ndarray, k: int) -> np.ndarra
 
 
 def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
-    """The table of :func:`leakage` as Markdown."""
-    shown = pd.DataFrame(
+    """The table of :func:`leakage` as Markdown; the difference is by group minus by image."""
+    lines = [
         {
-            "method": table["method"],
-            "k": table["k"],
-            "MAP@k, folds by image": table["by_image"].map(percent),
-            f"folds by {group_kind}": table["by_group"].map(percent),
-            "chance": table["chance"].map(percent),
-            "lost, points": (-table["difference"]).map(percent),
-            "95 % interval": [
-                "–" if np.isnan(row.low) else f"{-row.high:.2f} to {-row.low:.2f}" for row in table.itertuples()
-            ],
-            "p": [paired.p_cell(row.p_value, row.p_floor) for row in table.itertuples()],
-            f"{group_kind}s": table["n_units"],
+            "method": row.method,
+            "k": row.k,
+            "MAP@k, folds by image": percent(row.by_image),
+            f"folds by {group_kind}": percent(row.by_group),
+            "chance": percent(row.chance),
         }
-    )
-    return markdown_table(shown)
+        | paired.cells(row, f"by {group_kind} − by image, points")
+        for row in table.itertuples()
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def leakage_verdicts(table: pd.DataFrame, group_kind: str) -> list[str]:
+    """A sentence for each row of :func:`leakage`."""
+    return [
+        f"{row.method}, k = {row.k}: MAP with folds by {group_kind} {paired.relation(row)} with folds by image"
+        for row in table.itertuples()
+    ]
 
 
 def gallery_values(found: Mapping[tuple[float, str, str], Sequence[Answer]]) -> pd.DataFrame:
@@ -123,9 +127,8 @@ def switch_layout(table: pd.DataFrame) -> str:
                 "what is changed": row.method,
                 "k": row.k,
                 "MAP@k": f"{percent(row.ours)} ± {percent(row.spread)}",
-                "minus default, points": paired.points(row.difference),
-                "p": paired.p_cell(row.p_value, row.p_floor),
             }
+            | paired.cells(row, "minus default, points")
         )
     return markdown_table(pd.DataFrame(lines))
 

@@ -68,34 +68,7 @@ def tests(asked: Asked, groups: np.ndarray, ks: Sequence[int], *, seed: int) -> 
                 a, b = (100 * asked[name][gallery].values["ap_min", k].to_numpy() for name in (first, second))
                 test = paired_permutation(a, b, groups=groups, seed=seed)
                 lines.append({"gallery": gallery, "first": first, "second": second, "k": k} | asdict(test))
-    return pd.DataFrame(lines)
-
-
-def tests_layout(found: pd.DataFrame) -> str:
-    """The paired tests as Markdown."""
-    return markdown_table(
-        pd.DataFrame(
-            {
-                "gallery": test.gallery,
-                "first": test.first,
-                "second": test.second,
-                "k": test.k,
-                "first − second, pp": paired.points(test.difference),
-                "95 % interval": paired.interval(test.low, test.high),
-                "p": paired.p_cell(test.p_value, test.p_floor),
-                "groups": test.n_units,
-            }
-            for test in found.itertuples()
-        )
-    )
-
-
-def verdicts(found: pd.DataFrame) -> list[str]:
-    """One sentence per paired test; it has four possible outcomes."""
-    return [
-        f"{test.gallery} gallery, k = {test.k}: {test.first} {paired.relation(test, test.p_value)} {test.second}"
-        for test in found.itertuples()
-    ]
+    return paired.together(lines)
 
 
 def save_table(run: Run, rows: pd.DataFrame) -> None:
@@ -115,12 +88,9 @@ def save_table(run: Run, rows: pd.DataFrame) -> None:
 
 def save_tests(run: Run, found: pd.DataFrame) -> None:
     """Write the paired tests."""
-    text = (
-        "Difference of MAP@k (min(k, relevant)) in percentage points, averaged per group first; two-sided sign-flip "
-        "test over groups, percentile bootstrap interval. With n groups p cannot be smaller than 2 in 2^n, and it is "
-        "not corrected for the number of rows."
-    )
-    run.save_table("table_encoders_tests", f"Encoders on {run.dataset}, paired tests", found, tests_layout(found), text)
+    shown = paired.tests_layout(found, "gallery", "gallery")
+    text = f"MAP@k (min(k, relevant)). {paired.SAYS}"
+    run.save_table("table_encoders_tests", f"Encoders on {run.dataset}, paired tests", found, shown, text)
 
 
 def save_pretraining(run: Run, figure: Figure, history: pd.DataFrame) -> None:

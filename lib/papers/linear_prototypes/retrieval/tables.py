@@ -13,7 +13,7 @@ from lib import files, paths
 from lib.datasets import ImageTable
 from lib.errors import InputError
 from lib.papers.linear_prototypes.retrieval.experiment import PT, TL, words
-from lib.results import answers
+from lib.results import answers, paired
 from lib.results.store import Run, markdown_table, percent
 from lib.training.linear_prototypes import Settings
 from lib.training.methods import Answer
@@ -311,7 +311,7 @@ def save_variants(run: Run, rows: pd.DataFrame, markdown: str, chosen: Mapping[s
         "image, but for the row without augmented views"
     )
     values = "; ".join(f"{name}: {words(settings)}" for name, settings in chosen.items())
-    text = f"{caption(run, heads)} Chosen on validation images ({values}). p is not corrected for the number of rows."
+    text = f"{caption(run, heads)} Chosen on validation images ({values}). Tests: {paired.SAYS}"
     save(run, "table_variants", "other distances and heads", rows, markdown, text)
 
 
