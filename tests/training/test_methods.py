@@ -40,7 +40,7 @@ def rim(head: Head, network: nn.Module, x: np.ndarray = X) -> float:
 
 
 def at(network: nn.Module, share: float, scale: float) -> nn.Module:
-    """The network, but every image at this share of the ball's radius; ``scale``: what exp0's argument is divided by."""
+    """The network, every image at this share of the radius; ``scale``: what its output is divided by before exp0."""
     with torch.no_grad():
         network.layers[-1].weight.zero_()
         network.layers[-1].bias.zero_()

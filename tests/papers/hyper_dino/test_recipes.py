@@ -7,7 +7,7 @@ import pytest
 from lib import paths
 from lib.errors import InputError
 from lib.papers.hyper_dino.recipes import LENGTHS, contrasts, recipes
-from lib.training.recipes import Recipe, allowed_ks, longest_pca
+from lib.training.recipes import longest_pca
 
 
 def test_the_mappers_are_those_of_table_1():
@@ -67,10 +67,6 @@ def test_few_training_images_limit_pca_alone():
     assert names == ["40 scaled", "PCA(5)", "PCA(6)", "NCA(5)", "NCA(20)", "NCA(40)"]
 
 
-def test_many_training_images_limit_nothing():
-    assert longest_pca(4, [np.arange(10) % 5]) == 4
-
-
 def test_sources_are_chosen():
     assert {r.source for r in recipes(8, [4], sources=["whitened"])} == {"scaled", "whitened"}
     assert {r.source for r in recipes(8, [4], sources=[])} == {"scaled"}
@@ -84,26 +80,11 @@ def test_a_length_that_is_not_positive_is_refused_with_the_way_out(length):
 
 
 def test_contrasts_are_at_the_longest_pca():
-    pairs = contrasts(recipes(40, [5, 20], dim_out=8))
-    assert [(a.name, b.name) for a, b in pairs] == [
+    assert contrasts(recipes(40, [5, 20], dim_out=8)) == [
         ("Hyper-DINO(PCA(20), 8)", "PCA(20)"),
         ("Hyper-DINO(PCA(20), 8)", "Hyper-DINO(PCA(20), 20)"),
     ]
 
 
 def test_an_input_as_long_as_the_embedding_is_compared_with_the_baseline_alone():
-    assert contrasts(recipes(40, [32])) == [(Recipe("PCA", 32, 32), Recipe("PCA", 32, 0))]
-
-
-@pytest.mark.parametrize(("ks", "kept", "left_out"), [([1, 5, 20], [1, 5], "20"), ([9, 20], [8], "9, 20")])
-def test_lists_are_no_longer_than_the_smallest_gallery(ks, kept, left_out):
-    """Ten images in five folds leave eight to search, in two folds of four and six only four."""
-    even, uneven = np.arange(10) % 5, np.array([0] * 4 + [1] * 6)
-    with pytest.warns(UserWarning, match=f"k = {left_out} is left out: a gallery has 8 images"):
-        assert allowed_ks(ks, [even]) == kept
-    with pytest.warns(UserWarning, match="a gallery has 4 images"):
-        assert allowed_ks(ks, [even, uneven]) == ([1] if 1 in ks else [4])
-
-
-def test_lists_that_fit_stay(recwarn):
-    assert allowed_ks([1, 5, 8], [np.arange(10) % 5]) == [1, 5, 8] and not recwarn.list
+    assert contrasts(recipes(40, [32])) == [("Hyper-DINO(PCA(32), 32)", "PCA(32)")]
