@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lib import checks, paths
-from lib.datasets import folds, queries
+from lib.datasets import drawing, folds, queries
 from lib.encoders import views
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall
@@ -21,14 +21,14 @@ from lib.heads.dino import ProjectionHead
 from lib.losses.hyper_dino import contrastive
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
-from lib.papers.hyper_dino.mapper import grid
 from lib.papers.hyper_dino.recipes import recipes
 from lib.papers.linear_prototypes.retrieval import experiment as few_shot
 from lib.pipeline.notebooks import parameters, read
 from lib.search import nearest
-from lib.training import distillation, hyper_dino, linear_prototypes
+from lib.training import distillation, experiment, hyper_dino, linear_prototypes
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule
+from lib.training.methods import Method
 from lib.training.recipes import Recipe
 
 fuzzed = settings(max_examples=60, deadline=None, derandomize=True)
@@ -133,7 +133,8 @@ ENTRIES = {
     **calls(queries.balanced, "per_class", "seed", per_class=1, seed=0, **DRAW),
     **calls(retrieval.evaluate, "ks", query=POINTS, gallery=POINTS, query_labels=LABELS, gallery_labels=LABELS, **FLAT),
     **calls(nearest, "k", query=POINTS, gallery=POINTS, **FLAT),
-    **calls(grid.few, "seed", labels=LABELS, per_class=1, classes=2, seed=0),
+    **calls(drawing.of_each_class, "seed", labels=LABELS, seed=0),
+    **calls(experiment.answers, "ks", features=X, labels=LABELS, methods=[], where=[]),
     **calls(views.extract, "n_views", table=None, encoder=None, target=paths.BUILD),
 }
 
@@ -184,13 +185,16 @@ def test_a_curvature_without_meaning_is_refused(value):
         Comparison("poincare", value)
 
 
+HEAD = Method("head", Recipe("scaled", 6, 2), linear_prototypes.Settings(), Episodes())
+
+
 @fuzzed
 @given(NO_WHOLES)
 def test_few_shot_sizes_are_refused_before_anything_is_trained(value):
     with pytest.raises(InputError, match="supports"):
-        few_shot.supports(None, LABELS, LABELS, [], value, Episodes(), (1,))
+        few_shot.supports(None, LABELS, LABELS, [], value, HEAD, (1,))
     with pytest.raises(InputError, match="labelled"):
-        few_shot.label_efficiency(X, LABELS, LABELS, [], value, Episodes(), hyper_dino.Settings(), Schedule(), (1,))
+        few_shot.label_efficiency(X, LABELS, LABELS, [], value, HEAD, HEAD, (1,))
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -82,6 +82,13 @@ def test_a_room_imports_only_from_below(file):
         assert allowed, f"{module(file)} imports {target}"
 
 
+@pytest.mark.parametrize("file", [file for file in FILES if module(file).startswith("lib.papers.")], ids=module)
+def test_a_paper_imports_no_other_paper(file):
+    here = module(file).split(".")[2:3]
+    others = [name for name in targets(file) if name.startswith("lib.papers.") and name.split(".")[2:3] != here]
+    assert not others, f"{module(file)} imports {', '.join(others)}"
+
+
 def test_there_are_no_circles():
     graph = {module(file): targets(file) - {module(file)} for file in FILES}
 

@@ -6,7 +6,7 @@ from lib.bench.timing import Row, milliseconds
 from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.training import sweep
 from lib.training.fit import Schedule, fit_head
-from lib.training.hyper_dino import Settings
+from lib.training.hyper_dino import Loss, Settings
 
 N_TRAIN, DIM, CLASSES, FOLDS = 4000, 384, 8, 5  # Kather 2016 and DINO ViT-S/16
 
@@ -20,6 +20,7 @@ def rows(epochs: int = 3) -> list[Row]:
     x = rng.normal(size=(N_TRAIN, DIM)).astype(np.float32)
     labels = rng.integers(0, CLASSES, N_TRAIN)
     settings, schedule = Settings(), Schedule(epochs=epochs)
+    loss = Loss(settings)
     todo = [recipe for recipe in recipes(DIM, LENGTHS) if recipe.dim_out]
 
     def tasks() -> list[sweep.Task]:
@@ -30,13 +31,13 @@ def rows(epochs: int = 3) -> list[Row]:
         ]
 
     def at_once() -> None:
-        sweep.fit(tasks(), settings.loss, schedule, what="sweep")
+        sweep.fit(tasks(), loss, schedule, what="sweep")
 
     def one_by_one() -> None:
         for task in tasks():
-            fit_head(task.head, settings.loss, task.x, task.labels, schedule, seed=task.seed)
+            fit_head(task.head, loss, task.x, task.labels, schedule, seed=task.seed)
 
-    sweep.fit(tasks()[: 4 * sweep.CHUNK], settings.loss, schedule, what="warming up")  # processes start once
+    sweep.fit(tasks()[: 4 * sweep.CHUNK], loss, schedule, what="warming up")  # processes start once
     ours, peer = milliseconds(at_once, one_by_one, repeats=1, warm=False)
     steps = len(todo) * FOLDS * epochs * schedule.steps(N_TRAIN)
     what = f"{len(todo)} mappers × {FOLDS} folds × {epochs} of 100 epochs, {N_TRAIN:,} × {DIM} training features"

@@ -25,7 +25,7 @@ def of_each_class(
         seed: decides the draw.
         rows: indices to draw from; all images if not given.
         per_class, fraction: how many; both limits hold.
-        classes: which of the labels; all that ``rows`` have if not given.
+        classes: which of the labels; all that ``rows`` have if not given. One that is not there gives no image.
 
     Raises InputError for a number below 1, and a fraction that is not above 0 and at most 1.
 
@@ -38,7 +38,7 @@ def of_each_class(
     checks.portion("fraction", fraction)
     rows = np.arange(len(labels)) if rows is None else rows
     rng = np.random.default_rng(seed)
-    drawn = []
+    drawn = [rows[:0]]
     for name in np.unique(labels[rows]) if classes is None else classes:
         mine = rng.permutation(rows[labels[rows] == name])
         drawn.append(mine[: min(most, max(1, round(fraction * len(mine))))])

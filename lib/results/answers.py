@@ -59,7 +59,7 @@ def health(row: pd.Series) -> dict[str, str]:
     return {
         "last loss": "–" if np.isnan(row["loss"]) else f"{row['loss']:.3f}",
         "at the rim": "–" if np.isnan(row["rim"]) else f"{row['rim']:.1f} %",
-        "steps": f"{row['steps']}" if row["steps"] else "–",
+        "steps": f"{row['steps']:.0f}" if row["steps"] else "–",
     }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from torch import nn
 
 from lib import checks, paths
+from lib.errors import InputError
 from lib.heads import Reduction
 from lib.metrics import retrieval
 from lib.processes import spread
@@ -140,9 +141,14 @@ def ask(
         workers, what: as in :func:`lib.training.sweep.fit`.
 
     Raises:
-        InputError: for a query that is in its own gallery, and a k that is larger than the gallery.
+        InputError: for an open gallery without groups; with groups, for a query that is in its own gallery, and for a
+            k that is larger than the gallery.
     """
     checks.values(ks=ks)
+    if gallery == "open" and groups is None:
+        raise InputError(
+            "the open gallery holds the queries themselves: give the groups, so that each is left out of its own"
+        )
     flat = [one for several in fitted.values() for one in several]
     jobs = (joblib.delayed(_ask)(one, x, labels, tuple(ks), gallery, groups) for one in flat)
     answers = iter(track(spread(jobs, workers), total=len(flat), what=what, unit="searches"))
@@ -191,6 +197,7 @@ def answers(
     what: str = "heads",
 ) -> dict[str, list[Answer]]:
     """Fit, and ask the closed gallery: name → one answer per split. Arguments as :func:`fit` and :func:`ask`."""
+    checks.values(ks=ks)
     fitted = fit(features, labels, methods, where, workers=workers, what=what)
     x = features if features.ndim == 2 else features[0]
     return ask(fitted, x, labels, ks, workers=workers, what=f"{what}, queries")

@@ -12,11 +12,13 @@ from lib.losses.linear_prototypes import NAMES, Comparison
 from lib.papers.hyper_dino.mapper import grid
 from lib.papers.linear_prototypes.plane import experiment as plane
 from lib.papers.linear_prototypes.retrieval import experiment as few_shot
-from lib.training import dino, distillation, hyper_dino, linear_prototypes, sweep
+from lib.training import dino, distillation, experiment, hyper_dino, linear_prototypes, sweep
 from lib.training.divergence import GROWTH, Diverged, Watch, norms
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule, fit_head
+from lib.training.methods import Method
 from lib.training.recipes import Recipe
+from lib.training.splits import Split
 
 FAR = 1e9
 N, DIM = 48, 6
@@ -26,12 +28,17 @@ X = (np.random.default_rng(0).normal(size=(N, DIM)) + LABELS[:, None]).astype(np
 ONCE, LONGER = Schedule(epochs=1, batch_size=N, lr=FAR), Schedule(epochs=3, batch_size=16, lr=FAR)
 EPISODES = Episodes(epochs=2, batch_size=16, lr=FAR, k=2)
 SPACES = (Euclidean(), Sphere(), PoincareBall(1.0))
-SPLIT = linear_prototypes.Split(0, np.arange(32), np.arange(32), np.arange(32, N), np.arange(32, N), seed=0)
+SPLIT = Split(0, np.arange(32), np.arange(32, N), seed=0)
+SCALED = Recipe("scaled", DIM, 4)
 every_space = pytest.mark.parametrize("space", SPACES, ids=lambda space: space.name)
 
 
 def settings(space) -> hyper_dino.Settings:
     return hyper_dino.Settings(hidden=16, geometry=space)
+
+
+def loss(space) -> hyper_dino.Loss:
+    return hyper_dino.Loss(settings(space))
 
 
 def story(caught) -> None:
@@ -44,18 +51,18 @@ def story(caught) -> None:
 @every_space
 @pytest.mark.parametrize("schedule", [ONCE, LONGER], ids=["one step", "more"])
 def test_one_head(space, schedule):
-    head = settings(space).mapper(Recipe("PCA", DIM, 2), seed=0)
+    head = settings(space).make(Recipe("PCA", DIM, 2), seed=0)
     with pytest.raises(Diverged) as caught:
-        fit_head(head, settings(space).loss, X, LABELS, schedule, seed=0)
+        fit_head(head, loss(space), X, LABELS, schedule, seed=0)
     story(caught)
 
 
 @every_space
 @pytest.mark.parametrize("schedule", [ONCE, LONGER], ids=["one step", "more"])
 def test_a_stack(space, schedule, tmp_path):
-    tasks = [sweep.Task(f"h{i}", settings(space).mapper(Recipe("PCA", DIM, 2), i), X, LABELS, i) for i in range(3)]
+    tasks = [sweep.Task(f"h{i}", settings(space).make(Recipe("PCA", DIM, 2), i), X, LABELS, i) for i in range(3)]
     with pytest.raises(Diverged, match="the loss of h0 is") as caught:
-        sweep.fit(tasks, settings(space).loss, schedule, store=tmp_path / "store", device="cpu", workers=1)
+        sweep.fit(tasks, loss(space), schedule, store=tmp_path / "store", device="cpu", workers=1)
     story(caught)
     assert not list(tmp_path.rglob("*.pt"))
 
@@ -63,21 +70,24 @@ def test_a_stack(space, schedule, tmp_path):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("hidden", [0, 16])
 def test_episodes(name, hidden):
-    chosen = linear_prototypes.Settings(Comparison(name), hidden=hidden, dim_out=4)
-    with pytest.raises(Diverged, match="the loss of fold 0 is") as caught:
-        linear_prototypes.fit(X[None], LABELS, [SPLIT], chosen, EPISODES, workers=1)
+    method = Method("prototypes", SCALED, linear_prototypes.Settings(Comparison(name), hidden=hidden), EPISODES)
+    with pytest.raises(Diverged, match="the loss of prototypes, fold 0 is") as caught:
+        experiment.fit(X[None], LABELS, [method], [SPLIT], workers=1)
+    story(caught)
+
+
+@every_space
+def test_the_mapper_of_an_experiment(space):
+    method = Method("mapper", SCALED, settings(space), LONGER)
+    with pytest.raises(Diverged, match="the loss of mapper, fold 0 is") as caught:
+        experiment.fit(X, LABELS, [method], [SPLIT], workers=1)
     story(caught)
 
 
 def test_few_shot():
-    with pytest.raises(Diverged) as caught:
-        few_shot.supports(X[None], LABELS, GROUPS, [SPLIT], [2], EPISODES, (1,))
-    story(caught)
-
-
-def test_the_mapper_of_few_labels():
-    with pytest.raises(Diverged) as caught:
-        linear_prototypes.fit_mapper(X, LABELS, [SPLIT], settings(PoincareBall()), LONGER, workers=1)
+    head = Method("prototypes", SCALED, linear_prototypes.Settings(), EPISODES)
+    with pytest.raises(Diverged, match="the loss of K = 2, fold 0 is") as caught:
+        few_shot.supports(X[None], LABELS, GROUPS, [SPLIT], [2], head, (1,))
     story(caught)
 
 
@@ -129,9 +139,7 @@ def test_features_that_overflow_in_the_head_end_the_training(space):
     far = X.copy()
     far[5] *= 1e22
     with pytest.raises(Diverged, match="loss of the head is nan at step 0"):
-        fit_head(
-            settings(space).mapper(Recipe("PCA", DIM, 2), 0), settings(space).loss, far, LABELS, Schedule(), seed=0
-        )
+        fit_head(settings(space).make(Recipe("PCA", DIM, 2), 0), loss(space), far, LABELS, Schedule(), seed=0)
 
 
 def test_norms_are_those_of_each_head():

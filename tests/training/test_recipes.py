@@ -1,98 +1,38 @@
-"""The recipes are the rows of the paper's Table 1, cut to what the features and the images allow."""
+"""A recipe says what goes in and how long the embedding is; few images limit lists and components."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from lib import paths
 from lib.errors import InputError
-from lib.papers.hyper_dino.recipes import LENGTHS, contrasts, recipes
 from lib.training.recipes import Recipe, allowed_ks, longest_pca
 
 
-def test_the_mappers_are_those_of_table_1():
-    printed = pd.read_csv(paths.PUBLISHED / "hyper_dino_table1_configurations.csv")
-    source = printed["input_features"].map({"[CLS]": "scaled", "PCA-DINO": "PCA", "NCA-DINO": "NCA"})
-    expected = list(zip(source, printed["dim_in"], printed["dim_out"], strict=True))
-    ours = [(recipe.source, recipe.dim_in, recipe.dim_out) for recipe in recipes(384, LENGTHS) if recipe.dim_out]
-    assert len(ours) == len(expected) == 62
-    assert sorted(ours) == sorted(expected)
+@pytest.mark.parametrize(
+    ("recipe", "name", "family"),
+    [
+        (Recipe("PCA", 384, 32), "Hyper-DINO(PCA(384), 32)", "32"),
+        (Recipe("scaled", 384, 384), "Hyper-DINO(384 scaled, 384)", "dim_in"),
+        (Recipe("NCA", 40, 0), "NCA(40)", "baseline"),
+    ],
+)
+def test_names_are_the_papers(recipe, name, family):
+    assert (recipe.name, recipe.family) == (name, family)
 
 
-def test_the_families_are_those_of_table_1():
-    printed = pd.read_csv(paths.PUBLISHED / "hyper_dino_table1_configurations.csv")
-    expected = printed["variant"].str.removeprefix("hyper_dino_").value_counts().to_dict()
-    families = pd.Series([recipe.family for recipe in recipes(384, LENGTHS)]).value_counts().to_dict()
-    assert families == {**expected, "baseline": 1 + 2 * len(LENGTHS)}
+@pytest.mark.parametrize("wrong", [{"dim_in": 0}, {"dim_in": 2.5}, {"dim_out": -1}], ids=str)
+def test_a_length_without_meaning_is_refused(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Recipe(**({"source": "PCA", "dim_in": 4, "dim_out": 2} | wrong))
 
 
-def test_each_input_has_its_baseline_first():
-    assert [(r.name, r.family) for r in recipes(384, [5, 384])] == [
-        ("384 scaled", "baseline"),
-        ("Hyper-DINO(384 scaled, 32)", "32"),
-        ("Hyper-DINO(384 scaled, 384)", "dim_in"),
-        ("PCA(5)", "baseline"),
-        ("Hyper-DINO(PCA(5), 5)", "dim_in"),
-        ("PCA(384)", "baseline"),
-        ("Hyper-DINO(PCA(384), 32)", "32"),
-        ("Hyper-DINO(PCA(384), 384)", "dim_in"),
-        ("NCA(5)", "baseline"),
-        ("Hyper-DINO(NCA(5), 5)", "dim_in"),
-        ("NCA(384)", "baseline"),
-        ("Hyper-DINO(NCA(384), 32)", "32"),
-        ("Hyper-DINO(NCA(384), 384)", "dim_in"),
-    ]
-
-
-def test_the_compact_family_needs_longer_inputs():
-    """Table 1 has no Hyper-DINO(PCA(30), 32); an input as long as the embedding is one mapper, not two."""
-    for dim, families in (
-        (31, ["baseline", "dim_in"]),
-        (32, ["baseline", "dim_in"]),
-        (33, ["baseline", "32", "dim_in"]),
-    ):
-        assert [r.family for r in recipes(dim, [])] == families
-
-
-@pytest.mark.parametrize("lengths", [["full"], [40, "full"], ["full", 40, 40], [40, 41, 384]])
-def test_full_is_the_feature_length_said_once_and_longer_ones_are_left_out(lengths):
-    assert [r.name for r in recipes(40, lengths) if not r.dim_out] == ["40 scaled", "PCA(40)", "NCA(40)"]
-
-
-def test_few_training_images_limit_pca_alone():
+def test_the_largest_test_fold_limits_pca():
     """Ten images, the largest test fold has four: six are left to train on."""
-    longest = longest_pca(40, [np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2]), np.arange(10) % 5])
-    assert longest == 6
-    names = [r.name for r in recipes(40, [5, 20, "full"], 8, longest) if not r.dim_out]
-    assert names == ["40 scaled", "PCA(5)", "PCA(6)", "NCA(5)", "NCA(20)", "NCA(40)"]
+    uneven, even = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2]), np.arange(10) % 5
+    assert longest_pca(40, [uneven, even]) == 6
 
 
 def test_many_training_images_limit_nothing():
     assert longest_pca(4, [np.arange(10) % 5]) == 4
-
-
-def test_sources_are_chosen():
-    assert {r.source for r in recipes(8, [4], sources=["whitened"])} == {"scaled", "whitened"}
-    assert {r.source for r in recipes(8, [4], sources=[])} == {"scaled"}
-
-
-@pytest.mark.parametrize("length", [0, -5, 2.5, "5", True])
-def test_a_length_that_is_not_positive_is_refused_with_the_way_out(length):
-    message = rf"lengths\[1\] = {length!r} cannot be used: it must be a whole number from 1 on.*, or 'full'"
-    with pytest.raises(InputError, match=message):
-        recipes(40, [5, length])
-
-
-def test_contrasts_are_at_the_longest_pca():
-    pairs = contrasts(recipes(40, [5, 20], dim_out=8))
-    assert [(a.name, b.name) for a, b in pairs] == [
-        ("Hyper-DINO(PCA(20), 8)", "PCA(20)"),
-        ("Hyper-DINO(PCA(20), 8)", "Hyper-DINO(PCA(20), 20)"),
-    ]
-
-
-def test_an_input_as_long_as_the_embedding_is_compared_with_the_baseline_alone():
-    assert contrasts(recipes(40, [32])) == [(Recipe("PCA", 32, 32), Recipe("PCA", 32, 0))]
 
 
 @pytest.mark.parametrize(("ks", "kept", "left_out"), [([1, 5, 20], [1, 5], "20"), ([9, 20], [8], "9, 20")])

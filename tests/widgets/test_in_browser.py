@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from lib import datasets, encoders, paths
+from lib.datasets.drawing import of_each_class
 from lib.errors import MissingDataset
 from lib.heads import HyperbolicMapper, Reduction
 from lib.papers.hyper_dino.ball import sliders as ball
@@ -214,7 +215,7 @@ def board_of_the_plane() -> Board:
     rows = np.flatnonzero(images.codes < own["n_classes"])
     labels = images.codes[rows]
     v, _ = plane.flat_embedding(x[rows], labels, Episodes(epochs=own["epochs"]), seed=own["seed"])
-    shown = grid.few(labels, own["images_per_class"], own["n_classes"], own["seed"])
+    shown = of_each_class(labels, own["seed"], per_class=own["images_per_class"])
     v, y = v[shown], torch.from_numpy(labels[shown])
     return prototypes.explore(v, y, images.classes[: own["n_classes"]], plane.hardest(v, y), own["seed"])
 
@@ -222,7 +223,7 @@ def board_of_the_plane() -> Board:
 def published_board() -> Board:
     """What notebook 12 shows, computed here: the same images, the same mapper, the same training."""
     images, x = tiles_for(LOSS)
-    few = grid.few(images.codes, per_class=6, classes=8, seed=0)
+    few = of_each_class(images.codes, 0, per_class=6, classes=range(8))
     small = Reduction.fit(x, images.codes, "PCA", 32)(x[few])
     head = HyperbolicMapper(32, 2, generator=torch.Generator().manual_seed(0))
     values = contrastive.M0, contrastive.ALPHA, contrastive.NORM_WEIGHT, contrastive.STEPS

@@ -11,9 +11,11 @@ from lib.metrics import retrieval
 from lib.papers.hyper_dino import queries
 from lib.results import store
 from lib.results.store import Run
-from lib.training import hyper_dino as experiment
-from lib.training.fit import Schedule
+from lib.training.experiment import fit
+from lib.training.hyper_dino import Settings
+from lib.training.methods import Method
 from lib.training.recipes import Recipe
+from lib.training.splits import splits
 
 # Nine images on a line. Image 8 is the picture of image 0 under another class, 7 that of 6 under the same one.
 POINTS = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.5, 20.0, 20.0, 0.0], dtype=np.float32)[:, None]
@@ -35,10 +37,8 @@ def images(tmp_path) -> ImageTable:
 
 @pytest.fixture
 def fitted(images):
-    where = experiment.splits(FOLDS, 0)
-    return experiment.fit(
-        POINTS, images.codes, [Recipe("scaled", 1, 0)], where, experiment.Settings(half=False), Schedule(), workers=1
-    )
+    method = Method("scaled", Recipe("scaled", 1, 0), Settings(half=False))
+    return fit(POINTS, images.codes, [method], splits(FOLDS, 0), workers=1)["scaled"]
 
 
 @pytest.fixture

@@ -89,6 +89,7 @@ def in_galleries(
 
     views: (V, n, dim) features of V views of each image; labels, groups: (n,).
     """
+    checks.values(ks=ks)
     fitted = fit(views, labels, methods, where, what=what)
     return {
         gallery: ask(fitted, views[0], labels, ks, gallery=gallery, groups=groups, what=f"{what}, {gallery}")

@@ -9,9 +9,12 @@ from lib.geometry import Euclidean, PoincareBall
 from lib.papers.beyond.storage import tables as storage
 from lib.results.store import Run
 from lib.search.synthetic import hierarchy
-from lib.training import hyper_dino as experiment
+from lib.training.experiment import fit
 from lib.training.fit import Schedule
+from lib.training.hyper_dino import Settings
+from lib.training.methods import of_recipes
 from lib.training.recipes import Recipe
+from lib.training.splits import splits
 
 KS = (1, 5)
 
@@ -21,10 +24,9 @@ def rows() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3
     x = (rng.normal(size=(60, 8)) + 2 * rng.normal(size=(3, 8))[labels]).astype(np.float32)
-    where = experiment.splits(np.arange(60) // 20, seed=0)
-    settings = experiment.Settings(half=False)
     todo = [Recipe("PCA", 8, 4), Recipe("PCA", 4, 0)]
-    found = experiment.fit(x, labels, todo, where, settings, Schedule(epochs=2, batch_size=16), workers=1)
+    methods = of_recipes(todo, Settings(half=False), Schedule(epochs=2, batch_size=16))
+    found = fit(x, labels, methods, splits(np.arange(60) // 20, seed=0), workers=1)
     return storage.codec_rows(found, x, labels, "by image", KS)
 
 

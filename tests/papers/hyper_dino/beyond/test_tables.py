@@ -9,9 +9,12 @@ from lib.geometry import Euclidean, PoincareBall
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.beyond import figures
 from lib.papers.hyper_dino.beyond import tables as controls
-from lib.papers.hyper_dino.beyond.experiment import Answer
+from lib.results import answers
 from lib.results.store import Run
-from lib.training.hyper_dino import Split
+from lib.training.hyper_dino import Settings
+from lib.training.methods import Answer, Health, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split
 
 METRICS = ["ap_min", "ap_hits", "ap_k", "precision", "hit_rate"]
 
@@ -21,18 +24,13 @@ def answer(test: list[int], values: list[float], train: tuple[int, ...] = (9,)) 
     columns = pd.MultiIndex.from_product([METRICS, [1, 20]], names=["metric", "k"])
     frame = pd.DataFrame(np.repeat(np.array(values)[:, None], 10, axis=1), columns=columns)
     relevant = np.where(np.isnan(values), 0, 5)
-    return Answer(Split(0, np.array(train), np.array(test), 0), np.array([0.1, 0.3]), PerQuery(frame, relevant))
+    method, split = Method("ball", Recipe("PCA", 4, 2), Settings()), Split(0, np.array(train), np.array(test), 0)
+    return Answer(method, split, Health(), [], np.array([0.1, 0.3]), PerQuery(frame, relevant))
 
 
 GROUPS = np.array(["p", "p", "q", "q"])
 BY_IMAGE = {"ball": [answer([0, 2], [1.0, 0.8]), answer([1, 3], [0.8, np.nan])]}
 BY_GROUP = {"ball": [answer([0, 1], [0.5, 0.7]), answer([2, 3], [0.6, 0.2])]}
-
-
-def test_values_are_means_over_splits_in_percent():
-    row = controls.values({"by image": BY_IMAGE}).query("metric == 'ap_min' and k == 20").iloc[0]
-    assert row["ours"] == pytest.approx(85) and row["spread"] == pytest.approx(np.std([90, 80], ddof=1))
-    assert (row["n_queries"], row["n_without_relevant"]) == (4, 1)
 
 
 def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
@@ -43,13 +41,6 @@ def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
     assert row["n_units"] == 2
     text = controls.leakage_layout(pd.DataFrame([row]), "patient")
     assert "folds by patient" in text and "| 25.00 |" in text
-
-
-def test_tests_pair_methods_on_the_same_queries():
-    found = {"by image": {"a": [answer([0, 2], [0.9, 0.7])], "b": [answer([0, 2], [0.5, 0.5])]}}
-    row = controls.compare(found, GROUPS, [("a", "b")], [1]).iloc[0]
-    assert (row["first"], row["second"], row["k"], row["n_units"]) == ("a", "b", 1, 2)
-    assert row["difference"] == pytest.approx(30)
 
 
 def test_switches_stand_beside_the_default():
@@ -110,7 +101,7 @@ def test_figures_draw_what_they_are_given():
 def test_captions_say_epochs_and_what_is_averaged(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
     run = Run("hyper_dino", "demo", "tissue", "16", "2,000 images", "abc", "demo_vit", {"epochs": 40})
-    rows = controls.values({"by image": BY_IMAGE})
-    controls.save(run, "table_control", "heads", rows, controls.layout(rows), "More.")
+    rows = answers.values({"by image": BY_IMAGE})
+    controls.save(run, "table_control", "heads", rows, answers.layout(rows), "More.")
     text = (tmp_path / "hyper_dino/demo/tissue/table_control.md").read_text()
     assert "for 40 epochs (published: 100)" in text and "More." in text and "| by image | ball |" in text

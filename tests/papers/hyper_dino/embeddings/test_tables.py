@@ -8,12 +8,14 @@ from sklearn.decomposition import PCA
 from lib.heads import Reduction
 from lib.papers.hyper_dino.embeddings import tables as features
 from lib.processes import spread
-from lib.training import hyper_dino as experiment
-from lib.training.fit import Schedule
+from lib.training.experiment import answers
+from lib.training.hyper_dino import Settings
+from lib.training.methods import of_recipes
 from lib.training.recipes import Recipe
+from lib.training.splits import splits
 
 FOLDS = np.arange(120) % 3
-WHERE = experiment.splits(FOLDS, 0)
+WHERE = splits(FOLDS, 0)
 
 
 @pytest.fixture(scope="module")
@@ -70,10 +72,9 @@ def test_variance_is_the_mean_over_the_splits(data):
 @pytest.fixture(scope="module")
 def table(data) -> pd.DataFrame:
     x, labels = data
-    todo = features.baselines(6, [2, "full"], [2])
-    options = {"ks": (1, 5), "workers": 1}
-    outcomes = experiment.crossvalidate(x, labels, FOLDS, todo, experiment.Settings(), Schedule(), **options)
-    return features.baseline_table({"by image": outcomes}, 6, "kather")
+    methods = of_recipes(features.baselines(6, [2, "full"], [2]), Settings())
+    found = answers(x, labels, methods, WHERE, (1, 5), workers=1)
+    return features.baseline_table({"by image": found}, 6, "kather")
 
 
 def test_published_values_stand_beside_pca_and_nca_alone(table):
@@ -119,10 +120,8 @@ def test_fitting_on_the_test_images_gains_where_labels_are_used():
     labels = np.random.default_rng(2).integers(0, 4, 120)
     nca = Recipe("NCA", 10, 0)
     seen = features.fitted_on_all(noise, labels, {"by image": WHERE}, [nca], 5)["value"].iloc[0]
-    honest = experiment.crossvalidate(
-        noise, labels, FOLDS, [nca], experiment.Settings(), Schedule(), ks=(5,), workers=1
-    )
-    value = 100 * np.mean([outcome.per_query.values["ap_min", 5].mean() for outcome in honest])
+    (honest,) = answers(noise, labels, of_recipes([nca], Settings()), WHERE, (5,), workers=1).values()
+    value = 100 * np.mean([answer.per_query.values["ap_min", 5].mean() for answer in honest])
     assert seen > value + 10
 
 

@@ -70,11 +70,3 @@ def test_a_value_that_adds_up_with_rounding_is_found(trained):
 def test_a_value_that_was_not_trained_is_refused(trained):
     with pytest.raises(InputError, match=r"alpha = 0\.2 was not trained: choose one of 0, 0\.4"):
         trained.at(0.3, 0.2, 1e-3, 4)
-
-
-def test_few_takes_what_a_class_has():
-    labels = np.array([2, 0, 0, 1, 0, 2, 2, 2, 3])
-    chosen = grid.few(labels, per_class=3, classes=3, seed=0)
-    assert np.bincount(labels[chosen]).tolist() == [3, 1, 3]
-    assert len(set(chosen.tolist())) == len(chosen)
-    assert not np.array_equal(chosen, grid.few(labels, per_class=3, classes=3, seed=1))

@@ -13,8 +13,10 @@ from lib.geometry import PoincareBall
 from lib.papers.hyper_dino.mapper import tables as contrastive
 from lib.results.store import Run
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Fitted, Settings, Split
+from lib.training.hyper_dino import Settings
+from lib.training.methods import Fitted, Health, of_recipes
 from lib.training.recipes import Recipe
+from lib.training.splits import Split
 
 H = 0.2 * torch.randn(10, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 LABELS = torch.tensor([0, 0, 0, 1, 1, 1, 1, 2, 2, 2])
@@ -49,18 +51,20 @@ def test_the_choices_are_those_of_plain_loops(self_pairs, detach_mean):
     assert row.tolist() == pytest.approx([positive, margin, negative, -slope], rel=1e-6)
 
 
-SCHEDULE = Schedule(epochs=2, batch_size=4)
-
-
-def fitted(name: str, fold: int, history: list[float]) -> Fitted:
-    split = Split(fold, np.arange(10), np.arange(10, 12), seed=0)
-    return Fitted(Recipe(name, 20, 2), split, None, None, history, Settings())
+PCA, SCALED = of_recipes([Recipe("PCA", 20, 2), Recipe("scaled", 20, 2)], Settings(), Schedule(epochs=2, batch_size=4))
+HISTORIES = {PCA: [[3.0, 1.0], [3.0, 2.0]], SCALED: [[5.0, 0.5]]}
 
 
 @pytest.fixture
 def rows() -> pd.DataFrame:
-    histories = [fitted("PCA", 0, [3.0, 1.0]), fitted("PCA", 1, [3.0, 2.0]), fitted("scaled", 0, [5.0, 0.5])]
-    return contrastive.curves(histories, SCHEDULE)
+    found = {
+        method.name: [
+            Fitted(method, Split(fold, np.arange(10), np.arange(10, 12), 0), None, None, history, Health())
+            for fold, history in enumerate(histories)
+        ]
+        for method, histories in HISTORIES.items()
+    }
+    return contrastive.curves(found)
 
 
 def test_a_curve_counts_batches(rows):

@@ -8,37 +8,38 @@ from lib import paths
 from lib.metrics import retrieval
 from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.papers.hyper_dino.retrieval import tables as hyper_dino
-from lib.results import paired
 from lib.results.store import Run
-from lib.training.hyper_dino import Outcome
+from lib.training.hyper_dino import Settings
+from lib.training.methods import Answer, Health, of_recipes
 from lib.training.recipes import Recipe
+from lib.training.splits import Split
 
 DIM = 155
 
 
-def outcome(recipe: Recipe, fold: int, ap: float, n_relevant: list[int]) -> Outcome:
+def answer(recipe: Recipe, fold: int, ap: float, n_relevant: list[int]) -> Answer:
     """Every query of the fold has the same value; a query without relevant images has none."""
-    values = np.where(np.array(n_relevant)[:, None] > 0, ap, np.nan) * np.ones(len(n_relevant) and 10)
+    values = np.where(np.array(n_relevant)[:, None] > 0, ap, np.nan) * np.ones(10)
     metrics = ["ap_min", "ap_hits", "ap_k", "precision", "hit_rate"]
     columns = pd.MultiIndex.from_product([metrics, [1, 20]], names=["metric", "k"])
-    return Outcome(
-        recipe, fold, [], np.zeros(3), retrieval.PerQuery(pd.DataFrame(values, columns=columns), np.array(n_relevant))
-    )
+    per_query = retrieval.PerQuery(pd.DataFrame(values, columns=columns), np.array(n_relevant))
+    (method,) = of_recipes([recipe], Settings())
+    split = Split(fold, np.arange(3, 9), np.arange(3), seed=0)
+    return Answer(method, split, Health(0.5 + fold, 2.0 + fold, 40), [], np.zeros(3), per_query)
 
 
 SCALED, FULL, SHORT = Recipe("scaled", DIM, 32), Recipe("NCA", DIM, 32), Recipe("PCA", 20, 20)
-OUTCOMES = {
-    "by image": [
-        outcome(recipe, fold, ap + 0.02 * fold, [3, 3, 0])
-        for fold in (0, 1)
+FOUND = {
+    "by image": {
+        recipe.name: [answer(recipe, fold, ap + 0.02 * fold, [3, 3, 0]) for fold in (0, 1)]
         for recipe, ap in ((SCALED, 0.5), (FULL, 0.6), (SHORT, 0.7))
-    ]
+    }
 }
 
 
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
-    return hyper_dino.retrieval_table(OUTCOMES, DIM, "kather")
+    return hyper_dino.retrieval_table(FOUND, DIM, "kather")
 
 
 def cell(table, recipe, metric="ap_min", k=20):
@@ -54,6 +55,11 @@ def test_mean_and_spread_over_folds_in_percent(table):
     assert (row["n_queries"], row["n_without_relevant"]) == (6, 2)
 
 
+def test_the_health_of_the_training_stands_in_the_row(table):
+    """The mean of the last losses, the largest share at the rim, and the steps."""
+    assert cell(table, FULL)[["loss", "rim", "steps"]].tolist() == [1.0, 3.0, 40]
+
+
 def test_published_values_stand_in_the_row_of_the_same_input(table):
     """Read off the paper's Table 2: [CLS] and 384 at k = 20 with 32 numbers, length 20 at k = 1 with dim_in."""
     assert cell(table, SCALED)["published"] == 94.24
@@ -67,7 +73,7 @@ def test_published_values_stand_beside_map_only(table):
 
 
 def test_without_a_reference_nothing_is_published():
-    assert hyper_dino.retrieval_table(OUTCOMES, DIM, "none")["published"].isna().all()
+    assert hyper_dino.retrieval_table(FOUND, DIM, "none")["published"].isna().all()
 
 
 def test_every_published_table_is_read_whole():
@@ -131,19 +137,3 @@ def test_the_figure_shows_each_source_under_each_rule_and_the_published_values(t
     assert set(ours["source"]) == {"PCA", "NCA"}
     assert theirs.query("family == '32' and k == 20")["value"].max() == 94.61
     assert list(hyper_dino.panels(table, "none")) == ["folds by image"]
-
-
-def test_paired_tests_pair_queries_and_average_groups():
-    """The first method is better by 10 points in every group of fold 0 and by 30 in every group of fold 1."""
-    a = [outcome(FULL, 0, 0.6, [1] * 4), outcome(FULL, 1, 0.8, [1] * 4)]
-    b = [outcome(SHORT, 0, 0.5, [1] * 4), outcome(SHORT, 1, 0.5, [1] * 4)]
-    groups = np.array(["p", "p", "q", "q", "r", "r", "s", "s"])
-    tests = paired.paired_tests({"by image": a + b}, groups, {"by image": np.repeat([0, 1], 4)}, [(FULL, SHORT)], [20])
-    assert tests.loc[0, ["difference", "n_units", "p_value"]].tolist() == pytest.approx([20, 4, 0.125])
-    assert paired.verdicts(tests) == [
-        "k = 20, folds by image: Hyper-DINO(NCA(155), 32) cannot, with 4 groups, be told from Hyper-DINO(PCA(20), 20)"
-    ]
-    enough = tests.assign(n_units=8, p_floor=0.0078)
-    for p_value, words in ((0.125, "is not clearly different from"), (0.0078, "is better than")):
-        assert words in paired.verdicts(enough.assign(p_value=p_value))[0]
-    assert "| +20.00 | +10.00 to +30.00 | ≤ 0.1250 | 4 |" in paired.tests_layout(tests)

@@ -12,8 +12,12 @@ from lib.errors import InputError
 from lib.geometry import Euclidean
 from lib.metrics.retrieval import evaluate
 from lib.papers.linear_prototypes.retrieval import tables as results
+from lib.papers.linear_prototypes.retrieval.experiment import PT, SCALED, TL, trained
 from lib.results.store import Run
-from lib.training.linear_prototypes import PT, SCALED, TL, Answer, Split
+from lib.training.episodes import Episodes
+from lib.training.linear_prototypes import Settings
+from lib.training.methods import Answer, Health
+from lib.training.splits import Split
 
 RUN = Run(
     "linear_prototypes",
@@ -36,11 +40,13 @@ class Images:
 @pytest.fixture
 def found() -> dict:
     rng = np.random.default_rng(0)
-    splits = [Split(f, np.arange(6), np.arange(6), np.arange(6, 12), np.arange(6, 12), f) for f in range(2)]
+    splits = [Split(f, np.arange(6), np.arange(6, 12), f) for f in range(2)]
+    head = trained(TL, 2, 2, Settings(), Episodes())
 
     def answer(split: Split) -> Answer:
         query, gallery = (torch.from_numpy(rng.normal(size=(6, 2))) for _ in range(2))
-        return Answer(split, evaluate(query, gallery, LABELS[6:], LABELS[:6], Euclidean(), (1, 3)))
+        per_query = evaluate(query, gallery, LABELS[6:], LABELS[:6], Euclidean(), (1, 3))
+        return Answer(head, split, Health(0.5, np.nan, 30), [], np.zeros(6), per_query)
 
     return {
         gallery: {f"texture, {method}": [answer(split) for split in splits] for method in (PT, SCALED, TL)}
@@ -69,6 +75,13 @@ def test_encoder_and_method_are_told_apart(found):
     assert cell["ours"].item() == pytest.approx(np.mean(each)) and cell["spread"].item() == pytest.approx(
         np.std(each, ddof=1)
     )
+
+
+def test_a_row_says_how_the_training_ended(found):
+    head, _, *lines = results.layout(results.values(found), "closed").splitlines()
+    assert head.startswith("| encoder | method | k = 1 | k = 3 | queries | left out | last loss |")
+    assert [line.split(" | ")[:2] for line in lines] == [["| texture", method] for method in (PT, SCALED, TL)]
+    assert lines[2].endswith("| 0.500 | – | 30 |")
 
 
 def test_a_dataset_of_the_paper_gets_its_rows_and_any_other_all_of_them(found):

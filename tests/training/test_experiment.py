@@ -1,0 +1,406 @@
+"""One experiment for all heads: fits on training parts alone, trains once what is one, and is the loop by hand."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.datasets import folds
+from lib.datasets.queries import balanced
+from lib.errors import InputError
+from lib.geometry import Euclidean, PoincareBall, Sphere
+from lib.heads import HyperbolicMapper, PrototypeEncoder, Reduction
+from lib.losses.hyper_dino import contrastive
+from lib.losses.linear_prototypes import Comparison, EpisodeLoss
+from lib.metrics import retrieval
+from lib.training import hyper_dino, linear_prototypes, sweep
+from lib.training.episodes import Episodes
+from lib.training.experiment import answers, ask, fit, search
+from lib.training.fit import Schedule, fit_head
+from lib.training.methods import Answer, Fitted, Method, of_recipes
+from lib.training.recipes import Recipe
+from lib.training.splits import Split, query_splits, splits
+
+RNG = np.random.default_rng(0)
+LABELS = np.tile(np.arange(3), 24)
+GROUPS = np.repeat([f"patient {i}" for i in range(12)], 6)
+X = RNG.normal(size=(3, 8))[LABELS] + 0.8 * RNG.normal(size=(72, 8))
+X = X.astype(np.float32) * np.logspace(0, 2, 8, dtype=np.float32)
+VIEWS = np.stack([X, X + 0.1 * RNG.normal(size=X.shape).astype(np.float32)])
+FOLD_OF = np.arange(72) // 3 % 3
+KS = (1, 5)
+
+SHORT, EPISODES = Schedule(epochs=6, batch_size=32), Episodes(epochs=6, batch_size=24, k=3)
+MAPPER, PROTOTYPES = hyper_dino.Settings(hidden=16, half=False), linear_prototypes.Settings(hidden=16)
+POINCARE = replace(PROTOTYPES, comparison=Comparison("poincare", 0.5))
+SCALED = Recipe("scaled", 8, 4)
+RAW = Method("raw", Recipe("raw", 8, 0), PROTOTYPES)
+MAPPED = Method("mapper", Recipe("PCA", 4, 2), MAPPER, SHORT)
+EPISODIC = Method("prototypes", SCALED, PROTOTYPES, EPISODES, search="cosine")
+CURVED = Method("prototypes in the ball", SCALED, POINCARE, EPISODES)
+METHODS = [
+    RAW,
+    Method("PCA", Recipe("PCA", 4, 0), MAPPER, SHORT),
+    MAPPED,
+    Method("mapper on NCA", Recipe("NCA", 3, 3), MAPPER, SHORT),
+    Method("mapper on the same, cosine", Recipe("NCA", 3, 3), MAPPER, SHORT, search="cosine"),
+    EPISODIC,
+    replace(EPISODIC, name="prototypes, one view", augmented=False),
+    CURVED,
+]
+each_head = pytest.mark.parametrize("method", [MAPPED, EPISODIC], ids=lambda method: method.name)
+each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+
+
+@pytest.fixture(scope="module")
+def where() -> list[Split]:
+    fold_of = folds.assign(LABELS.astype(str), GROUPS, 4, "group", 0)
+    drawn = {fold: balanced(LABELS.astype(str), GROUPS, fold_of, fold, 4, 0) for fold in range(2)}
+    return query_splits(drawn, seed=7)
+
+
+@pytest.fixture(scope="module")
+def fitted(where) -> dict[str, list[Fitted]]:
+    return fit(VIEWS, LABELS, METHODS, where, workers=1)
+
+
+def alike(one: Answer, two: Answer) -> bool:
+    same = one.per_query.values.equals(two.per_query.values) and np.array_equal(one.norms, two.norms)
+    return same and np.array_equal(one.per_query.n_relevant, two.per_query.n_relevant)
+
+
+# What is fitted
+
+
+def test_what_is_fitted_comes_name_by_name_split_by_split(where, fitted):
+    assert list(fitted) == [method.name for method in METHODS]
+    for method in METHODS:
+        assert [(one.method, one.split) for one in fitted[method.name]] == [(method, split) for split in where]
+        for one in fitted[method.name]:
+            trained = method.recipe.dim_out > 0
+            assert (one.network is not None) == trained
+            assert one.geometry == (method.head.geometry if trained else Euclidean())
+            assert len(one.history) == 6 * trained
+            assert one.embed(X).shape == (72, method.recipe.dim_out or method.recipe.dim_in)
+
+
+@each_method
+def test_the_health_is_that_of_the_training(fitted, method):
+    for one in fitted[method.name]:
+        if not method.recipe.dim_out:
+            assert np.isnan(one.health.loss) and one.health.steps == 0
+            continue
+        assert one.health.loss == one.history[-1] < one.history[0]
+        assert one.health.steps == 6 * np.ceil(54 / method.schedule.batch_size)
+        assert np.isnan(one.health.rim) == (not isinstance(one.geometry, PoincareBall))
+
+
+def test_raw_features_are_as_they_are_and_scaled_ones_have_the_training_parts_spread(where):
+    scaled = replace(RAW, name="scaled", recipe=Recipe("scaled", 8, 0))
+    found = fit(X, LABELS, [RAW, scaled], where[:1], workers=1)
+    assert torch.equal(found["raw"][0].embed(X), torch.from_numpy(X))
+    train = X[where[0].train].astype(np.float64)
+    expected = (X - train.mean(0)) / train.std(0)
+    np.testing.assert_allclose(found["scaled"][0].embed(X), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", [Recipe("PCA", 4, 2), Recipe("NCA", 3, 3), Recipe("whitened", 5, 2)])
+@pytest.mark.parametrize("half", [True, False])
+def test_a_mapper_is_the_one_fitted_by_hand(recipe, half):
+    """Reduction, mapper, :func:`fit_head` and retrieval one after the other, with the seed of the fold."""
+    method = Method("mapper", recipe, hyper_dino.Settings(hidden=16, half=half, nca_images=40), SHORT)
+    answer = answers(X, LABELS, [method], splits(FOLD_OF, 3), KS, workers=1)["mapper"][1]
+    train, test = FOLD_OF != 1, FOLD_OF == 1
+    options = {"half": half, "nca_images": 40, "seed": 4}
+    reduction = Reduction.fit(X[train], LABELS[train], recipe.source, recipe.dim_in, **options)
+    head = HyperbolicMapper(
+        recipe.dim_in, recipe.dim_out, hidden=16, generator=torch.Generator().manual_seed(4)
+    )  # delta and curvature are the default of both
+    history = fit_head(
+        head, lambda h, y: contrastive(h, y, PoincareBall(1.0)).total, reduction(X[train]), LABELS[train], SHORT, seed=4
+    )
+    with torch.no_grad():
+        embedding = head(torch.from_numpy(reduction(X)))
+    if half:
+        embedding = PoincareBall(1.0).project(embedding.half().float(), margin=1e-3)
+    by_hand = retrieval.evaluate(embedding[test], embedding[train], LABELS[test], LABELS[train], PoincareBall(1.0), KS)
+    assert answer.history == pytest.approx(history, rel=1e-4)
+    np.testing.assert_allclose(answer.norms, embedding[train].norm(dim=-1), rtol=1e-2 if half else 1e-4)
+    different = (answer.per_query.values - by_hand.values).abs().max(axis=1) > 1e-6
+    assert different.sum() <= 1  # rounding may swap two neighbours
+    np.testing.assert_array_equal(answer.per_query.n_relevant, by_hand.n_relevant)
+
+
+def test_a_prototype_head_is_the_one_trained_by_hand(where, fitted):
+    for one, split in zip(fitted["prototypes"], where, strict=True):
+        mean, spread = X[split.train].mean(0), X[split.train].std(0)
+        rows = np.concatenate([(view[split.train] - mean) / spread for view in VIEWS]).astype(np.float32)
+        head = PrototypeEncoder(8, 4, hidden=16, generator=torch.Generator().manual_seed(split.seed))
+        schedule = replace(EPISODES, views=2)
+        history = fit_head(head, EpisodeLoss(3, 3), rows, np.tile(LABELS[split.train], 2), schedule, seed=split.seed)
+        assert one.history == pytest.approx(history, rel=1e-3)
+        expected = head(torch.from_numpy(((X - mean) / spread).astype(np.float32)))
+        torch.testing.assert_close(one.embed(X), expected.detach(), atol=1e-3, rtol=1e-3)
+
+
+def test_the_baseline_is_euclidean_retrieval_on_scaled_pca():
+    (method,) = of_recipes([Recipe("PCA", 3, 0)], hyper_dino.Settings())
+    answer = answers(X, LABELS, [method], splits(FOLD_OF, 0), KS, workers=1)["PCA(3)"][2]
+    train, test = FOLD_OF != 2, FOLD_OF == 2
+    reduced = torch.from_numpy(Reduction.fit(X[train], LABELS[train], "PCA", 3)(X))
+    by_hand = retrieval.evaluate(reduced[test], reduced[train], LABELS[test], LABELS[train], Euclidean(), KS)
+    assert answer.per_query.values.equals(by_hand.values)
+    assert np.array_equal(answer.per_query.n_relevant, by_hand.n_relevant)
+    np.testing.assert_allclose(answer.norms, reduced[train].norm(dim=-1), rtol=1e-6)
+    assert answer.history == []
+
+
+def test_nothing_that_is_held_out_is_fitted(where, fitted):
+    """Change the held-out images and their classes beyond recognition: losses and maps must not move."""
+    changed, relabelled = VIEWS.copy(), LABELS.copy()
+    out = where[1].held_out
+    changed[:, out] = 1000 * changed[:, out] + 7
+    relabelled[out] = 2 - LABELS[out]
+    for name, several in fit(changed, relabelled, METHODS, where, workers=1).items():
+        assert several[1].history == fitted[name][1].history
+        assert several[1].health.rim == pytest.approx(fitted[name][1].health.rim, abs=0, nan_ok=True)
+        assert torch.equal(several[1].embed(X), fitted[name][1].embed(X))
+
+
+@each_head
+def test_labels_that_are_not_known_are_not_learnt_from(where, method):
+    few = where[0].with_labels(where[0].train[:20])
+    other = LABELS.copy()
+    other[np.setdiff1d(few.train, few.labelled)] = 0
+    one, two, all_known = (
+        fit(X, labels, [method], [split], workers=1)[method.name][0]
+        for labels, split in ((LABELS, few), (other, few), (other, where[0]))
+    )
+    assert one.history == two.history and torch.equal(one.embed(X), two.embed(X))
+    assert one.history != all_known.history
+
+
+def test_the_scaler_knows_all_training_images_the_head_the_labelled_ones(where):
+    few = where[0].with_labels(where[0].train[:20])
+    (one,) = fit(X, LABELS, [EPISODIC], [few], workers=1)["prototypes"]
+    np.testing.assert_allclose(one.reduction.scaler.mean_, X[few.train].mean(0), rtol=1e-5)
+    assert one.health.steps == 6  # twenty images are one batch
+
+
+def test_the_seed_of_a_split_decides(where):
+    seeds = [replace(where[0], seed=seed) for seed in (0, 0, 1)]
+    for method in MAPPED, EPISODIC:
+        histories = [one.history for one in fit(X, LABELS, [method], seeds, workers=1)[method.name]]
+        assert histories[0] == histories[1] != histories[2]
+
+
+def test_a_fold_that_lacks_a_class_is_trained_beside_one_that_has_it(where):
+    """Two losses, of three and of two prototypes: each fold must get its own head back."""
+    split = where[0]
+    scarce = replace(split, labelled=np.delete(split.train, np.flatnonzero(LABELS[split.train] == 2)[3:]))
+    together = fit(X, LABELS, [EPISODIC], [scarce, where[1], scarce], workers=1)["prototypes"]
+    alone = [fit(X, LABELS, [EPISODIC], [one.split], workers=1)["prototypes"][0] for one in together]
+    for one, other in zip(together, alone, strict=True):
+        assert one.history == pytest.approx(other.history, rel=1e-4)
+        torch.testing.assert_close(one.embed(X), other.embed(X), atol=1e-3, rtol=1e-3)
+
+
+# What is not done twice, and what changes nothing
+
+
+@each_head
+def test_methods_that_differ_in_their_search_are_trained_once(where, monkeypatch, method):
+    made = []
+    make = type(method.head).make
+    monkeypatch.setattr(type(method.head), "make", lambda *call: made.append(call) or make(*call))
+    todo = [replace(method, name=name, search=name) for name in ("own", "cosine", "euclidean")]
+    found = fit(X, LABELS, todo, where, workers=1)
+    assert len(made) == len(where)
+    for several in zip(*found.values(), strict=True):
+        assert len({id(one.network) for one in several}) == 1
+        assert [one.history for one in several] == [several[0].history] * 3
+    asked = ask(found, X, LABELS, KS, workers=1)
+    assert not alike(asked["cosine"][0], asked["euclidean"][0])
+
+
+def test_another_head_schedule_input_or_number_of_views_is_another_training(where, monkeypatch):
+    made = []
+    make = linear_prototypes.Settings.make
+    monkeypatch.setattr(linear_prototypes.Settings, "make", lambda *call: made.append(call) or make(*call))
+    one = EPISODIC
+    others = [
+        replace(one, head=replace(PROTOTYPES, temperature=0.5)),
+        replace(one, schedule=replace(EPISODES, k=2)),
+        replace(one, recipe=Recipe("PCA", 8, 4)),
+        replace(one, augmented=False),
+    ]
+    todo = [one, *(replace(other, name=str(number)) for number, other in enumerate(others))]
+    found = fit(VIEWS, LABELS, todo, where[:1], workers=1)
+    assert len(made) == len(todo)
+    assert len({tuple(several[0].history) for several in found.values()}) == len(todo)
+
+
+@each_method
+def test_a_method_does_not_depend_on_those_beside_it(where, fitted, method):
+    """Heads of other shapes, losses and folds share its stacks and its processes."""
+    asked = ask({"": fitted[method.name]}, X, LABELS, KS, workers=1)[""]
+    for split, together in zip(where, asked, strict=True):
+        (alone,) = answers(VIEWS, LABELS, [method], [split], KS, workers=1)[method.name]
+        assert alone.history == pytest.approx(together.history, rel=1e-4)
+        pd.testing.assert_frame_equal(alone.per_query.values, together.per_query.values, atol=1e-6)
+        np.testing.assert_allclose(alone.norms, together.norms, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_workers_do_not_change_the_result(where, fitted):
+    again = fit(VIEWS, LABELS, METHODS, where, workers=2)
+    one, two = (ask(found, X, LABELS, KS, workers=workers) for found, workers in ((fitted, 1), (again, 2)))
+    assert list(one) == list(two)
+    for name in one:
+        for a, b in zip(one[name], two[name], strict=True):
+            assert a.history == b.history and repr(a.health) == repr(b.health)
+            assert alike(a, b)
+
+
+def test_each_kind_of_training_has_its_part_of_the_store(where, monkeypatch, tmp_path):
+    seen = []
+    sweep_fit = sweep.fit
+    monkeypatch.setattr(sweep, "fit", lambda *a, **options: seen.append(options) or sweep_fit(*a, **options))
+    fit(X, LABELS, [MAPPED, EPISODIC, CURVED], where[:1], store=tmp_path / "s", workers=1, what="heads of both")
+    assert [options["chunk"] for options in seen] == [sweep.CHUNK, 2, 2]
+    assert len({options["store"] for options in seen}) == 3
+    for options in seen:
+        assert options["store"].parent == tmp_path / "s"
+        assert (options["workers"], options["what"]) == (1, "heads of both")
+
+
+# What is asked
+
+
+@pytest.mark.parametrize(
+    ("how", "space"), [("cosine", Sphere()), ("euclidean", Euclidean()), ("own", PoincareBall(0.5))]
+)
+def test_the_search_compares_as_it_says(where, how, space):
+    method = replace(CURVED, search=how)
+    (one,) = fit(VIEWS, LABELS, [method], where[:1], workers=1)[method.name]
+    (answer,) = ask({"": [one]}, X, LABELS, KS, groups=GROUPS, workers=1)[""]
+    split, h = where[0], one.embed(X)
+    expected = retrieval.evaluate(h[split.test], h[split.train], LABELS[split.test], LABELS[split.train], space, KS)
+    assert answer.per_query.values.equals(expected.values)
+    np.testing.assert_array_equal(answer.norms, h[split.train].norm(dim=-1))
+    assert (answer.method, answer.split, answer.history) == (method, split, one.history)
+    assert answer.health == one.health
+
+
+def test_answers_are_fitting_and_asking_the_images_themselves(where, fitted):
+    found = answers(VIEWS, LABELS, METHODS, where, KS, workers=1)
+    asked = ask(fitted, X, LABELS, KS, workers=1)
+    assert list(found) == list(asked) == [method.name for method in METHODS]
+    assert all(alike(a, b) for name in found for a, b in zip(found[name], asked[name], strict=True))
+
+
+def test_a_class_that_is_no_prototype_stays_in_the_gallery(where):
+    split = where[0]
+    scarce = replace(split, labelled=np.delete(split.train, np.flatnonzero(LABELS[split.train] == 2)[3:]))
+    (answer,) = answers(VIEWS, LABELS, [EPISODIC], [scarce], KS, workers=1)["prototypes"]
+    assert (answer.per_query.n_relevant == (LABELS[split.train] == LABELS[split.test, None]).sum(1)).all()
+
+
+def test_the_open_gallery_is_the_held_out_part_without_the_own_group(where):
+    raw = fit(X, LABELS, [RAW], where, workers=1)
+    for answer in ask(raw, X, LABELS, KS, gallery="open", groups=GROUPS, workers=1)["raw"]:
+        split = answer.split
+        same = LABELS[split.test, None] == LABELS[split.held_out]
+        others = GROUPS[split.test, None] != GROUPS[split.held_out]
+        assert answer.per_query.n_relevant.tolist() == (same & others).sum(1).tolist()
+
+
+def test_an_open_gallery_without_groups_is_refused(where):
+    """Every query would find itself first."""
+    raw = fit(X, LABELS, [RAW], where[:1], workers=1)
+    with pytest.raises(InputError, match="the open gallery holds the queries themselves: give the groups"):
+        ask(raw, X, LABELS, KS, gallery="open")
+
+
+def test_a_query_that_would_meet_itself_or_its_group_is_refused(where):
+    split = where[0]
+    sibling = next(i for i in split.held_out if i not in split.test and GROUPS[i] == GROUPS[split.test[0]])
+    for image, words in ((split.test[0], "is in the gallery itself"), (sibling, "finds images of its own group")):
+        beside = fit(X, LABELS, [RAW], [replace(split, train=np.append(split.train, image))], workers=1)
+        with pytest.raises(InputError, match=words):
+            ask(beside, X, LABELS, KS, groups=GROUPS, workers=1)
+
+
+@pytest.mark.parametrize(("gallery", "size"), [("closed", 54), ("open", 12)])
+def test_a_k_beyond_the_gallery_is_refused(where, gallery, size):
+    raw = fit(X, LABELS, [RAW], where[:1], workers=1)
+    ask(raw, X, LABELS, [size], gallery=gallery, groups=GROUPS, workers=1)
+    with pytest.raises(InputError, match=f"k = {size + 1}, but a query has a gallery of {size} images"):
+        ask(raw, X, LABELS, [1, size + 1], gallery=gallery, groups=GROUPS, workers=1)
+
+
+def test_an_image_with_the_id_of_the_query_is_left_out(where):
+    """Everybody searches everybody: without ids each image finds itself first, with ids its own group never."""
+    (one,) = fit(X, LABELS, [RAW], where[:1], workers=1)["raw"]
+    everybody = np.arange(72)
+    _, with_itself = search(one, X, LABELS, everybody, everybody, (1,))
+    assert (with_itself.values["ap_min", 1] == 1).all()
+    _, without = search(one, X, LABELS, everybody, everybody, (1,), GROUPS)
+    assert without.n_relevant.tolist() == [22] * 72  # of 24 images of a class two are the patient's own
+    points = torch.from_numpy(X)
+    expected = retrieval.evaluate(points, points, LABELS, LABELS, Euclidean(), (1,), GROUPS, GROUPS)
+    assert without.values.equals(expected.values)
+    assert without.values["ap_min", 1].mean() < 1
+
+
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("something was fitted")
+
+
+@pytest.mark.parametrize("ks", [5, (), (1, 0), ("5",), (True,)], ids=str)
+def test_list_lengths_without_meaning_are_refused_before_anything_is_trained(ks, where, monkeypatch):
+    monkeypatch.setattr(Reduction, "fit", never)
+    with pytest.raises(InputError, match="ks"):
+        answers(X, LABELS, METHODS, where, ks, workers=1)
+    with pytest.raises(InputError, match="ks"):
+        ask({}, X, LABELS, ks)
+
+
+def test_the_gallery_of_a_ball_lies_inside_it():
+    method = Method("one", SCALED, hyper_dino.Settings(geometry=PoincareBall(4.0), m0=3.0), SHORT)
+    for answer in answers(X, LABELS, [method], splits(np.arange(72) % 2, 0), (1,), workers=1)["one"]:
+        assert 0 < answer.norms.max() <= 0.5 * (1 - 1e-3) * (1 + 1e-6)
+
+
+def separable() -> tuple[np.ndarray, np.ndarray]:
+    """Classes that differ in two of six directions, so that a head has something to find."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(150) % 3
+    x = rng.normal(size=(150, 6))
+    x[:, :2] += 1.5 * rng.normal(size=(3, 2))[labels]
+    return x.astype(np.float32), labels
+
+
+LEARNERS: dict[str, Callable[[Recipe], Method]] = {
+    "mapper": lambda recipe: Method("head", recipe, hyper_dino.Settings(), Schedule(epochs=40)),
+    "prototypes": lambda recipe: Method("head", recipe, linear_prototypes.Settings(), Episodes(epochs=40)),
+}
+
+
+@pytest.mark.parametrize("paper", LEARNERS)
+def test_training_with_the_published_settings_helps_on_separable_classes(paper):
+    x, labels = separable()
+    fold_of = folds.assign(labels.astype(str), np.arange(150).astype(str), 3, "image", 0)
+    head = LEARNERS[paper](Recipe("scaled", 6, 2))
+    frozen = replace(head, name="frozen", recipe=Recipe("scaled", 6, 0))
+    found = answers(x, labels, [frozen, head], splits(fold_of, 0), (20,), workers=1)
+    for answer in found["head"]:
+        assert answer.history[-1] < 0.7 * answer.history[0]
+    means = {
+        name: np.mean([answer.per_query.values["ap_min", 20].mean() for answer in several])
+        for name, several in found.items()
+    }
+    assert means["head"] > means["frozen"] + 0.1

@@ -1,0 +1,87 @@
+"""Who is learnt from, who asks and what is searched: nobody meets himself, or his own group."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lib.datasets import folds
+from lib.datasets.queries import balanced
+from lib.errors import InputError
+from lib.training.splits import Split, check, galleries, query_splits, splits
+
+LABELS = np.tile(np.arange(3), 24)
+GROUPS = np.repeat([f"patient {i}" for i in range(12)], 6)
+
+
+@pytest.fixture(scope="module")
+def where() -> list[Split]:
+    """Twelve queries of the three patients of a fold, who have eighteen images together."""
+    fold_of = folds.assign(LABELS.astype(str), GROUPS, 4, "group", 0)
+    drawn = {fold: balanced(LABELS.astype(str), GROUPS, fold_of, fold, 4, 0) for fold in range(2)}
+    return query_splits(drawn, seed=7)
+
+
+def test_every_image_asks_once_and_never_itself():
+    parts = splits(np.array([2, 0, 1, 0, 2]), seed=7)
+    assert [(part.fold, part.seed) for part in parts] == [(0, 7), (1, 8), (2, 9)]
+    assert [part.test.tolist() for part in parts] == [[1, 3], [2], [0, 4]]
+    assert [part.train.tolist() for part in parts] == [[0, 2, 4], [0, 1, 3, 4], [1, 2, 3]]
+
+
+def test_all_labels_are_known_and_the_queries_are_the_open_gallery_where_nothing_else_is_said():
+    (part, _) = splits(np.array([0, 0, 1]), seed=0)
+    assert part.labelled is part.train is part.gallery("closed")
+    assert part.held_out is part.test is part.gallery("open")
+
+
+def test_a_split_keeps_the_groups_of_its_queries_out_of_training(where):
+    for number, split in enumerate(where):
+        assert split.seed == 7 + number
+        assert not set(GROUPS[split.test]) & set(GROUPS[split.train])
+        assert set(split.test) < set(split.gallery("open"))
+        assert sorted([*split.train, *split.held_out]) == list(range(72))
+        assert np.bincount(LABELS[split.test]).tolist() == [4, 4, 4]
+
+
+def test_fewer_labels_change_nothing_else(where):
+    few = where[0].with_labels(where[0].train[:5])
+    assert few.labelled.tolist() == where[0].train[:5].tolist()
+    assert replace(few, labelled=where[0].labelled).__dict__ == where[0].__dict__
+
+
+def test_the_open_gallery_is_there_as_long_as_every_query_has_k_images_of_others(where, recwarn):
+    assert galleries(where, GROUPS, 12) == ["closed", "open"] and not recwarn.list
+    with pytest.warns(UserWarning, match="some query has 12 images of unseen groups, fewer than k = 13"):
+        assert galleries(where, GROUPS, 13) == ["closed"]
+
+
+def test_one_split_with_a_small_open_gallery_is_enough_to_go_without(where):
+    small = replace(where[1], held_out=where[1].held_out[:7])
+    with pytest.warns(UserWarning, match="no open gallery"):
+        assert galleries([where[0], small], GROUPS, 7) == ["closed"]
+
+
+def test_a_query_in_its_own_gallery_is_refused(where):
+    split = where[0]
+    with pytest.raises(InputError, match=f"query image {split.test[0]} is in the gallery itself"):
+        check(split, GROUPS, np.append(split.train, split.test[0]), 1)
+
+
+def test_a_gallery_with_an_image_of_the_querys_group_is_refused_but_where_that_is_left_out(where):
+    split = where[0]
+    sibling = next(i for i in split.held_out if i not in split.test and GROUPS[i] == GROUPS[split.test[0]])
+    beside = np.append(split.train, sibling)
+    with pytest.raises(InputError, match=f"finds images of its own group, {GROUPS[sibling]}, and so do"):
+        check(split, GROUPS, beside, 1)
+    check(split, GROUPS, beside, 1, own_left_out=True)
+
+
+def test_a_k_beyond_the_gallery_is_refused(where):
+    split = where[0]
+    check(split, GROUPS, split.train, 54)
+    with pytest.raises(InputError, match="fold 0: k = 55, but a query has a gallery of 54 images"):
+        check(split, GROUPS, split.train, 55)
+    check(split, GROUPS, split.held_out, 12, own_left_out=True)  # eighteen, of which six are the query's own
+    with pytest.raises(InputError, match="fold 0: k = 13, but a query has a gallery of 12 images"):
+        check(split, GROUPS, split.held_out, 13, own_left_out=True)
