@@ -8,6 +8,7 @@ from lib.datasets import tissue
 from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.heads import HyperbolicMapper, PrototypeEncoder
 from lib.heads.dino import ProjectionHead
+from lib.losses.hyper_dino import ContrastiveLoss
 from lib.losses.linear_prototypes import NAMES, Comparison
 from lib.papers.hyper_dino.mapper import grid
 from lib.papers.linear_prototypes.plane import experiment as plane
@@ -37,8 +38,8 @@ def settings(space) -> hyper_dino.Settings:
     return hyper_dino.Settings(hidden=16, geometry=space)
 
 
-def loss(space) -> hyper_dino.Loss:
-    return hyper_dino.Loss(settings(space))
+def loss(space) -> ContrastiveLoss:
+    return settings(space).loss
 
 
 def story(caught) -> None:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from lib import paths
 from lib.datasets import folds
 from lib.datasets.queries import balanced
 from lib.errors import InputError
@@ -265,16 +266,16 @@ def test_workers_do_not_change_the_result(where, fitted):
             assert alike(a, b)
 
 
-def test_each_kind_of_training_has_its_part_of_the_store(where, monkeypatch, tmp_path):
-    seen = []
-    sweep_fit = sweep.fit
-    monkeypatch.setattr(sweep, "fit", lambda *a, **options: seen.append(options) or sweep_fit(*a, **options))
-    fit(X, LABELS, [MAPPED, EPISODIC, CURVED], where[:1], store=tmp_path / "s", workers=1, what="heads of both")
-    assert [options["chunk"] for options in seen] == [sweep.CHUNK, 2, 2]
-    assert len({options["store"] for options in seen}) == 3
-    for options in seen:
-        assert options["store"].parent == tmp_path / "s"
-        assert (options["workers"], options["what"]) == (1, "heads of both")
+def test_what_was_trained_is_kept_whatever_else_is_trained_with_it(where, monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "TRAINED", tmp_path)
+    alone = fit(X, LABELS, [MAPPED], where, workers=1)[MAPPED.name]
+    trained, sweep_fit = [], sweep._fit
+    monkeypatch.setattr(sweep, "_fit", lambda tasks, *rest: trained.extend(tasks) or sweep_fit(tasks, *rest))
+    renamed = replace(MAPPED, name="another name")
+    together = fit(X, LABELS, [EPISODIC, renamed, CURVED], where, workers=1)
+    assert len(trained) == 2 * len(where) and not any("another name" in task.name for task in trained)
+    for one, other in zip(alone, together["another name"], strict=True):
+        assert torch.equal(one.embed(X), other.embed(X)) and one.health == other.health
 
 
 # What is asked

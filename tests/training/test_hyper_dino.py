@@ -10,7 +10,7 @@ from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.losses.hyper_dino import contrastive
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Loss, Settings
+from lib.training.hyper_dino import Settings
 from lib.training.recipes import Recipe
 
 X = torch.randn(90, 6, generator=torch.Generator().manual_seed(0))
@@ -39,12 +39,12 @@ def test_settings_reach_the_loss(options):
     labels, valid = torch.arange(12) % 3, torch.arange(12) < 10
     changed = dict(options)
     expected = contrastive(h, labels, changed.pop("geometry", PoincareBall(1.0)), valid=valid, **changed).total
-    got = Loss(Settings(**options))(h, labels, valid)
+    got = Settings(**options).loss(h, labels, valid)
     assert torch.equal(got, expected)
     assert torch.equal(*(torch.autograd.grad(value, h)[0] for value in (got, expected)))
-    plain = Loss(Settings())(h, labels, valid)
+    plain = Settings().loss(h, labels, valid)
     assert (
-        torch.autograd.grad(plain, h)[0] != torch.autograd.grad(Loss(Settings(**options))(h, labels, valid), h)[0]
+        torch.autograd.grad(plain, h)[0] != torch.autograd.grad(Settings(**options).loss(h, labels, valid), h)[0]
     ).any() == bool(options)
 
 
@@ -105,4 +105,4 @@ def test_the_mapper_learns_from_the_images_themselves_with_its_own_loss():
     settings, schedule, views, labels = Settings(m0=0.7), Schedule(), np.stack([X, X + 1]), np.arange(90) % 3
     lessons = settings.lessons(views, labels, schedule, "fold 0")
     assert np.array_equal(lessons.x, X) and lessons.labels is labels
-    assert (lessons.loss, lessons.schedule) == (Loss(settings), schedule)
+    assert (lessons.loss, lessons.schedule) == (settings.loss, schedule)

@@ -21,11 +21,11 @@ from lib.geometry import Euclidean
 from lib.training import sweep
 from lib.training.divergence import Diverged
 from lib.training.fit import Schedule, fit_head
-from lib.training.hyper_dino import Loss, Settings
+from lib.training.hyper_dino import Settings
 from lib.training.recipes import Recipe
 
 SETTINGS = Settings(hidden=8)
-LOSS = Loss(SETTINGS)
+LOSS = SETTINGS.loss
 SCHEDULE = Schedule(epochs=4, batch_size=16, lr=1e-2)
 # Images, input and output length: 4, 3, 4, 4, 2, 1 batches an epoch, last ones of 2, 11, 16, 1, 1 and 9 images.
 SIZES = [(50, 6, 2), (43, 6, 2), (64, 6, 2), (49, 5, 5), (17, 6, 2), (9, 6, 2)]
@@ -286,7 +286,7 @@ def test_diverged_names_the_head_and_the_step_and_keeps_the_last_good_state():
 def test_the_last_good_state_is_one_that_gave_a_finite_loss():
     """One batch an epoch and a step far too long: the state that follows it is not good, though it is finite."""
     todo, before = tasks([(9, 6, 2)]), tasks([(9, 6, 2)])[0].head.state_dict()
-    loss = Loss(Settings(geometry=Euclidean(), norm_weight=1.0))
+    loss = Settings(geometry=Euclidean(), norm_weight=1.0).loss
     with pytest.raises(Diverged, match=r"the loss of head 0 is (inf|nan) at step 1;") as caught:
         sweep.fit(todo, loss, Schedule(epochs=3, lr=1e30), device="cpu", workers=1)
     assert all(torch.equal(caught.value.last_good[name], value) for name, value in before.items())

@@ -13,7 +13,7 @@ from lib.losses import hyper_dino as losses
 from lib.metrics import retrieval
 from lib.papers.hyper_dino.beyond import experiment as controls
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Loss, Settings
+from lib.training.hyper_dino import Settings
 from lib.training.recipes import Recipe
 from lib.training.splits import splits
 
@@ -36,7 +36,7 @@ def test_the_flat_control_at_half_the_margin_has_half_the_loss_near_the_centre()
     labels = torch.arange(20) % 3
     options = {"alpha": settings.alpha, "norm_weight": 0.0}
     curved = losses.contrastive(h, labels, PoincareBall(), m0=settings.m0, **options).total
-    assert Loss(flat)(h, labels).item() == pytest.approx(curved.item() / 2, rel=1e-4)
+    assert flat.loss(h, labels).item() == pytest.approx(curved.item() / 2, rel=1e-4)
     assert isinstance(flat.geometry, Euclidean)
 
 

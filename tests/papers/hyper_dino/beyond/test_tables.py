@@ -19,7 +19,7 @@ from lib.training.splits import Split
 METRICS = ["ap_min", "ap_hits", "ap_k", "precision", "hit_rate"]
 
 
-def answer(test: list[int], values: list[float], train: tuple[int, ...] = (9,)) -> Answer:
+def answer(test: list[int], values: list[float], train: tuple[int, ...] = (8, 9)) -> Answer:
     """One split: every query has its value in every metric at k = 1 and 20; NaN where nothing is relevant."""
     columns = pd.MultiIndex.from_product([METRICS, [1, 20]], names=["metric", "k"])
     frame = pd.DataFrame(np.repeat(np.array(values)[:, None], 10, axis=1), columns=columns)
@@ -28,26 +28,33 @@ def answer(test: list[int], values: list[float], train: tuple[int, ...] = (9,)) 
     return Answer(method, split, Health(), [], np.array([0.1, 0.3]), PerQuery(frame, relevant))
 
 
-GROUPS = np.array(["p", "p", "q", "q"])
+GROUPS = np.array(["p", "p", "q", "q", "r", "r", "r", "r", "r", "r"])
+LABELS = np.array([0, 0, 0, 1, 0, 0, 0, 0, 0, 1])
 BY_IMAGE = {"ball": [answer([0, 2], [1.0, 0.8]), answer([1, 3], [0.8, np.nan])]}
 BY_GROUP = {"ball": [answer([0, 1], [0.5, 0.7]), answer([2, 3], [0.6, 0.2])]}
 
 
 def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
-    """Images 0, 1, 2 answer both times: 100, 80, 80 against 50, 70, 60; image 3 only once."""
-    row = controls.leakage(BY_IMAGE, BY_GROUP, GROUPS, [20]).iloc[0]
-    assert row["by_image"] == pytest.approx(260 / 3) and row["by_group"] == pytest.approx(60)
-    assert row["difference"] == pytest.approx(((-50 - 10) / 2 - 20) / 2)  # the mean of the means of groups p and q
-    assert row["n_units"] == 2
+    """Images 0, 1, 2 answer both times: 100, 80, 80 against 50, 70, 60; image 3 only once. Patient p has the first two.
+
+    By chance the one relevant image of two comes first or second: (1 + 1/2)/2.
+    """
+    row = controls.leakage(BY_IMAGE, BY_GROUP, LABELS, GROUPS, [20]).iloc[0]
+    assert row["by_image"] == pytest.approx((90 + 80) / 2) and row["by_group"] == pytest.approx(60)
+    assert row["chance"] == pytest.approx(75)
+    assert row["difference"] == pytest.approx(row["by_group"] - row["by_image"]) and row["n_units"] == 2
     text = controls.leakage_layout(pd.DataFrame([row]), "patient")
-    assert "folds by patient" in text and "| 25.00 |" in text
+    assert "folds by patient" in text and "| -25.00 |" in text
+    assert controls.leakage_verdicts(pd.DataFrame([row]), "patient") == [
+        "ball, k = 20: MAP with folds by patient cannot, with 2 groups, be told from with folds by image"
+    ]
 
 
 def test_switches_stand_beside_the_default():
     found = {"default": [answer([0, 2], [0.5, 0.5])], "other": [answer([0, 2], [0.75, 0.25])]}
     rows = controls.switch_rows(found, GROUPS, [20]).set_index("method")
     assert np.isnan(rows.loc["default", "difference"]) and rows.loc["other", "difference"] == pytest.approx(0)
-    assert "| default | 20 | 50.00 ± – | – | – |" in controls.switch_layout(rows.reset_index())
+    assert "| default | 20 | 50.00 ± – | – | – | – | – | – |" in controls.switch_layout(rows.reset_index())
 
 
 def test_the_gain_under_each_definition():
@@ -88,7 +95,7 @@ def test_norms_are_shares_of_all_embeddings():
 
 
 def test_figures_draw_what_they_are_given():
-    lost = controls.leakage(BY_IMAGE, BY_GROUP, GROUPS, [1, 20])
+    lost = controls.leakage(BY_IMAGE, BY_GROUP, LABELS, GROUPS, [1, 20])
     left, right = figures.leakage(lost, "patient").axes
     assert [left.get_title(), right.get_title()] == ["k = 1", "k = 20"]
     assert left.lines[1].get_xdata() == pytest.approx([lost["by_image"][0]])

@@ -9,6 +9,7 @@ import pytest
 from lib import paths
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.pretraining import tables as results
+from lib.results import paired
 from lib.results.store import Run
 
 GROUPS = np.repeat([f"g{i}" for i in range(8)], 2)
@@ -64,12 +65,12 @@ def test_tests_are_paired_over_groups_and_only_for_encoders_that_are_there(asked
 
 
 def test_each_outcome_has_its_sentence(asked):
-    sentences = results.verdicts(results.tests(asked, GROUPS, [20], seed=0))
-    assert sentences[0] == "closed gallery, k = 20: demo_vit is better than demo_vit-untrained"
-    assert sentences[1] == "open gallery, k = 20: demo_vit is worse than demo_vit-untrained"
-    assert sentences[2] == "closed gallery, k = 20: demo_vit is not clearly different from texture"
-    few = results.verdicts(results.tests(asked, np.repeat(list("abcd"), 4), [20], seed=0))
-    assert few[0] == "closed gallery, k = 20: demo_vit cannot, with 4 groups, be told from demo_vit-untrained"
+    sentences = paired.verdicts(results.tests(asked, GROUPS, [20], seed=0), "gallery", "gallery")
+    assert sentences[0] == "k = 20, gallery closed: demo_vit is better than demo_vit-untrained"
+    assert sentences[1] == "k = 20, gallery open: demo_vit is worse than demo_vit-untrained"
+    assert sentences[2] == "k = 20, gallery closed: demo_vit is not clearly different from texture"
+    few = paired.verdicts(results.tests(asked, np.repeat(list("abcd"), 4), [20], seed=0), "gallery", "gallery")
+    assert few[0] == "k = 20, gallery closed: demo_vit cannot, with 4 groups, be told from demo_vit-untrained"
 
 
 def test_what_is_saved_says_what_it_is(asked, tmp_path, monkeypatch):
