@@ -24,8 +24,8 @@ PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
 LEVEL = 0.05
 CELLS = [f"{where}: {what}" for where in ("by image", "by group", "published") for what in ("first", "list")]
 COUNTED = (
-    f"Real images, Hyper-DINO, points averaged per group first; 2 and 3 are by group. A dataset counts where p ≤ {LEVEL} "
-    "in a paired test with the group as unit, not corrected for the number of tests: "
+    "Real images, Hyper-DINO, in points, averaged per group first; 2 and 3 are by group. A dataset counts where "
+    f"p ≤ {LEVEL} in a paired test with the group as unit, uncorrected: "
     "[notebook 16](notebooks/16_hyper_dino_beyond.ipynb)."
 )
 NOTE = (
@@ -95,7 +95,7 @@ def arrow(plain: float, head: float) -> str:
     return percent(head) if np.isnan(plain) else f"{percent(plain)} → {percent(head)}"
 
 
-def tests(name: str) -> pd.DataFrame:
+def paired(name: str) -> pd.DataFrame:
     """Paired tests of notebook 16, of all real datasets that have them; ``title`` names the dataset."""
     found = []
     for dataset in profiles.runs("sample")["hyper_dino_beyond"]:
@@ -107,7 +107,7 @@ def tests(name: str) -> pd.DataFrame:
 
 def findings() -> list[str]:
     """Three sentences; how many datasets say so follows from the tests, as do all numbers."""
-    leak, control = tests("table_leakage"), tests("table_control_tests")
+    leak, control = paired("table_leakage"), paired("table_control_tests")
     leak = leak.assign(difference=-leak["difference"])
     head, plain = (leak[(leak["method"] == method) & (leak["k"] == 20)] for method in ("ball", "no mapper"))
     control = control[(control["rule"] != "by image") & (control["first"] == "ball")]
