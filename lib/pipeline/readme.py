@@ -156,7 +156,7 @@ def part() -> str:
     (file, record), rows = picture(), table()
     caption = (
         f"*MAP@k with (dot) and without (square) images of the query's own group in the archive. No mapper: plain "
-        f"features. Ball: the Hyper-DINO head. Flat: the same head in flat space, with half the margin or the same. "
+        f"features. Ball: the Hyper-DINO head, in curved space. Flat: the same head in flat space, in two settings. "
         f"{profiles.PROFILES[record['profile']].capitalize()}, {record['images']}, encoder "
         f"{record['encoder']}.*"
     )
