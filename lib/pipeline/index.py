@@ -1,6 +1,5 @@
 """The state of every table and figure, as one matrix a paper: what lies in ``reports/``, and what a run still needs."""
 
-import functools
 import json
 import re
 from collections.abc import Iterator
@@ -20,7 +19,34 @@ PAPERS = {
     "linear_prototypes": "Linear prototypes",
     "beyond": "Beyond the papers",
 }
+NUMBERED = {
+    "hyper_dino/retrieval/table_1": "Table 1",
+    "hyper_dino/retrieval/table_2": "Table 2, Kather 2016",
+    "hyper_dino/retrieval/table_3": "Table 3, BreakHis 40X",
+    "hyper_dino/retrieval/table_4": "Table 4, BreakHis 100X",
+    "hyper_dino/retrieval/table_5": "Table 5, BreakHis 200X",
+    "hyper_dino/retrieval/table_6": "Table 6, BreakHis 400X",
+    "hyper_dino/mapper/figure_2": "Fig. 2",
+    "hyper_dino/retrieval/figure_3": "Fig. 3",
+    "hyper_dino/queries/figure_4": "Fig. 4, Kather 2016",
+    "hyper_dino/queries/figure_5": "Fig. 5, BreakHis 40X",
+    "linear_prototypes/retrieval/table_models": "Table I",
+    "linear_prototypes/retrieval/figure_2": "Fig. 2",
+    "linear_prototypes/significance/figure_3": "Fig. 3",
+    "linear_prototypes/space/figure_4": "Fig. 4",
+}
+"""Paper, section and file name → what the paper calls it, in the paper's order; everything else is our addition."""
+DIAGRAM = "Fig. 1 is a diagram of the method; notebook [{0:.2}](../notebooks/{0}.ipynb) takes it to pieces."
+DIAGRAMS = {"hyper_dino": "12_hyper_dino_mapper", "linear_prototypes": "40_linear_prototypes_plane"}
+"""The notebook that says what a paper's Fig. 1 draws."""
 COLUMNS = ["paper", "section", "name", "profile", "dataset", "notebook", "title", "images", "encoder", "link"]
+ABOUT = """\
+# Every table and figure
+
+Made from `reports/` by `00_start_here`. What a paper numbers comes first, under its number; the rest is what we add. \
+*demo*: procedural tiles, never the paper's numbers. *sample*: real images, fewer than the paper had. *paper*: its own \
+images, encoder and epochs. Which images, how many, which encoder and which parameters, stands below each table and in \
+the json beside it. Numbers like HD-11 or LP-9 are points that a paper leaves open: [errata](errata.md)."""
 DEMO = "demo"
 """Column of everything made from embedded tiles or from no images at all."""
 
@@ -64,60 +90,49 @@ def wanted(dataset: str, run: dict[str, Any]) -> str:
 
 
 def overview() -> pd.DataFrame:
-    """One row per table or figure and run: paper, section, name, profile, dataset, notebook, title, images, link.
+    """One row per table or figure and run: :data:`COLUMNS`, label, and whether the paper numbers it.
 
-    What is not there has no link, and ``images`` says what it needs.
+    What is not there has no link, and ``images`` says what it needs. What the paper numbers comes first, in its order.
     """
     records = [record for profile in ("demo", "sample", "paper") for record in written(profile)]
     built = pd.DataFrame(records, columns=COLUMNS)
-    rows = pd.concat([built, pd.DataFrame(list(lacking(built)))], ignore_index=True)
-    rows["added"] = [_number(name) is None for name in rows["name"]]  # what the paper numbers comes first
-    order = ["notebook", "added", "name"]
-    return rows.sort_values(order, kind="stable", ignore_index=True)[COLUMNS]
+    rows = pd.concat([built, pd.DataFrame(list(lacking(built)))], ignore_index=True)[COLUMNS]
+    key = _key(rows)
+    ranks = {known: rank for rank, known in enumerate(NUMBERED)}
+    rows = rows.assign(label=key.map(label), numbered=key.isin(ranks), rank=key.map(ranks).fillna(len(ranks)))
+    order = ["rank", "notebook", "name"]
+    return rows.sort_values(order, kind="stable", ignore_index=True).drop(columns="rank")
 
 
-def label(name: str) -> str:
-    """How the paper calls a table or figure; what we add goes by its word.
+def _key(rows: pd.DataFrame) -> pd.Series:
+    return rows["paper"] + "/" + rows["section"] + "/" + rows["name"]
 
-    >>> label("table_5"), label("figure_2"), label("figure_leakage")
-    ('Table 5', 'Fig. 2', 'Figure: leakage')
+
+def label(key: str) -> str:
+    """How the paper calls a table or figure, given as in :data:`NUMBERED`; what we add goes by its word.
+
+    >>> label("hyper_dino/retrieval/table_5"), label("hyper_dino/beyond/figure_leakage")
+    ('Table 5, BreakHis 200X', 'Figure: leakage')
     """
-    kind, _, rest = name.partition("_")
-    number = _number(name)
-    words = {"table": ("Table {}", "Table: {}"), "figure": ("Fig. {}", "Figure: {}")}[kind]
-    return words[number is None].format(number or rest.replace("_", " "))
-
-
-def _number(name: str) -> str | None:
-    """The number that the paper gives a table or figure, in its own digits."""
-    found = re.fullmatch(r"[a-z]+_(\d+|[ivx]+)", name)
-    return found and found[1].upper()
-
-
-@functools.cache
-def numbered() -> dict[tuple[str, str], str]:
-    """(stage, name) → the dataset's title, for tables and figures that the paper has once for each dataset."""
-    found = {}
-    for stage, datasets in profiles.runs("paper").items():
-        for dataset, run in datasets.items():
-            found |= {(stage, run[kind]): DATASETS[dataset].title for kind in ("table", "figure") if kind in run}
-    return found
+    kind, _, rest = key.rpartition("/")[2].partition("_")
+    return NUMBERED.get(key, f"{kind.title()}: {rest.replace('_', ' ')}")
 
 
 def matrix(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per table or figure of one paper, one column for the demo and each dataset that has results."""
+    """One row per table or figure of one paper, one column for the demo and each dataset.
+
+    What no run has made yet is folded: one row for all of a notebook.
+    """
     column = rows["dataset"].where(rows["profile"] != "demo", DEMO)
-    there = set(column[rows["link"] != ""])
-    columns = [DEMO, *(dataset for dataset in DATASETS if dataset in there)]
+    columns = [name for name in (DEMO, *DATASETS) if name in set(column)]
+    there = rows["link"].ne("").groupby([rows["notebook"], rows["name"]]).transform("any")
+    rows = rows.assign(column=column, row=rows["name"].where(there, ""))
     lines = []
-    for (notebook, name), block in rows.assign(column=column).groupby(["notebook", "name"], sort=False):
-        if (block["link"] == "").all():
-            continue
+    for (notebook, _), block in rows.groupby(["notebook", "row"], sort=False):
         cells = {title_of(c): _cell(block[block["column"] == c]) for c in columns}
-        whose = numbered().get((notebook.partition("_")[2], name))
-        what = ", ".join(filter(None, (label(name), whose)))
         link = f"[{notebook[:2]}](../notebooks/{notebook}.ipynb)"
-        lines.append({"": what, "what it shows": _about(block.iloc[0])} | cells | {"notebook": link})
+        named = {"": " · ".join(dict.fromkeys(block["label"])), "what it shows": _about(block.iloc[0])}
+        lines.append(named | cells | {"notebook": link})
     return pd.DataFrame(lines)
 
 
@@ -127,47 +142,47 @@ def title_of(dataset: str) -> str:
 
 
 def _cell(block: pd.DataFrame) -> str:
-    """Links, the best profile last; else what is needed; else nothing."""
+    """Links, the best profile last; else what is needed, in short; else nothing."""
     links = [f"[{profile}]({link})" for profile, link in zip(block["profile"], block["link"], strict=True) if link]
-    return " · ".join(links) if links else next(iter(block["images"]), "–")
+    if links or block.empty:
+        return " · ".join(links) or "–"
+    return "needs images, weights" if "weights" in block["images"].iloc[0] else "needs images"
 
 
 def _about(row: pd.Series) -> str:
-    """The title without the paper's name and the dataset's, which head the table and the column."""
-    title = re.sub(rf",? (on|in|of) {row['dataset']}\b", "", row["title"])
-    return title.removeprefix(f"{PAPERS.get(row['paper'], '')}, ")
+    """The title without the names of paper, table and dataset, which head the matrix, the row and the column."""
+    title = re.sub(rf",? (on|in|of) ({'|'.join(DATASETS)})\b", "", row["title"])
+    return re.sub(r"^Table \w+[:,] ", "", title.removeprefix(f"{PAPERS.get(row['paper'], '')}, "))
 
 
 def missing(rows: pd.DataFrame) -> list[str]:
     """One line for each need: the tables and figures that it would fill."""
     lines = []
     for need, block in rows[rows["link"] == ""].groupby("images", sort=False):
-        keys = {
-            (notebook.partition("_")[2], name) for notebook, name in zip(block["notebook"], block["name"], strict=True)
-        }
-        own = keys & numbered().keys()
-        named = ", ".join(label(name) for _, name in sorted(own))
-        rest = f"{len(keys - own)} of the tables and figures above"
+        named = list(dict.fromkeys(block.loc[block["numbered"], "label"]))
+        added = len(block.loc[~block["numbered"], ["notebook", "name"]].drop_duplicates())
+        ours = [f"{added} that we add"] if added else []
         where = " and ".join(sorted(set(block["profile"])))
-        lines.append(f"- {need} (profile {where}): {' and '.join(filter(None, (named, rest)))}")
+        lines.append(f"- {need} (profile {where}): {'; '.join([*named, *ours])}")
     return lines
+
+
+def matrices(rows: pd.DataFrame) -> str:
+    """A matrix for each paper in ``rows``."""
+    parts = []
+    for paper, title in PAPERS.items():
+        block = rows[rows["paper"] == paper]
+        if len(block):
+            parts += [f"## {title}", *map(DIAGRAM.format, filter(None, [DIAGRAMS.get(paper)]))]
+            parts.append(markdown_table(matrix(block)))
+        if lines := missing(block):
+            parts += ["Not here yet; `make plan PROFILE=paper` says how to get it:", "\n".join(lines)]
+    return "\n\n".join(parts)
 
 
 def markdown(rows: pd.DataFrame) -> str:
     """``reports/index.md``: a matrix for each paper, and what is missing folded below it."""
-    parts = [
-        "# Every table and figure",
-        "Made from `reports/` by `00_start_here`. *demo*: procedural tiles, never the paper's numbers. *sample*: real "
-        "images, fewer than the paper had. *paper*: its own images, encoder and epochs. Which images, how many, "
-        "which encoder and which parameters, stands below each table and in the json beside it.",
-    ]
-    for paper, title in PAPERS.items():
-        block = rows[rows["paper"] == paper]
-        if len(block):
-            parts += [f"## {title}", markdown_table(matrix(block))]
-        if lines := missing(block):
-            parts += ["Not here yet; `make plan PROFILE=paper` says how to get it:", "\n".join(lines)]
-    return "\n\n".join(parts) + "\n"
+    return f"{ABOUT}\n\n{matrices(rows)}\n"
 
 
 def write() -> pd.DataFrame:
@@ -180,7 +195,8 @@ def write() -> pd.DataFrame:
 def write_own(name: str) -> Path:
     """Write ``reports/own-<name>.md``, a list of what there is for the own dataset ``name``; returns its path."""
     rows = pd.DataFrame([record for record in written("own") if record["dataset"] == name])
-    lines = [f"- [{label(row['name'])}, {row['title']}]({row['link']})" for row in rows.to_dict("records")]
+    rows["label"] = _key(rows).map(label)
+    lines = [f"- [{row['label']}, {row['title']}]({row['link']})" for row in rows.to_dict("records")]
     target = paths.REPORTS / f"own-{name}.md"
     about = "Tables and figures of your own images. None of this is under version control."
     _write("\n".join([f"# {name}", "", about, "", *lines, ""]), target)

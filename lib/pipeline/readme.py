@@ -1,102 +1,174 @@
-"""The generated part of the README: one picture, one table, every number read from ``reports/``.
+"""The generated part of the README: one picture, three findings, one table, every number read from ``reports/``.
 
 ``python -m lib.pipeline.readme`` writes it.
 """
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lib import files, paths
-from lib.papers.hyper_dino.retrieval.tables import FAMILIES
-from lib.pipeline import profiles
+from lib.papers.hyper_dino.retrieval.tables import TABLES, published
+from lib.papers.linear_prototypes.retrieval.tables import DATASETS as THEIR_NAMES
+from lib.papers.linear_prototypes.retrieval.tables import gains
+from lib.pipeline import index, profiles
+from lib.results.paired import points
 from lib.results.store import markdown_table, percent
+from lib.training.linear_prototypes import SCALED, TL
 
 START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"
-STAGE = "hyper_dino_retrieval"
-PROTOTYPES = "linear_prototypes_retrieval"
-PROTOTYPES_NOTE = (
-    "Linear prototypes, MAP@k in percent by cosine, queries of groups that nothing was fitted on against the training "
-    "images. PT: frozen features, as they are (the paper's baseline) and standardised; TL: the trained head of 128 "
-    "numbers. The paper's encoders and its k are others, so its values stand in the tables of notebook 41 only."
-)
 PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
+LEVEL = 0.05
+CELLS = [f"{where}: {what}" for where in ("by image", "by group", "published") for what in ("first", "list")]
+COUNTED = (
+    "Real images, Hyper-DINO, in points, averaged per group first; 2 and 3 are by group. A dataset counts where "
+    f"p ≤ {LEVEL} in a paired test with the group as unit, uncorrected: "
+    "[notebook 16](notebooks/16_hyper_dino_beyond.ipynb)."
+)
+NOTE = (
+    "Plain features → with the head, in percent. *First*: MAP@1. *List*: MAP@20 (linear prototypes: MAP@15). "
+    "*Published*: the paper's best row, or what it prints without a k; other encoders, all images, no stated patient "
+    "rule, so for orientation only. Our encoder: "
+)
 
 
-def rows() -> pd.DataFrame:
-    """Every built table of a known dataset at full PCA length: a row per fold rule and k, ours and the published."""
+def table() -> pd.DataFrame:
+    """One row for each paper and dataset that is built: paper, images and :data:`CELLS`; encoder last."""
     lines = []
-    for profile in ("sample", "demo"):
-        for dataset, run in profiles.runs(profile)[STAGE].items():
-            folder = paths.report("hyper_dino", profile, dataset, "retrieval")
-            for name in (run["table"], "table_beside"):
-                if (folder / f"{name}.csv").exists():
-                    lines += _lines(folder / f"{name}.csv", profile)
+    for paper, title in list(index.PAPERS.items())[:2]:
+        for profile in ("sample", "demo"):
+            for dataset, run in profiles.runs(profile)[f"{paper}_retrieval"].items():
+                file = paths.report(paper, profile, dataset, "retrieval") / f"{run.get('table', 'table_results')}.csv"
+                if file.exists():
+                    images = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["images"]
+                    named, count, *_, groups = images.split(", ")
+                    about = {"paper": title, "images": f"{named}, {count}, {groups}"}
+                    ours = _ours(paper, pd.read_csv(file).query("metric == 'ap_min'"), run["encoder"])
+                    theirs = _published(paper, dataset) if profile == "sample" else {}
+                    cells = dict.fromkeys(CELLS, "–") | ours | theirs
+                    lines.append(about | cells | {"encoder": run["encoder"]})
     return pd.DataFrame(lines)
 
 
-def _lines(file: Path, profile: str) -> list[dict[str, str]]:
-    """The rows of one table at its full PCA length."""
-    record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
-    table = pd.read_csv(file).query("metric == 'ap_min' and source == 'PCA'")
-    table = table[table["dim_in"] == table["dim_in"].max()]
-    lines = []
-    for (rule, k), block in table[table["k"].isin([1, table["k"].max()])].groupby(["rule", "k"], sort=False):
-        cells = block.set_index("family")
-        theirs = float("nan") if profile == "demo" else cells["published"]["32"]
-        lines.append(
-            {"profile": profiles.PROFILES[profile], "images": record["images"], "encoder": record["encoder"].split()[0]}
-            | {"folds": rule, "k": k}
-            | {label: percent(cells["ours"][family]) for family, label in FAMILIES.items()}
-            | {"published (·, 32)": percent(theirs)}
-        )
-    return lines
+def _ours(paper: str, rows: pd.DataFrame, encoder: str) -> dict[str, str]:
+    """Hyper-DINO: all principal components without and with a mapper to 32 numbers, test images of both fold rules.
+
+    Linear prototypes: standardised features without and with the head, queries of groups that nothing was fitted on.
+    """
+    if paper == "hyper_dino":
+        rows = rows.query("source == 'PCA' and dim_in == dim_in[source == 'PCA'].max()")
+        ways, where = rows["family"].map({"baseline": "plain", "32": "head"}), rows["rule"]
+    else:
+        rows = rows.query("gallery == 'closed' and encoder == @encoder")
+        ways, where = rows["method"].map({SCALED: "plain", TL: "head"}), pd.Series("by group", rows.index)
+    where = where.where(where == "by image", "by group")
+    values = rows.assign(way=ways, where=where).pivot_table(index=["where", "k"], columns="way", values="ours")
+    return {f"{rule}: {what}": arrow(**best) for rule in set(where) for what, best in _ends(values.loc[rule])}
 
 
-def prototype_rows() -> pd.DataFrame:
-    """The linear prototypes in every built table: a row per encoder and k, closed gallery, frozen features and head."""
-    lines = []
-    for profile in ("sample", "demo"):
-        for dataset in profiles.runs(profile)[PROTOTYPES]:
-            file = paths.report("linear_prototypes", profile, dataset, "retrieval") / "table_results.csv"
-            if not file.exists():
-                continue
-            images = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["images"]
-            table = pd.read_csv(file).query("metric == 'ap_min' and gallery == 'closed'")
-            ends = table[table["k"].isin([table["k"].min(), table["k"].max()])]
-            for (encoder, k), block in ends.groupby(["encoder", "k"], sort=False):
-                cells = block.set_index("method")["ours"].map(percent)
-                lines.append(
-                    {"profile": profiles.PROFILES[profile], "images": images, "encoder": encoder, "k": k}
-                    | cells.to_dict()
-                )
-    return pd.DataFrame(lines)
+def _ends(values: pd.DataFrame) -> list[tuple[str, dict[str, float]]]:
+    """The rows of the smallest and of the largest k."""
+    return [("first", dict(values.loc[values.index.min()])), ("list", dict(values.loc[values.index.max()]))]
+
+
+def _published(paper: str, dataset: str) -> dict[str, str]:
+    """The best published rows for a dataset; nothing where the paper has none."""
+    if paper == "hyper_dino" and dataset in TABLES:
+        best = published(dataset).pivot_table(index="k", columns="family", values="published", aggfunc="max")
+        best = best.reindex(columns=["baseline", "32"]).set_axis(["plain", "head"], axis=1)
+        return {f"published: {what}": arrow(**cells) for what, cells in _ends(best)}
+    if paper == "linear_prototypes" and dataset in THEIR_NAMES:
+        best = gains().set_index("dataset").loc[THEIR_NAMES[dataset]]
+        return {"published: list": arrow(best["pt"], best["tl"])}
+    return {}
+
+
+def arrow(plain: float, head: float) -> str:
+    """``plain → head``, or only the second where the first is not printed.
+
+    >>> arrow(88.46, 94.61), arrow(float("nan"), 78.91)
+    ('88.46 → 94.61', '78.91')
+    """
+    return percent(head) if np.isnan(plain) else f"{percent(plain)} → {percent(head)}"
+
+
+def paired(name: str) -> pd.DataFrame:
+    """Paired tests of notebook 16, of all real datasets that have them; ``title`` names the dataset."""
+    found = []
+    for dataset in profiles.runs("sample")["hyper_dino_beyond"]:
+        file = paths.report("hyper_dino", "sample", dataset, "beyond") / f"{name}.csv"
+        if file.exists():
+            found.append(pd.read_csv(file).assign(title=index.title_of(dataset)))
+    return pd.concat(found, ignore_index=True)
+
+
+def findings() -> list[str]:
+    """Three sentences; how many datasets say so follows from the tests, as do all numbers."""
+    leak, control = paired("table_leakage"), paired("table_control_tests")
+    leak = leak.assign(difference=-leak["difference"])
+    head, plain = (leak[(leak["method"] == method) & (leak["k"] == 20)] for method in ("ball", "no mapper"))
+    control = control[(control["rule"] != "by image") & (control["first"] == "ball")]
+    curved = control[(control["second"] == "flat, half margin") & (control["k"] == 20)]
+    first, long = (control[(control["second"] == "no mapper") & (control["k"] == k)] for k in (1, 20))
+    return [
+        f"**A part of the head's score is the query's own group, on {wins(head)}.** What its images in the archive add "
+        f"to MAP@20 of the head, and of the plain features: {listed(head, plain)}.",
+        f"**Curvature helps on {wins(curved)}.** MAP@20 of the head in the ball minus that of the same head in flat "
+        f"space: {listed(curved)}.",
+        f"**The head beats the plain features on {wins(long)} over a list of 20, on {wins(first)} at first.** "
+        f"Its gain in MAP@20, and in MAP@1: {listed(long, first)}.",
+    ]
+
+
+def wins(rows: pd.DataFrame) -> str:
+    """On how many datasets the difference is above 0 and clear (p at most :data:`LEVEL`).
+
+    >>> wins(pd.DataFrame({"difference": [2.0, 1.0, -3.0], "p_value": [0.01, 0.2, 0.01]}))
+    '1 of 3 datasets'
+    """
+    return f"{((rows['difference'] > 0) & (rows['p_value'] <= LEVEL)).sum()} of {len(rows)} datasets"
+
+
+def listed(*tests: pd.DataFrame) -> str:
+    """The differences of one or two kinds of tests on each dataset.
+
+    >>> listed(pd.DataFrame({"title": ["Kather"], "difference": [1.5]}), pd.DataFrame({"difference": [-2.0]}))
+    '+1.50 and -2.00 on Kather'
+    """
+    values = zip(*(rows["difference"].map(points) for rows in tests), strict=True)
+    return ", ".join(
+        f"{' and '.join(found)} on {title}" for found, title in zip(values, tests[0]["title"], strict=True)
+    )
+
+
+def picture() -> tuple[Path, dict[str, Any]]:
+    """What the query's own group is worth: the file and where it comes from."""
+    choices = [paths.report("hyper_dino", *run, "beyond") / "figure_leakage.png" for run in PICTURES]
+    file = next(path for path in choices if path.exists())
+    return file, json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
 
 
 def part() -> str:
     """The generated part, markers included."""
-    pictures = [paths.report("hyper_dino", *run, "retrieval") / "figure_3.png" for run in PICTURES]
-    picture = next(path for path in pictures if path.exists())
-    record = json.loads(picture.with_suffix(".json").read_text(encoding="utf-8"))
-    state, encoder = profiles.PROFILES[record["profile"]], record["encoder"]
-    caption = f"*{record['title']}. {record['caption']} Ours: {state}, {record['images']}, encoder {encoder}.*"
-    note = (
-        "MAP@k in percent, AP divided by min(k, relevant), all principal components of the encoder's numbers going in "
-        "(as many as the training images allow); mean over five folds, test images against training images. Published: "
-        "Hyper-DINO(·, 32) from as many components where the paper has that length, else from all 384 numbers, of DINO "
-        "ViT-S/16 on the whole dataset, the better of PCA and NCA, folds without a stated patient rule; it "
-        "differs from ours in encoder, number of images and folds."
+    (file, record), rows = picture(), table()
+    caption = (
+        f"*MAP@k with (dot) and without (square) images of the query's own group in the archive. No mapper: plain "
+        f"features. Ball: the Hyper-DINO head, in curved space. Flat: the same head in flat space, in two settings. "
+        f"{profiles.PROFILES[record['profile']].capitalize()}, {record['images']}, encoder "
+        f"{record['encoder']}.*"
     )
     return "\n\n".join(
         [
             START,
-            f"![{record['title']}]({picture.relative_to(paths.ROOT).as_posix()})",
+            f"![{record['title']}]({file.relative_to(paths.ROOT).as_posix()})",
             caption,
-            markdown_table(rows()),
-            note,
-            markdown_table(prototype_rows()),
-            PROTOTYPES_NOTE,
+            "\n".join(f"{number}. {finding}" for number, finding in enumerate(findings(), start=1)),
+            COUNTED,
+            markdown_table(rows[["paper", "images", *CELLS]]),
+            f"{NOTE}{', '.join(rows['encoder'].unique())}.",
             END,
         ]
     )

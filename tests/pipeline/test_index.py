@@ -23,9 +23,9 @@ def reports(tmp_path, monkeypatch):
     monkeypatch.setattr(profiles, "stages", lambda: {"p_stage": STAGE})
     monkeypatch.setattr(profiles, "runs", RUNS.__getitem__)
     monkeypatch.setattr(index, "PAPERS", {"p": "Paper"})
-    index.numbered.cache_clear()
-    yield tmp_path
-    index.numbered.cache_clear()
+    numbered = {"p/stage/table_2": "Table 2, Kather", "p/stage/table_3": "Table 3, BH40X"}
+    monkeypatch.setattr(index, "NUMBERED", numbered)
+    return tmp_path
 
 
 def save(reports, profile: str, dataset: str, *names: str) -> None:
@@ -70,13 +70,22 @@ def test_a_paper_is_one_matrix_and_what_is_missing_is_folded(reports):
     save(reports, "demo", "tissue", "table_2", "figure_more")
     save(reports, "sample", "kather", "table_2")
     text = index.markdown(index.overview())
-    assert "|  | what it shows | demo | Kather 2016 | notebook |" in text
-    assert (
-        "| Table 2 | MAP@k | [demo](p/demo/tissue/stage/table_2.md) | [sample](p/sample/kather/stage/table_2.md) |"
-        in text
-    )
-    assert "| Figure: more | MAP@k | [demo](p/demo/tissue/stage/figure_more.md) | – |" in text
-    assert "- needs BreakHis at 40X, weights of dino_vits16 (profile paper): Table 3 and 1 of the tables" in text
+    assert "|  | what it shows | demo | Kather 2016 | BreakHis at 40X | notebook |" in text
+    links = "[demo](p/demo/tissue/stage/table_2.md) | [sample](p/sample/kather/stage/table_2.md)"
+    assert f"| Table 2, Kather | MAP@k | {links} | – |" in text
+    assert "| Figure: more | MAP@k | [demo](p/demo/tissue/stage/figure_more.md) | – | needs images, weights |" in text
+    assert "| Table 3, BH40X | MAP@k | – | – | needs images, weights |" in text
+    need = "- needs BreakHis at 40X, weights of dino_vits16 (profile paper): Table 3, BH40X; 1 that we add"
+    assert need in text.splitlines()
+
+
+def test_what_nobody_has_made_is_one_row_of_its_notebook(reports, monkeypatch):
+    monkeypatch.setitem(RUNS["paper"]["p_stage"], "bh400x", {"table": "table_6", "encoder": "dino_vits16"})
+    monkeypatch.setitem(index.NUMBERED, "p/stage/table_6", "Table 6, BH400X")
+    save(reports, "demo", "tissue", "table_2")
+    text = index.markdown(index.overview())
+    needs = "needs images, weights | needs images, weights"
+    assert f"| Table 3, BH40X · Table 6, BH400X | MAP@k | – | – | {needs} |" in text
 
 
 def test_own_images_have_a_list_of_their_own(reports):
@@ -94,8 +103,33 @@ def test_the_committed_index_is_current():
 
 
 def test_a_search_for_a_table_of_the_paper_finds_it():
+    """Under the paper's number and dataset, whether a run has made it or not."""
     text = (paths.ROOT / "reports" / "index.md").read_text(encoding="utf-8")
-    assert "| Table 5, BreakHis at 200X |" in text and "| Fig. 3 |" in text
+    rows = [line.split(" | ")[0] for line in text.splitlines() if line.startswith("| ")]
+    for paper in ("hyper_dino", "linear_prototypes"):
+        labels = [label for key, label in index.NUMBERED.items() if key.startswith(f"{paper}/")]
+        assert all(any(label in row for row in rows) for label in labels)
+        for file in paths.PUBLISHED.glob(f"{paper}_table*.csv"):
+            table, dataset = pd.read_csv(file).loc[0, ["table", "dataset"]].fillna("")
+            found = [label for label in labels if label.partition(",")[0] == table]
+            theirs = dataset.replace("BH", "BreakHis ") if table not in ("Table 1", "Table I") else ""
+            assert len(found) == 1 and theirs in found[0]
+
+
+def test_every_number_of_the_paper_stands_in_a_file_name_under_its_own():
+    """A table or figure called by a number is one of those that the paper numbers, and of the dataset it is about."""
+    rows = index.overview()
+    own = rows[rows["name"].str.fullmatch(r"(table|figure)_\d+")]
+    assert own["numbered"].all()
+    for key, label in index.NUMBERED.items():
+        kind, _, number = key.rpartition("/")[2].partition("_")
+        if number.isdigit():
+            assert label.startswith({"table": f"Table {number}", "figure": f"Fig. {number}"}[kind])
+    for stage, runs in profiles.runs("paper").items():
+        for dataset, run in runs.items():
+            for name in (run[kind] for kind in ("table", "figure") if kind in run):
+                label = next(label for key, label in index.NUMBERED.items() if key == f"hyper_dino/{stage[11:]}/{name}")
+                assert label.endswith(DATASETS[dataset].title.replace(" at ", " "))
 
 
 @pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
@@ -165,6 +199,5 @@ def test_other_hours_grow_with_images_and_epochs():
 
 def test_the_matrix_shows_every_run_that_is_there():
     rows = index.overview()
-    shown = pd.concat([index.matrix(block) for _, block in rows.groupby("paper", sort=False)]).astype(str)
-    text = "\n".join(shown.to_numpy().ravel())
+    text = index.markdown(rows)
     assert all(f"({link})" in text for link in rows["link"] if link)

@@ -3,6 +3,7 @@
 import re
 import subprocess
 
+import pandas as pd
 import pytest
 import torch
 
@@ -10,7 +11,7 @@ from lib import paths
 from lib.datasets import DATASETS
 from lib.errors import InputError
 from lib.geometry import Euclidean, Sphere
-from lib.pipeline import readme
+from lib.pipeline import profiles, readme
 
 TEXT = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
@@ -29,6 +30,59 @@ def test_every_number_of_the_results_is_in_a_report():
     tables = "\n".join(path.read_text() for path in (paths.ROOT / "reports").rglob("table_*.csv"))
     reported = {f"{float(value):.2f}" for value in re.findall(r"\d+\.\d{4}", tables)}
     assert values and values <= reported
+
+
+def test_every_paper_and_dataset_has_one_row_of_the_committed_values():
+    rows = readme.table().set_index(["paper", "images"])
+    assert rows.index.is_unique and set(rows.index.get_level_values(0)) == {"Hyper-DINO", "Linear prototypes"}
+    built = {file.parts[-3] for file in (paths.ROOT / "reports/hyper_dino/sample").glob("*/retrieval/table_beside.csv")}
+    assert sum(paper == "Hyper-DINO" for paper, _ in rows.index) == len(built) + 1  # and the demo
+    run = profiles.runs("sample")["hyper_dino_retrieval"]["bh200x"]
+    file = paths.report("hyper_dino", "sample", "bh200x", "retrieval") / f"{run['table']}.csv"
+    values = pd.read_csv(file).set_index(["rule", "source", "dim_in", "family", "metric", "k"])["ours"].sort_index()
+    plain, head = (values["by patient", "PCA", 384, family, "ap_min", 20] for family in ("baseline", "32"))
+    row = rows.xs("Hyper-DINO").filter(like="BreakHis at 200X", axis=0).iloc[0]
+    assert row["by group: list"] == f"{plain:.2f} → {head:.2f}"
+
+
+def test_the_published_values_are_those_of_the_abstract_and_the_text():
+    rows = readme.table()
+    printed = {(row["paper"], row["images"].split(",")[0]): row["published: list"] for row in rows.to_dict("records")}
+    assert printed["Hyper-DINO", "Kather 2016"] == "88.46 → 94.61"
+    assert printed["Hyper-DINO", "BreakHis at 200X"] == "78.91"
+    assert printed["Linear prototypes", "HAM10000"] == "52.81 → 68.15"
+    assert {value for (_, images), value in printed.items() if images.startswith("procedural")} == {"–"}
+
+
+def test_the_findings_follow_from_the_tests(monkeypatch):
+    """Other results make other findings: only a difference that is above 0 and clear is counted."""
+    groups = {"n_units": 9, "p_floor": 0.002, "title": "Kather 2016"}
+    leak = [("ball", 20, -9.5, 0.01), ("no mapper", 20, 1.25, 0.5)]
+    control = [("flat, half margin", 20, -3.5, 0.01), ("no mapper", 20, 2.75, 0.2), ("no mapper", 1, 4.5, 0.001)]
+    names = ["k", "difference", "p_value"]
+    tables = {
+        "table_leakage": pd.DataFrame(leak, columns=["method", *names]).assign(**groups),
+        "table_control_tests": pd.DataFrame(control, columns=["second", *names]).assign(
+            first="ball", rule="by slide", **groups
+        ),
+    }
+    monkeypatch.setattr(readme, "paired", tables.__getitem__)
+    own, curvature, gain = readme.findings()
+    assert "group, on 1 of 1 datasets" in own and "+9.50 and -1.25 on Kather 2016" in own
+    assert "helps on 0 of 1 datasets" in curvature and "-3.50 on Kather 2016" in curvature
+    assert "on 0 of 1 datasets over a list of 20, on 1 of 1" in gain and "+2.75 and +4.50 on Kather 2016" in gain
+
+
+def test_installation_stands_in_the_first_screen_and_the_page_is_short():
+    assert TEXT.index("make reproduce") < 1200 and TEXT.index("make reproduce") < TEXT.index(readme.START)
+    assert len([word for word in TEXT.split() if set(word) - set("|-–→")]) < 1300
+
+
+def test_words_are_explained_before_they_are_used():
+    explained = TEXT.index("## What it shows so far")
+    for word in ("MAP@", "by group", "plain features"):
+        assert TEXT.lower().index(word.lower()) > explained
+        assert f"**{word.rstrip('@')}".lower() in TEXT.lower()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
