@@ -9,9 +9,9 @@ from pathlib import Path
 import pandas as pd
 
 from lib import files, paths
-from lib.papers.hyper_dino.retrieval.tables import FAMILIES
+from lib.papers.hyper_dino.retrieval import FAMILIES
 from lib.pipeline import profiles
-from lib.results.store import markdown_table, percent
+from lib.results.markdown import markdown_table, percent
 
 START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"
 STAGE = "hyper_dino_retrieval"

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 
 from lib import paths
 from lib.datasets import DATASETS
+from lib.papers.hyper_dino.retrieval import FAMILIES
 from lib.results.store import Run, markdown_table, percent
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Outcome
@@ -22,7 +23,6 @@ TABLES = {
 }
 DINO_DIM = 384
 KEYS = ["rule", "source", "dim_in", "family", "metric", "k"]
-FAMILIES = {"baseline": "no mapper, Euclidean", "32": "Hyper-DINO(·, 32)", "dim_in": "Hyper-DINO(·, dim_in)"}
 
 
 def published(dataset: str) -> pd.DataFrame:
