@@ -59,6 +59,8 @@ def targets(file: Path) -> set[str]:
             assert node.level == 0, f"{file} imports relatively"
             names = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in known else node.module for name in names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)  # imported by its name, perhaps; what is no module's name is left out below
     return {name for name in found if name in known and name != "lib"}
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from lib import paths
-from lib.datasets import breakhis, folder, folds, ham10000, kather, ovarian, table
+from lib.datasets import breakhis, folder, ham10000, kather, ovarian, table
 from lib.datasets.catalogue import DATASETS, PRIVATE, missing
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.errors import InputError, MissingDataset
 
-__all__ = ["DATASETS", "ImageTable", "folds", "load", "own", "read_image"]
+__all__ = ["DATASETS", "ImageTable", "load", "own", "read_image"]
 
 LOADERS = {
     "tissue": table.from_csv,

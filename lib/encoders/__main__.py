@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument(
         "--encoder",
         required=True,
-        help="texture, demo_vit, dino_vits16, uni2_h, ... (lib.encoders.zoo), any timm model, <network>-untrained",
+        help="texture, demo_vit, dino_vits16, uni2_h, ... (lib.encoders.models), any timm model, <network>-untrained",
     )
     parser.add_argument("--target", required=True, type=Path, help="feature file to write (.safetensors)")
     parser.add_argument("--on-broken", choices=("error", "skip"), default="error", help="unreadable images")

@@ -16,6 +16,7 @@ from PIL import Image
 from timm.data import create_transform, resolve_model_data_config
 from timm.models import get_pretrained_cfg
 
+from lib.encoders.models import MODELS
 from lib.encoders.weights import (
     UNREADABLE,
     UNTRAINED,
@@ -28,7 +29,7 @@ from lib.encoders.weights import (
     one_line,
     read,
 )
-from lib.encoders.zoo import MODELS, names, source
+from lib.encoders.zoo import names, source
 from lib.errors import InputError, suggestion
 
 
@@ -69,7 +70,7 @@ def load(
     """A timm model as a frozen encoder.
 
     name: a timm name with or without its weights tag ("vit_small_patch16_224.dino"), or one of
-        :data:`lib.encoders.zoo.MODELS` ("dino_vits16", "uni2_h").
+        :data:`lib.encoders.models.MODELS` ("dino_vits16", "uni2_h").
     weights: "pretrained": from ``weights/<timm name>.safetensors``, ``.pth`` or ``.bin`` (``weights/<name>`` for those
         of the zoo that timm does not register), else from the Hugging Face cache, else downloaded;
         "untrained": timm's random initialisation under ``seed``, "-untrained" in the name.

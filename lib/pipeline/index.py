@@ -10,9 +10,9 @@ import pandas as pd
 
 from lib import files, paths
 from lib.datasets.catalogue import DATASETS
-from lib.encoders.zoo import MODELS
+from lib.encoders.models import MODELS
 from lib.pipeline import profiles
-from lib.results.store import markdown_table
+from lib.results.markdown import markdown_table
 
 PAPERS = {
     "hyper_dino": "Hyper-DINO",

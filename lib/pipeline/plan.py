@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib import paths
+from lib import encoders, paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
-from lib.encoders import zoo
-from lib.encoders.weights import local_file, missing
+from lib.encoders.models import MODELS
 from lib.papers.hyper_dino.recipes import recipes
 from lib.pipeline import profiles
-from lib.results.store import markdown_table
+from lib.results.markdown import markdown_table
 
 TABLES = "hyper_dino_retrieval"
 RULES = 2  # folds by image and by group
@@ -93,14 +92,14 @@ def text(profile: str) -> str:
     for dataset in dict.fromkeys(datasets):
         if dataset in DATASETS and not paths.images(dataset).exists():
             parts.append(str(catalogue.missing(dataset, paths.images(dataset), "is not there", profile)))
-    for name in weights(profile):
-        how = missing(zoo.source(name), "they do not come with this project")
-        parts.append(f"needs weights of {zoo.MODELS[name].row} ({name}): {how}")
+    for name in backbones(profile):
+        if how := encoders.wanting(name):
+            parts.append(f"needs weights of {MODELS[name].row} ({name}): {how}")
     return "\n\n".join(parts)
 
 
-def weights(profile: str) -> list[str]:
-    """Backbones that some run of the profile wants and whose weights are not on this machine."""
+def backbones(profile: str) -> list[str]:
+    """Backbones of Table I that some run of the profile wants."""
     runs = [run for datasets in profiles.runs(profile).values() for run in datasets.values()]
     wanted = {name for run in runs for name in [run.get("encoder"), *np.atleast_1d(run.get("beside", []))]}
-    return [name for name in zoo.MODELS if name in wanted and local_file(zoo.source(name)) is None]
+    return [name for name in MODELS if name in wanted]

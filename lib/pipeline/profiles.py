@@ -1,12 +1,14 @@
 """What each profile runs, read from ``params.yaml`` and ``pipelines/<profile>/``."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from lib import paths
+from lib import encoders, paths
 from lib.datasets import LOADERS
-from lib.encoders import zoo
+from lib.encoders.models import OURS
+from lib.errors import InputError
 from lib.pipeline import params
 from lib.pipeline.notebooks import parameters, read
 
@@ -52,11 +54,19 @@ def check(file: Path, own: str | None = None) -> None:
     Raises InputError for what does not fit, with what was meant; see :func:`lib.pipeline.params.check_runs`.
     """
     content, where = params.load(file), "/".join(file.parts[-3:])
-    datasets, encoders = [*LOADERS, *filter(None, [own])], zoo.names()
+    try:
+        _check(content, where, own, OURS)
+    except InputError:  # perhaps a network of timm, whose names take seconds to load
+        _check(content, where, own, encoders.names())
+
+
+def _check(content: dict[str, Any], where: str, own: str | None, known: Collection[str]) -> None:
+    """``known``: names of encoders."""
+    datasets = [*LOADERS, *filter(None, [own])]
     defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{one}.ipynb")) for stage, one in notebooks().items()}
-    params.check_runs(content.get("runs"), defaults, datasets, encoders, where)
+    params.check_runs(content.get("runs"), defaults, datasets, known, where)
     params.check_keys(content, KEYS, where)
     for features in ("features", "features_more"):
         params.check_keys(content[features], ("datasets", "encoders"), f"{where}, {features}")
         params.check_names("dataset", content[features]["datasets"], datasets, where)
-        params.check_names("encoder", content[features]["encoders"], encoders, where)
+        params.check_names("encoder", content[features]["encoders"], known, where)

@@ -11,13 +11,11 @@ import numpy as np
 import pandas as pd
 
 from lib import files, paths
-from lib.papers.hyper_dino.retrieval.tables import TABLES, published
-from lib.papers.linear_prototypes.retrieval.tables import DATASETS as THEIR_NAMES
-from lib.papers.linear_prototypes.retrieval.tables import gains
+from lib.papers.hyper_dino.published import TABLES, published
+from lib.papers.linear_prototypes.published import DATASETS as THEIR_NAMES
+from lib.papers.linear_prototypes.published import SCALED, TL, gains
 from lib.pipeline import index, profiles
-from lib.results.paired import points
-from lib.results.store import markdown_table, percent
-from lib.training.linear_prototypes import SCALED, TL
+from lib.results.markdown import markdown_table, percent, points
 
 START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"
 PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there

@@ -9,7 +9,8 @@ import pandas as pd
 
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import corrected, paired_permutation
-from lib.results.store import Run, markdown_table
+from lib.results.markdown import markdown_table, points
+from lib.results.store import Run
 
 SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, 10,000 "
@@ -68,15 +69,6 @@ def cells(test: Any, what: str) -> dict[str, Any]:
         "p, Holm": "–" if np.isnan(test.p_holm) else f"{test.p_holm:.4f}",
         "groups": "–" if np.isnan(test.n_units) else int(test.n_units),
     }
-
-
-def points(difference: float) -> str:
-    """A difference in percentage points with its sign, a dash where there is none.
-
-    >>> points(1.5), points(float("nan"))
-    ('+1.50', '–')
-    """
-    return "–" if np.isnan(difference) else f"{difference:+.2f}"
 
 
 def interval(low: float, high: float) -> str:

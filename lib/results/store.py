@@ -11,6 +11,9 @@ from matplotlib.figure import Figure
 from lib import paths
 from lib.figures import style
 from lib.files import whole
+from lib.results.markdown import markdown_table, percent
+
+__all__ = ["Run", "markdown_table", "percent"]
 
 
 @dataclass(frozen=True)
@@ -75,25 +78,3 @@ class Run:
         with whole(self.folder / f"{name}.json") as draft:
             record = {"name": name, "title": title, "caption": caption} | asdict(self)
             draft.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def percent(value: float) -> str:
-    """A percentage with two decimals, a dash where there is none.
-
-    >>> percent(94.614), percent(float("nan"))
-    ('94.61', '–')
-    """
-    return "–" if pd.isna(value) else f"{value:.2f}"
-
-
-def markdown_table(frame: pd.DataFrame) -> str:
-    """``frame`` as a Markdown table; every cell as it prints, columns as they stand.
-
-    >>> print(markdown_table(pd.DataFrame({"k": [1], "MAP": ["94.61"]})))
-    | k | MAP |
-    | --- | --- |
-    | 1 | 94.61 |
-    """
-    rows = [list(map(str, frame.columns)), ["---"] * frame.shape[1]]
-    rows += [[str(value) for value in row] for row in frame.itertuples(index=False)]
-    return "\n".join("| " + " | ".join(row) + " |" for row in rows)

@@ -14,6 +14,7 @@ from timm.data import create_transform, resolve_model_data_config
 
 from lib import encoders, paths
 from lib.encoders import backbones, weights
+from lib.encoders.texture import Texture
 from lib.errors import InputError, MissingWeights
 
 BYOBNET = "test_byobnet.r160_in1k"
@@ -330,7 +331,7 @@ def test_weights_is_one_of_two_words():
 
 
 def test_make_knows_the_three_kinds():
-    assert isinstance(encoders.make("texture"), encoders.Texture)
+    assert isinstance(encoders.make("texture"), Texture)
     untrained = encoders.make("test_vit-untrained", device="cpu", batch_size=3)
     assert (untrained.name, untrained.batch_size) == ("test_vit-untrained", 3)
     save_file(seeded("test_byobnet", 3).state_dict(), paths.WEIGHTS / f"{BYOBNET}.safetensors")

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from lib import encoders, paths
-from lib.encoders import backbones, weights, zoo
+from lib.encoders import backbones, models, weights, zoo
 from lib.errors import InputError, MissingWeights
 
 pytestmark = pytest.mark.usefixtures("nothing_on_this_machine")
@@ -28,15 +28,15 @@ TINY = {"embed_dim": 24, "depth": 2, "num_heads": 2}
 
 @pytest.fixture(scope="module")
 def skeletons() -> dict[str, torch.nn.Module]:
-    return {name: zoo.source(name).skeleton(num_classes=0).eval() for name in zoo.MODELS}
+    return {name: zoo.source(name).skeleton(num_classes=0).eval() for name in models.MODELS}
 
 
 @pytest.fixture
 def tiny(monkeypatch):
     """The same models, 24 numbers wide and two blocks deep."""
     for name in (*GATED, *PHIKONS):
-        narrow = replace(zoo.MODELS[name], changes={**zoo.MODELS[name].changes, **TINY})
-        monkeypatch.setitem(zoo.MODELS, name, narrow)
+        narrow = replace(models.MODELS[name], changes={**models.MODELS[name].changes, **TINY})
+        monkeypatch.setitem(models.MODELS, name, narrow)
 
 
 def pictures() -> list[Image.Image]:
@@ -110,15 +110,15 @@ def put_into_cache(repository: str, filename: str, state: dict[str, Tensor], hub
 
 def test_the_models_are_the_rows_of_table_one():
     printed = zoo.published().set_index("model")["published_dim"].to_dict()
-    assert {model.row: model.dim for model in zoo.MODELS.values()} == printed
-    assert list(zoo.MODELS) == [*GATED, *PHIKONS, *OTHERS]
+    assert {model.row: model.dim for model in models.MODELS.values()} == printed
+    assert list(models.MODELS) == [*GATED, *PHIKONS, *OTHERS]
 
 
-@pytest.mark.parametrize("name", zoo.MODELS)
+@pytest.mark.parametrize("name", models.MODELS)
 def test_an_image_of_224_pixels_becomes_as_many_numbers_as_in_table_one(name, skeletons):
     model = skeletons[name]
     assert resolve_model_data_config(model)["input_size"] == (3, 224, 224)
-    assert model(torch.zeros(2, 3, 224, 224, device="meta")).shape == (2, zoo.MODELS[name].dim)
+    assert model(torch.zeros(2, 3, 224, 224, device="meta")).shape == (2, models.MODELS[name].dim)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_an_image_of_224_pixels_becomes_as_many_numbers_as_in_table_one(name, sk
     ],
 )
 def test_the_transformers_are_those_of_the_checkpoints(name, patch, blocks, positions, hidden, scaled, skeletons):
-    model, dim = skeletons[name], zoo.MODELS[name].dim
+    model, dim = skeletons[name], models.MODELS[name].dim
     shapes = {key: tuple(value.shape) for key, value in model.state_dict().items()}
     assert len(model.blocks) == blocks
     assert shapes["patch_embed.proj.weight"] == (dim, 3, patch, patch)
@@ -180,7 +180,7 @@ def test_the_table_stands_beside_the_published_one():
     assert table.loc["vit_b16", ["data", "learning"]].tolist() == ["ImageNet-21K; ImageNet-1K", "Supervised"]
     assert table.index[table["gated"]].tolist() == GATED
     assert table.index[table["weights_here"]].tolist() == ["phikon"]
-    assert table["licence"].value_counts().to_dict() == {zoo.APACHE: 4, zoo.NO_DERIVATIVES: 3, zoo.OWKIN: 2}
+    assert table["licence"].value_counts().to_dict() == {models.APACHE: 4, models.NO_DERIVATIVES: 3, models.OWKIN: 2}
 
 
 @pytest.mark.parametrize("name", PHIKONS)
@@ -188,14 +188,14 @@ def test_the_table_stands_beside_the_published_one():
 def test_weights_in_the_layout_of_transformers_give_the_same_class_token(name, place, tiny, tmp_path):
     state = random_state(name)
     if place == "cache":
-        put_into_cache(zoo.MODELS[name].repository, "model.safetensors", state, tmp_path / "hub")
+        put_into_cache(models.MODELS[name].repository, "model.safetensors", state, tmp_path / "hub")
     else:
         (save_file if place == ".safetensors" else torch.save)(state, paths.WEIGHTS / f"{name}{place}")
     encoder = encoders.make(name, device="cpu")
     pixels = torch.stack([encoder.transform(image) for image in pictures()])
     np.testing.assert_allclose(encoder.encode(pictures()), class_token(state, pixels), rtol=1e-3, atol=1e-4)
     assert (encoder.name, encoder.dim) == (name, TINY["embed_dim"])
-    assert encoder.provenance["model"].endswith(f" of {zoo.MODELS[name].repository}")
+    assert encoder.provenance["model"].endswith(f" of {models.MODELS[name].repository}")
 
 
 def test_queries_keys_values_and_layer_scales_are_where_timm_has_them():
@@ -286,7 +286,7 @@ def test_a_gate_is_missing_weights_with_the_way_through_it(name, monkeypatch):
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
     with pytest.raises(MissingWeights, match=r"download failed \(401 Client Error. Access is restricted") as caught:
         encoders.make(name)
-    model, message = zoo.MODELS[name], str(caught.value)
+    model, message = models.MODELS[name], str(caught.value)
     assert "Their licence: CC BY-NC-ND 4.0, gated." in message
     assert f"Accept the terms on https://huggingface.co/{model.repository}, run: hf auth login" in message
     assert f"put it at {paths.WEIGHTS / name}{'.safetensors' if name == 'virchow2' else '.bin'}." in message
@@ -301,7 +301,7 @@ def test_a_gate_is_missing_weights_with_the_way_through_it(name, monkeypatch):
 def test_missing_weights_name_size_licence_and_page(name, size, repository):
     with pytest.raises(MissingWeights, match=rf"No weights for {name} \(about {size} MB\).*no route to host") as caught:
         encoders.make(name)
-    assert f"Their licence: {zoo.MODELS[name].licence}" in str(caught.value)
+    assert f"Their licence: {models.MODELS[name].licence}" in str(caught.value)
     assert f"https://huggingface.co/{repository}" in str(caught.value)
     assert f"{paths.WEIGHTS / name}." in str(caught.value)
     assert ("gated" in str(caught.value)) == (name in GATED)
@@ -311,7 +311,7 @@ def test_missing_weights_name_size_licence_and_page(name, size, repository):
 def test_models_of_timm_keep_its_names_and_files(name):
     with pytest.raises(MissingWeights) as caught:
         encoders.make(name)
-    timm_name = zoo.MODELS[name].architecture
+    timm_name = models.MODELS[name].architecture
     assert get_pretrained_cfg(timm_name).license == "apache-2.0"
     assert f"No weights for {timm_name} (" in str(caught.value)
     assert "Their licence: Apache 2.0. On a connected machine run: curl" in str(caught.value)
@@ -324,7 +324,7 @@ def test_dinov2_takes_the_published_positions_to_224_pixels(monkeypatch):
     state = weights.Source("at 518 pixels", cfg, changes=narrow).create(pretrained=False).state_dict()
     assert state["pos_embed"].shape == (1, 1 + 37**2, 16)
     save_file(state, paths.WEIGHTS / "vit_large_patch14_dinov2.lvd142m.safetensors")
-    monkeypatch.setitem(zoo.MODELS, "dinov2_vitl14", replace(zoo.MODELS["dinov2_vitl14"], changes=narrow))
+    monkeypatch.setitem(models.MODELS, "dinov2_vitl14", replace(models.MODELS["dinov2_vitl14"], changes=narrow))
     encoder = encoders.make("dinov2_vitl14", device="cpu")
     assert encoder.model.pos_embed.shape == (1, 1 + 16**2, 16)
     assert "CenterCrop(size=(224, 224))" in encoder.provenance["transform"]

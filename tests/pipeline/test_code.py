@@ -85,6 +85,18 @@ def test_every_module_that_an_entry_imports_is_in_its_fingerprint(entry):
     assert loaded and loaded - listed == set()
 
 
+def test_a_module_imported_by_its_name_counts_and_words_about_it_do_not():
+    assert code.imported('HOMES = {"Reduction": "lib.heads.reduction"}') == {"lib", "lib.heads", "lib.heads.reduction"}
+    assert code.imported('print("see lib.heads.reduction")\nNAME = "library.heads"') == set()
+
+
+def test_what_is_imported_late_is_part_of_what_may_need_it():
+    """A notebook names its encoder, and a head, only when it runs."""
+    print_ = code.fingerprint(["lib.encoders", "lib.heads"])
+    late = ["encoders/texture", "encoders/backbones", "encoders/small_vit", "encoders/zoo", "heads/reduction"]
+    assert [name for name in late if f"lib/{name}.py " not in print_] == []
+
+
 def test_weights_that_lie_beside_the_code_are_part_of_it():
     assert "lib/encoders/demo_vit.safetensors " in fingerprints.fingerprint(code.entries()["lib.encoders"])
     assert "demo_vit.safetensors" not in fingerprints.fingerprint(code.entries()["lib.datasets.tissue"])

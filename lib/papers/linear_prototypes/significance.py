@@ -10,6 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.metrics.significance import Evidence, corrected, evidence
 from lib.results import paired
+from lib.results.markdown import points
 from lib.results.store import Run, markdown_table
 
 UNIT = ["fold", "image_id"]
@@ -51,7 +52,7 @@ def layout(table: pd.DataFrame) -> str:
         {
             "first": table["first"],
             "second": table["second"],
-            "gain, points": table["difference"].map(paired.points),
+            "gain, points": table["difference"].map(points),
             "95 % confidence": [paired.interval(row.low, row.high) for row in table.itertuples()],
             "95 % of the null": [paired.interval(row.null_low, row.null_high) for row in table.itertuples()],
             "p": [paired.p_cell(row.p_value, row.p_floor) for row in table.itertuples()],

@@ -7,9 +7,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.figures import style
+from lib.papers.hyper_dino.published import FAMILIES
 
 TICKS = (5, 10, 20, 40, 80, 160, 384)
-FAMILIES = {"baseline": "no mapper, Euclidean", "32": "Hyper-DINO(·, 32)", "dim_in": "Hyper-DINO(·, dim_in)"}
 
 
 def by_length(panels: dict[str, pd.DataFrame], ks: Sequence[int] = (1, 20)) -> Figure:

@@ -13,6 +13,7 @@ from lib.datasets import folds
 from lib.datasets.drawing import of_each_class
 from lib.datasets.queries import balanced
 from lib.losses.linear_prototypes import Comparison
+from lib.papers.linear_prototypes.published import PT, SCALED, TL
 from lib.training.episodes import Episodes
 from lib.training.experiment import ask, fit
 from lib.training.fit import Schedule
@@ -22,12 +23,6 @@ from lib.training.recipes import Recipe
 from lib.training.splits import Split, galleries, query_splits
 
 PAPER = "the paper's: squared Euclidean, cosine search"
-
-PT, SCALED, TL = "PT, as they are", "PT, scaled", "TL"
-"""Frozen features as the paper searches them, the same standardised as our heads get them, and the trained head.
-
-PT, "pre-trained", and TL, "transfer-learned", are the paper's words.
-"""
 
 Found = dict[str, dict[str, list[Answer]]]
 """Gallery → method → its answer on each split."""

@@ -12,14 +12,12 @@ from matplotlib.figure import Figure
 from lib import files, paths
 from lib.datasets import ImageTable
 from lib.errors import InputError
-from lib.papers.linear_prototypes.retrieval.experiment import PT, TL, words
+from lib.papers.linear_prototypes.published import DATASETS, PT, TL, published
+from lib.papers.linear_prototypes.retrieval.experiment import words
 from lib.results import answers, paired
 from lib.results.store import Run, markdown_table, percent
 from lib.training.linear_prototypes import Settings
 from lib.training.methods import Answer
-
-DATASETS = {"ham10000": "skin cancer (HAM10000)", "ovarian": "ovarian cancer"}
-"""Ours → the paper's; its third set, of glomeruli, is private."""
 
 Found = Mapping[str, Mapping[str, Sequence[Answer]]]
 """Gallery → method → its answer on each split."""
@@ -95,40 +93,6 @@ def load_scores(profile: str, dataset: str) -> tuple[pd.DataFrame, Run]:
 def scores_file(profile: str, dataset: str) -> Path:
     """Where the values of single queries are."""
     return paths.BUILD / "scores" / profile / dataset / "linear_prototypes.csv"
-
-
-def published() -> pd.DataFrame:
-    """What the paper prints of its results: columns dataset, backbone, variant (PT or TL), value, note."""
-    table = pd.read_csv(paths.PUBLISHED / "linear_prototypes_results.csv")
-    table = table[(table["metric"] == "mAP@k") & table["variant"].isin(["PT", "TL"])]
-    return table.rename(columns={"method": "backbone"})[["dataset", "backbone", "variant", "value", "note"]]
-
-
-def gains() -> pd.DataFrame:
-    """What follows from the printed values, beside the gain that the paper prints (LP-1, LP-2, LP-3).
-
-    Columns dataset, best_pt, pt, best_tl, tl, follows (TL minus PT, points), printed (the gain of its Fig. 3), own_pt
-    (the best TL backbone's own PT, NaN where it is not printed).
-    """
-    table = pd.read_csv(paths.PUBLISHED / "linear_prototypes_results.csv")
-    printed = table[table["metric"] == "mean mAP gain"].set_index("dataset")["value"]
-    lines = []
-    for dataset, rows in published().groupby("dataset", sort=False):
-        best = {name: part.loc[part["value"].idxmax()] for name, part in rows.groupby("variant")}
-        own = rows[(rows["variant"] == "PT") & (rows["backbone"] == best["TL"]["backbone"])]["value"]
-        lines.append(
-            {
-                "dataset": dataset,
-                "best_pt": best["PT"]["backbone"],
-                "pt": best["PT"]["value"],
-                "best_tl": best["TL"]["backbone"],
-                "tl": best["TL"]["value"],
-                "follows": best["TL"]["value"] - best["PT"]["value"],
-                "printed": printed.get(dataset, np.nan),
-                "own_pt": own.iloc[0] if len(own) else np.nan,
-            }
-        )
-    return pd.DataFrame(lines)
 
 
 def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame:

@@ -1,0 +1,34 @@
+"""Numbers and tables as Markdown shows them."""
+
+import pandas as pd
+
+
+def percent(value: float) -> str:
+    """A percentage with two decimals, a dash where there is none.
+
+    >>> percent(94.614), percent(float("nan"))
+    ('94.61', '–')
+    """
+    return "–" if pd.isna(value) else f"{value:.2f}"
+
+
+def markdown_table(frame: pd.DataFrame) -> str:
+    """``frame`` as a Markdown table; every cell as it prints, columns as they stand.
+
+    >>> print(markdown_table(pd.DataFrame({"k": [1], "MAP": ["94.61"]})))
+    | k | MAP |
+    | --- | --- |
+    | 1 | 94.61 |
+    """
+    rows = [list(map(str, frame.columns)), ["---"] * frame.shape[1]]
+    rows += [[str(value) for value in row] for row in frame.itertuples(index=False)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def points(difference: float) -> str:
+    """A difference in percentage points with its sign, a dash where there is none.
+
+    >>> points(1.5), points(float("nan"))
+    ('+1.50', '–')
+    """
+    return "–" if pd.isna(difference) else f"{difference:+.2f}"
