@@ -40,7 +40,7 @@ class Reduction:
         """Fit on training features ``train: (rows, dim)`` with ``labels: (rows,)``, which NCA alone looks at.
 
         Args:
-            train, labels: the training part; a constant column is left at 0.
+            train, labels: the training part; a constant column is left at 0, unless features are raw.
             source: ``"raw"``, features as they are, or ``"scaled"``, Hyper-DINO's [CLS] (``n`` is ``dim`` for both);
                 ``"PCA"``, ``"whitened"`` or ``"NCA"``.
             n: length of what comes out. The principal components of all lengths are prefixes of one rotation.

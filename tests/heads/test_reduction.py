@@ -12,6 +12,7 @@ from lib.heads.reduction import SOURCES
 
 DIM = 6
 every_source = pytest.mark.parametrize("source", SOURCES)
+every_fitted_source = pytest.mark.parametrize("source", [source for source in SOURCES if source != "raw"])
 
 
 def features(seed: int, n: int) -> np.ndarray:
@@ -45,7 +46,7 @@ def test_nca_stays_finite_where_a_number_is_the_same_for_all_images_of_a_class()
         assert np.abs(fitted(train, "NCA", n, half=True)(train)).max() < 1000
 
 
-@every_source
+@every_fitted_source
 def test_the_training_part_alone_decides(source):
     """The map is fitted before any other image is seen; each image is mapped by itself."""
     train, test = features(0, 40), features(1, 10)
@@ -57,6 +58,14 @@ def test_the_training_part_alone_decides(source):
     np.testing.assert_allclose(reduction(changed)[0], mapped[0], rtol=1e-5, atol=1e-6)
     assert mapped.dtype == np.float32
     assert np.abs(fitted(test, source)(test) - mapped).max() > 0.1
+
+
+def test_raw_features_are_what_they_were_whatever_was_trained_on():
+    train, test = features(0, 40), features(1, 10)
+    np.testing.assert_array_equal(fitted(train, "raw")(test), test)
+    np.testing.assert_array_equal(fitted(train, "raw", half=True)(test), test.astype(np.float16))
+    with pytest.raises(InputError, match=r"raw\(3\) does not fit .*; choose the length 6"):
+        fitted(train, "raw", 3)
 
 
 def test_scaled_features_have_the_mean_and_deviation_of_the_training_part():
@@ -122,7 +131,7 @@ def test_a_constant_column_takes_no_part(source):
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in divide")  # scikit-learn's share of no variance
-@every_source
+@every_fitted_source
 def test_images_that_are_all_alike_give_zeros(source):
     assert (fitted(np.full((9, DIM), 3.0, dtype=np.float32), source)(np.full((2, DIM), 3.0, np.float32)) == 0).all()
 

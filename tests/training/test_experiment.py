@@ -255,6 +255,13 @@ def test_a_method_does_not_depend_on_those_beside_it(where, fitted, method):
         np.testing.assert_allclose(alone.norms, together.norms, atol=1e-5)
 
 
+def test_heads_of_one_recipe_get_features_rounded_as_each_wants_them(where):
+    wide, half = (replace(MAPPED, name=str(half), head=replace(MAPPER, half=half)) for half in (False, True))
+    found = fit(X, LABELS, [wide, half], where[:1], workers=1)
+    rounded = [several[0].reduction(X) for several in found.values()]
+    assert np.array_equal(rounded[0].astype(np.float16), rounded[1]) and not np.array_equal(*rounded)
+
+
 @pytest.mark.slow
 def test_workers_do_not_change_the_result(where, fitted):
     again = fit(VIEWS, LABELS, METHODS, where, workers=2)
