@@ -42,7 +42,13 @@ def fit(
 
     Returns:
         Name → one per split.
+
+    Raises:
+        InputError: for two methods of one name, and what the reduction or the head refuses.
     """
+    names = [method.name for method in methods]
+    if len(set(names)) < len(names):
+        raise InputError(f"methods need different names; twice: {', '.join(sorted({n for n in names if names.count(n) > 1}))}")
     views = features if features.ndim == 3 else features[None]
     todo = {(s, m.training): m for s in range(len(where)) for m in methods}
     keys = {key: _input(key[0], m, len(views)) for key, m in todo.items()}

@@ -94,8 +94,8 @@ class Method:
 
 
 def of_recipes(recipes: Sequence[Recipe], head: Head, schedule: Schedule | None = None) -> list[Method]:
-    """Each recipe as a method of its name; ``schedule`` is Hyper-DINO's if not given, and not needed by baselines."""
-    return [Method(recipe.name, recipe, head, schedule or Schedule()) for recipe in recipes]
+    """Each recipe, once, as a method of its name; ``schedule``: Hyper-DINO's if not given, baselines need none."""
+    return [Method(recipe.name, recipe, head, schedule or Schedule()) for recipe in dict.fromkeys(recipes)]
 
 
 @dataclass(frozen=True)

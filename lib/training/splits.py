@@ -59,7 +59,7 @@ def galleries(where: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
 
     The closed one is always there; a ``k`` too large for it is an error where it is searched.
     """
-    most = min(len(split.held_out) - _own(split, groups, split.held_out).max() for split in where)
+    most = longest_list(where, groups)
     if k <= most:
         return list(GALLERIES)
     warnings.warn(
@@ -67,6 +67,11 @@ def galleries(where: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
         stacklevel=2,
     )
     return ["closed"]
+
+
+def longest_list(where: Sequence[Split], groups: np.ndarray) -> int:
+    """How many images of other groups every query has in the open gallery; groups: (n,) of all images."""
+    return int(min(len(split.held_out) - _own(split, groups, split.held_out).max() for split in where))
 
 
 def check(split: Split, groups: np.ndarray, gallery: np.ndarray, k: int, own_left_out: bool = False) -> None:

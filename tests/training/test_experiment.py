@@ -412,3 +412,8 @@ def test_training_with_the_published_settings_helps_on_separable_classes(paper):
         for name, several in found.items()
     }
     assert means["head"] > means["frozen"] + 0.1
+
+
+def test_methods_of_one_name_are_refused(where):
+    with pytest.raises(InputError, match=f"different names; twice: {MAPPED.name}"):
+        fit(X, LABELS, [MAPPED, replace(MAPPED, augmented=False)], where, workers=1)

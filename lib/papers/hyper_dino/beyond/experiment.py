@@ -15,7 +15,7 @@ from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
-from lib.training.splits import Split, splits
+from lib.training.splits import Split, longest_list, splits
 
 FRACTIONS = (0.125, 0.25, 0.5, 1.0)
 
@@ -78,11 +78,14 @@ def galleries(
     head saw; the open one is the asking half without the query's own group.
 
     Returns:
-        fraction, gallery ("closed", "open") and method → one answer per half.
+        fraction, gallery ("closed", "open") and method → one answer per half. Lists longer than the open gallery are
+        left out.
     """
     checks.values(ks=ks, dim_out=dim_out, seed=seed)
     checks.several("fractions", fractions, checks.portion)
     half_of, apart = folds.apart(labels.astype(str), groups, 2, seed)
+    most = longest_list(splits(half_of, seed), apart)
+    ks = [k for k in ks if k <= most] or [most]
     found: dict[tuple[float, str, str], list[Answer]] = {}
     for fraction in fractions:
         parts = []
