@@ -48,7 +48,8 @@ def fit(
     """
     names = [method.name for method in methods]
     if len(set(names)) < len(names):
-        raise InputError(f"methods need different names; twice: {', '.join(sorted({n for n in names if names.count(n) > 1}))}")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"methods need different names; twice: {', '.join(twice)}")
     views = features if features.ndim == 3 else features[None]
     todo = {(s, m.training): m for s in range(len(where)) for m in methods}
     keys = {key: _input(key[0], m, len(views)) for key, m in todo.items()}
