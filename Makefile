@@ -35,7 +35,7 @@ $(READY): requirements.lock pyproject.toml | $(UV)
 	.uv/bin/pip install --quiet uv
 
 reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) from DATA (called NAME) and compare with the committed ones
-	python -m lib.pipeline.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(NAME),--name "$(NAME)") $(if $(FORCE),--force)
+	python -m lib.pinned lib.pipeline.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(NAME),--name "$(NAME)") $(if $(FORCE),--force)
 
 plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weights, estimated hours
 	@python -m lib.pipeline.reproduce plan $(PROFILE)
@@ -53,11 +53,11 @@ lint: $(READY)
 	ruff format --check
 
 unit: $(READY)
-	OMP_NUM_THREADS=1 pytest -n 2 --dist worksteal
+	python -m lib.pinned pytest -n 2 --dist worksteal
 
 check-notebooks: $(READY)
 	dvc repro --quiet pipelines/demo/dvc.yaml:features
-	REPORTS_DIR=build/checked HEADLESS=1 pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks
+	REPORTS_DIR=build/checked HEADLESS=1 python -m lib.pinned pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks
 
 lab: $(READY)  ## draw what the notebooks need and open JupyterLab on copies in build/lab (OPTIONS=--port=9000)
 	dvc repro --quiet pipelines/demo/dvc.yaml:features

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torchvision.transforms import v2
 
 from lib import checks
-from lib.encoders.backbones import UNTRAINED, Backbone, state_sha256
+from lib.encoders.backbones import BATCH, UNTRAINED, Backbone, state_sha256
 from lib.encoders.weights import UNREADABLE, one_line, read
 from lib.errors import InputError
 from lib.files import whole
@@ -93,7 +93,7 @@ def load(
     name: str = NAME,
     device: str | None = None,
     bf16: bool = False,
-    batch_size: int = 64,
+    batch_size: int = BATCH,
     seed: int = 0,
 ) -> Backbone:
     """A small vision transformer as a frozen encoder.

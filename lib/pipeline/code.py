@@ -13,15 +13,16 @@ from lib.pipeline import notebooks
 CODE = BUILD / "code"
 COMMANDS = ("lib.datasets.tissue", "lib.encoders", "lib.training.dino")
 RUNNER = "lib.pipeline.notebooks"
+PINS = imported("import lib.pinned")  # every stage goes through it
 
 
 def entries() -> dict[str, set[str]]:
     """Every entry and the modules that it names: commands, and notebooks with what runs them."""
-    named = {command: imported(f"import {command}, {command}.__main__") for command in COMMANDS}
+    named = {command: PINS | imported(f"import {command}, {command}.__main__") for command in COMMANDS}
     for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
         cells = notebooks.read(path).cells
         named[path.stem] = imported("\n".join(cell.source for cell in cells if cell.cell_type == "code"))
-        named[path.stem] |= imported(f"import {RUNNER}")
+        named[path.stem] |= PINS | imported(f"import {RUNNER}")
     return named
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import nbformat
 
+from lib import pins
 from lib.files import whole
 from lib.paths import BUILD, NOTEBOOKS, ROOT
 from lib.pipeline.notebooks import read, stripped
@@ -95,8 +96,8 @@ def command(lab: Path, options: Sequence[str]) -> list[str]:
 
 
 def environment(lab: Path) -> dict[str, str]:
-    """The environment of JupyterLab and its kernels: reports go to the lab."""
-    return os.environ | {"REPORTS_DIR": str(lab / "reports")}
+    """The environment of JupyterLab and its kernels: reports go to the lab; a person's own settings beat the pins."""
+    return pins.PINS | os.environ | {"REPORTS_DIR": str(lab / "reports")}
 
 
 def main() -> None:

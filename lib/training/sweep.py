@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from lib import files
+from lib import files, pins
 from lib.fingerprints import fingerprint
 from lib.processes import spread
 from lib.progress import track
@@ -178,9 +178,9 @@ def _content(file: Path) -> bytes | None:
 
 
 def _code(tasks: Sequence[Task], loss: Loss) -> str:
-    """The fingerprint of the code that trains: this module, the heads, the loss; and the version of torch."""
+    """The fingerprint of the code that trains: this module, the heads, the loss; the version and the pins of torch."""
     kinds = {type(task.head).__module__ for task in tasks} | {type(loss).__module__, __name__}
-    return f"torch {torch.__version__}\n{fingerprint(kinds)}"
+    return f"torch {torch.__version__} {pins.settings()}\n{fingerprint(kinds)}"
 
 
 def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, code: str) -> str:
