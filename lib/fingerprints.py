@@ -54,13 +54,18 @@ def _texts(tree: ast.Module) -> Iterator[tuple[int, int]]:
 
 
 def imported(source: str) -> set[str]:
-    """Names of modules of ``lib`` that ``source`` imports anywhere, with the packages they lie in."""
+    """Names of modules of ``lib`` that ``source`` imports anywhere, with the packages they lie in.
+
+    A text that is nothing but such a name counts as an import: it may be handed to :func:`importlib.import_module`.
+    """
     names: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"lib(\.\w+)+", str(node.value)):
+            names.add(node.value)
     parts = [name.split(".") for name in names if name.split(".")[0] == "lib"]
     return {".".join(words[:n]) for words in parts for n in range(1, len(words) + 1)}
 

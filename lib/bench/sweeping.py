@@ -6,7 +6,7 @@ from lib.bench.timing import Row, milliseconds
 from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.training import sweep
 from lib.training.fit import Schedule, fit_head
-from lib.training.hyper_dino import Loss, Settings
+from lib.training.hyper_dino import Settings
 
 N_TRAIN, DIM, CLASSES, FOLDS = 4000, 384, 8, 5  # Kather 2016 and DINO ViT-S/16
 
@@ -20,7 +20,7 @@ def rows(epochs: int = 3) -> list[Row]:
     x = rng.normal(size=(N_TRAIN, DIM)).astype(np.float32)
     labels = rng.integers(0, CLASSES, N_TRAIN)
     settings, schedule = Settings(), Schedule(epochs=epochs)
-    loss = Loss(settings)
+    loss = settings.loss
     todo = [recipe for recipe in recipes(DIM, LENGTHS) if recipe.dim_out]
 
     def tasks() -> list[sweep.Task]:

@@ -86,13 +86,17 @@ def test_every_module_that_an_entry_imports_is_in_its_fingerprint(entry):
 
 
 def test_a_module_imported_by_its_name_counts_and_words_about_it_do_not():
-    assert code.imported('HOMES = {"Reduction": "lib.heads.reduction"}') == {"lib", "lib.heads", "lib.heads.reduction"}
-    assert code.imported('print("see lib.heads.reduction")\nNAME = "library.heads"') == set()
+    assert fingerprints.imported('HOMES = {"Reduction": "lib.heads.reduction"}') == {
+        "lib",
+        "lib.heads",
+        "lib.heads.reduction",
+    }
+    assert fingerprints.imported('print("see lib.heads.reduction")\nNAME = "library.heads"') == set()
 
 
 def test_what_is_imported_late_is_part_of_what_may_need_it():
     """A notebook names its encoder, and a head, only when it runs."""
-    print_ = code.fingerprint(["lib.encoders", "lib.heads"])
+    print_ = fingerprints.fingerprint(["lib.encoders", "lib.heads"])
     late = ["encoders/texture", "encoders/backbones", "encoders/small_vit", "encoders/zoo", "heads/reduction"]
     assert [name for name in late if f"lib/{name}.py " not in print_] == []
 
