@@ -109,4 +109,4 @@ def save_tests(run: Run, tests: pd.DataFrame) -> None:
         "test with 10,000 resamples, percentile bootstrap over groups. p is not corrected for the number of rows."
     )
     title = f"Hyper-DINO, paired tests on {run.dataset}"
-    run.save_table("table_tests", title, tests, tests_layout(tests), text)
+    run.save_table("table_tests", title, tests, tests_layout(tests), text, of=100)

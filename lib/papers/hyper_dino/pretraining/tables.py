@@ -120,7 +120,8 @@ def save_tests(run: Run, found: pd.DataFrame) -> None:
         "test over groups, percentile bootstrap interval. With n groups p cannot be smaller than 2 in 2^n, and it is "
         "not corrected for the number of rows."
     )
-    run.save_table("table_encoders_tests", f"Encoders on {run.dataset}, paired tests", found, tests_layout(found), text)
+    title = f"Encoders on {run.dataset}, paired tests"
+    run.save_table("table_encoders_tests", title, found, tests_layout(found), text, of=100)
 
 
 def save_pretraining(run: Run, figure: Figure, history: pd.DataFrame) -> None:
