@@ -3,6 +3,7 @@
 PROFILE ?= demo
 DATA ?=
 FORCE ?=
+RENEW ?=
 NAME ?=
 OPTIONS ?=
 PYTHON ?= >=3.11,<3.14
@@ -12,6 +13,7 @@ READY := .venv/.ready
 
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export HYPERBOLIC_DATA := $(DATA)
+export RENEW
 export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 export JUPYTER_PLATFORM_DIRS := 1
@@ -34,7 +36,7 @@ $(READY): requirements.lock pyproject.toml | $(UV)
 	python3 -m venv .uv
 	.uv/bin/pip install --quiet uv
 
-reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) from DATA (called NAME) and compare with the committed ones
+reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) from DATA (called NAME) and compare with the committed ones (RENEW=1 replaces them even if they agree)
 	python -m lib.pinned lib.pipeline.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(NAME),--name "$(NAME)") $(if $(FORCE),--force)
 
 plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weights, estimated hours
@@ -63,7 +65,9 @@ lab: $(READY)  ## draw what the notebooks need and open JupyterLab on copies in 
 	dvc repro --quiet pipelines/demo/dvc.yaml:features
 	python -m lib.pipeline.lab $(OPTIONS)
 
+notebooks: export RENEW := 1
 notebooks: $(READY)  ## bring the executed demo notebooks and the README's generated parts up to date
+	python -m lib.pipeline.notebooks renew
 	dvc repro
 	python -m lib.pipeline.notebooks collect
 	dvc repro --quiet source

@@ -2,4 +2,6 @@
 
 ``python -m lib.bench`` prints them and writes ``reports/bench/``. A ratio travels from machine to machine better than
 seconds do. The peers that only this room uses are development dependencies.
+
+``python -m lib.bench.bits`` shows which steps give the same bits on other processors, and what the pins cost.
 """

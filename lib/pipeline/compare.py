@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,7 +11,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.paths import REPORTS, ROOT
+from lib.files import MARKER
+from lib.paths import BUILD, REPORTS, ROOT
+from lib.results.store import SHARE
+
+REBUILT = BUILD / "rebuilt"
+"""Sections that were built again and agreed with those in ``reports/``, which stayed."""
 
 SPREADS = 2.0
 """A row whose folds differ by a standard deviation of ``spread`` may deviate by so many of them more."""
@@ -32,37 +38,56 @@ class Deviation:
         return not self.problem
 
 
-def tables(committed: pd.DataFrame, built: pd.DataFrame, tolerances: dict[str, float], name: str) -> list[Deviation]:
+@dataclass(frozen=True)
+class Tolerance:
+    """How far the numbers of a table may deviate, as the table itself says (:meth:`lib.results.store.Run.save_table`).
+
+    share: of ``of``, or of the largest number of the committed table that is compared and is not whole.
+    free: columns that are not compared.
+    """
+
+    share: float = SHARE
+    free: tuple[str, ...] = ()
+    of: float | None = None
+
+
+def tolerance(record: str) -> Tolerance:
+    """What the json beside a table says of it."""
+    return Tolerance(**json.loads(record).get("tolerance", {}))
+
+
+def tables(committed: pd.DataFrame, built: pd.DataFrame, tolerance: Tolerance, name: str) -> list[Deviation]:
     """Compare two versions of one table, column by column.
 
-    Where a table states the spread of its rows over the folds, what is unstable there may also differ more between two
-    processors: a column's tolerance grows by :data:`SPREADS` times the committed spread.
+    Whole numbers and words must be equal. Where a table states the spread of its rows over the folds, what is unstable
+    there may also differ more between two processors: :data:`SPREADS` times the committed spread is added.
 
     Args:
         committed, built: the two versions.
-        tolerances: largest allowed absolute deviation by column; columns without one must be equal, words included,
-            and with an infinite one they are not compared.
+        tolerance: of the committed one.
         name: of the table, for the message.
 
-    >>> one = pd.DataFrame({"k": [1, 20], "ours": [90.0, 88.0]})
-    >>> two = one.assign(ours=[90.5, 88.0])
-    >>> [(d.column, float(d.deviation), d.within) for d in tables(one, two, {"ours": 1.0}, "table_2")]
-    [('k', 0.0, True), ('ours', 0.5, True)]
+    >>> one = pd.DataFrame({"k": [1, 20], "ours": [100.0, 88.0]})
+    >>> two = one.assign(ours=[97.5, 88.0])
+    >>> [(d.column, float(d.deviation), float(d.allowed), d.within) for d in tables(one, two, Tolerance(), "table_2")]
+    [('k', 0.0, 0.0, True), ('ours', 2.5, 3.0, True)]
     """
     if list(committed.columns) != list(built.columns) or len(committed) != len(built):
         shapes = f"{committed.shape[0]} × {committed.shape[1]} committed, {built.shape[0]} × {built.shape[1]} built"
         return [Deviation(name, "", float("inf"), 0.0, f"other rows or columns ({shapes})")]
+    compared = committed.drop(columns=[*tolerance.free], errors="ignore")
+    numbers = compared.select_dtypes("floating")
+    largest = numbers.abs().max().max() if tolerance.of is None else tolerance.of
     spread = committed.get("spread", pd.Series(0.0, committed.index)).fillna(0.0)
-    allowed = {c: pd.Series(0.0, committed.index) for c in committed.columns}
-    allowed |= {c: tolerances[c] + SPREADS * spread for c in committed.columns if c in tolerances}
-    return [_column(committed[c], built[c], allowed[c], name) for c in committed.columns]
+    loose, strict = tolerance.share * largest + SPREADS * spread, 0.0 * spread
+    return [_column(committed[c], built[c], loose if c in numbers else strict, name) for c in compared]
 
 
 def _column(committed: pd.Series, built: pd.Series, allowed: pd.Series, name: str) -> Deviation:
     column = str(committed.name)
-    if committed.empty or np.isinf(allowed.iloc[0]):
+    if committed.empty:
         return Deviation(name, column, 0.0, 0.0)
-    words = not (pd.api.types.is_numeric_dtype(committed) and pd.api.types.is_numeric_dtype(built))
+    words = not (_of_numbers(committed) and _of_numbers(built))
     if words:
         deviation = (committed.astype(str) != built.astype(str)).astype(float)
     else:
@@ -74,13 +99,48 @@ def _column(committed: pd.Series, built: pd.Series, allowed: pd.Series, name: st
     return Deviation(name, column, deviation[largest], allowed[largest], problem if over[row] > 0 else "")
 
 
-def with_commit(
-    profile: str, tolerances: dict[str, float], datasets: Collection[str] | None = None
-) -> tuple[list[Deviation], list[str]]:
-    """Compare the tables of ``profile`` (of these ``datasets``, or of all) in ``reports/`` with the last commit's.
+def _of_numbers(column: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
 
-    The demo must have exactly the committed tables. Elsewhere the images are yours: a table that is not committed,
-    or was made from other images, is not compared but named.
+
+def agree(standing: Path, rebuilt: Path) -> bool:
+    """Whether the folder of a section may stay as it is: a rebuild differs from it in numbers alone, none beyond.
+
+    Both hold the same files, their titles, parameters and captions are the same but for the numbers in captions, and
+    every table is within the standing one's tolerance. If all numbers are equal it need not stay.
+    """
+    names = {file.name for file in rebuilt.iterdir()}
+    if not standing.is_dir() or {file.name for file in standing.iterdir()} - {MARKER} != names:
+        return False
+    records = [name for name in names if name.endswith(".json")]
+    if any(_words(standing / name) != _words(rebuilt / name) for name in records):
+        return False
+    both = [(standing / name, rebuilt / name) for name in names if name.endswith(".csv")]
+    deviations = [
+        deviation
+        for old, new in both
+        for deviation in tables(pd.read_csv(old), pd.read_csv(new), tolerance(_record(old).read_text()), old.name)
+    ]
+    equal = all(old.read_bytes() == new.read_bytes() for old, new in both)
+    return not equal and all(deviation.within for deviation in deviations)
+
+
+def _words(file: Path) -> dict:
+    """What a json says, without the numbers in its caption."""
+    record = json.loads(file.read_text(encoding="utf-8"))
+    return record | {"caption": re.sub(r"[-+−]?\d[\d.,]*", "#", record["caption"])}
+
+
+def _record(table: Path) -> Path:
+    return table.with_suffix(".json")
+
+
+def with_commit(profile: str, datasets: Collection[str] | None = None) -> tuple[list[Deviation], list[str]]:
+    """Compare the tables of ``profile`` (of these ``datasets``, or of all) as last built with the last commit's.
+
+    They lie in ``reports/``, or in ``build/rebuilt/`` where they agreed with what stands there. The demo must have
+    exactly the committed tables. Elsewhere the images are yours: a table that is not committed, or was made from other
+    images, is not compared but named.
 
     Returns:
         The deviations, and one line for each table that was not compared.
@@ -98,17 +158,22 @@ def with_commit(
             deviations.append(Deviation(name, "", float("inf"), 0.0, "built, but not committed"))
         elif name not in committed:
             notes.append(f"{name}: new")
-        elif profile != "demo" and _digest(_show(name)) != _digest((ROOT / name).with_suffix(".json").read_text()):
+        elif profile != "demo" and _digest(_show(name)) != _digest(_record(ROOT / name).read_text()):
             notes.append(f"{name}: made from other images than the committed one")
         else:
             old = pd.read_csv(io.StringIO(_git("show", f"HEAD:{name}")))
-            deviations += tables(old, pd.read_csv(ROOT / name), tolerances, name)
+            deviations += tables(old, pd.read_csv(_last_built(name)), tolerance(_show(name)), name)
     return deviations, notes
+
+
+def _last_built(name: str) -> Path:
+    rebuilt = REBUILT / Path(name).relative_to("reports")
+    return rebuilt if rebuilt.exists() else ROOT / name
 
 
 def _show(name: str) -> str:
     """The committed record of where table ``name`` comes from."""
-    return _git("show", f"HEAD:{Path(name).with_suffix('.json').as_posix()}")
+    return _git("show", f"HEAD:{_record(Path(name)).as_posix()}")
 
 
 def _digest(record: str) -> str:

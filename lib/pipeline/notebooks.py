@@ -2,11 +2,13 @@
 
 ``python -m lib.pipeline.code``               notebooks/*.ipynb without outputs → build/source/ (what the pipelines run)
 ``python -m lib.pipeline.notebooks run``      build/source/NN.ipynb with parameters → build/executed/, reports/
+``python -m lib.pipeline.notebooks renew``    what agreed with reports/ and lies in build/rebuilt/ is to be built again
 ``python -m lib.pipeline.notebooks collect``  the executed demo notebooks → notebooks/, as readers see them
 """
 
 import argparse
 import ast
+import json
 import os
 import re
 import shutil
@@ -21,16 +23,17 @@ import papermill
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
-from lib import errors
+from lib import errors, files
 from lib.errors import InputError
 from lib.files import whole, workshop
 from lib.paths import BUILD, NOTEBOOKS, REPORTS, ROOT
-from lib.pipeline import params
+from lib.pipeline import compare, params
 
 SOURCE = BUILD / "source"
 EXECUTED = BUILD / "executed"
 DONE = BUILD / "done"  # one file per finished run: not in git, so a fresh clone rebuilds what it holds
 FAILED = BUILD / "failed"
+REBUILT = compare.REBUILT
 SECTION = "section of reports"
 REPORT = re.compile(r"(table|figure)_\w+\.(csv|json|md|png|svg)")
 METADATA = {
@@ -198,7 +201,8 @@ def reports_whole(section: bool) -> Iterator[None]:
     """Let a notebook write its section's folder aside, and put it in place of the old one when the run ends.
 
     section: whether the notebook writes such a folder; 00_start_here, which has no parameters, writes the index of all.
-    If the block raises, ``reports/`` is as it was before.
+    If the block raises, ``reports/`` is as it was before. A folder that agrees with the old one within its tolerance
+    (:func:`lib.pipeline.compare.agree`) goes to ``build/rebuilt/``, and the old one stays, unless RENEW is set.
     """
     if not section:
         yield
@@ -211,8 +215,26 @@ def reports_whole(section: bool) -> Iterator[None]:
         finally:
             os.environ.pop("REPORTS_DIR") if before is None else os.environ.update(REPORTS_DIR=before)
         for folder in sorted(desk.glob("*/*/*/*")):
-            with whole(REPORTS / folder.relative_to(desk), SECTION, older=holds_reports) as draft:
-                folder.replace(draft)
+            put_in_place(folder, folder.relative_to(desk))
+
+
+def put_in_place(folder: Path, name: Path) -> None:
+    """Move a finished section to ``reports/<name>``, or to ``build/rebuilt/<name>`` if what stands there may stay."""
+    standing, rebuilt = REPORTS / name, REBUILT / name
+    stays = not os.environ.get("RENEW") and compare.agree(standing, folder)
+    with whole(rebuilt if stays else standing, SECTION, older=holds_reports) as draft:
+        folder.replace(draft)
+    if stays:
+        print(f"{name}: agrees within its tolerance and stays; the new one is in {rebuilt} (RENEW=1 takes it)")
+    elif rebuilt.exists():
+        files.remove(rebuilt, SECTION)
+
+
+def renew() -> None:
+    """Forget that the sections in ``build/rebuilt/`` are done: the next build makes them again."""
+    for file in REBUILT.glob("*/*/*/*/*.json"):
+        record = json.loads(file.read_text(encoding="utf-8"))
+        (DONE / record["profile"] / record["dataset"] / record["notebook"]).unlink(missing_ok=True)
 
 
 def holds_reports(folder: Path) -> bool:
@@ -277,6 +299,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lib.pipeline.notebooks", description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("collect")
+    verbs.add_parser("renew")
     runner = verbs.add_parser("run")
     runner.add_argument("name")
     runner.add_argument("profile")
@@ -286,6 +309,8 @@ def main() -> None:
         print("wrote", run(arguments.name, arguments.profile, arguments.dataset, words).relative_to(ROOT))
     elif words:
         parser.error(f"unknown arguments: {' '.join(words)}")
+    elif arguments.verb == "renew":
+        renew()
     else:
         print("\n".join(f"notebooks/{name}.ipynb" for name in collect()))
 

@@ -18,7 +18,7 @@ PROFILES = {"demo": "demo", "sample": "real sample", "paper": "published setting
 
 
 def settings() -> dict[str, Any]:
-    """params.yaml: published hyper-parameters, tolerances, speeds."""
+    """params.yaml: published hyper-parameters, speeds."""
     return params.load(paths.ROOT / "params.yaml")
 
 

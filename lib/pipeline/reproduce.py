@@ -85,7 +85,7 @@ def finish(profile: str, datasets: Collection[str] | None) -> None:
     index.write()
     readme.update()
     print("every table and figure: reports/index.md")
-    report(profile, *compare.with_commit(profile, profiles.settings()["compare"], datasets))
+    report(profile, *compare.with_commit(profile, datasets))
 
 
 def report(profile: str, deviations: list[compare.Deviation], notes: list[str]) -> None:

@@ -125,4 +125,5 @@ def verdicts(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> 
 def save_tests(run: Run, tests: pd.DataFrame) -> None:
     """Write the paired tests of MAP@k."""
     title = f"Hyper-DINO, paired tests on {run.dataset}"
-    run.save_table("table_tests", title, tests, tests_layout(tests), f"MAP@k (min(k, relevant)). {SAYS}")
+    text = f"MAP@k (min(k, relevant)). {SAYS}"
+    run.save_table("table_tests", title, tests, tests_layout(tests), text, of=100)

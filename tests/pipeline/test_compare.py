@@ -7,68 +7,87 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from lib import paths
 from lib.errors import InputError
 from lib.pipeline import compare, reproduce
+from lib.pipeline.compare import Tolerance
+from lib.results.store import Run
 
 TABLE = pd.DataFrame({"family": ["baseline", "32"], "k": [1, 20], "ours": [90.0, 88.0], "p": [0.1, float("nan")]})
-TOLERANCES = {"ours": 1.0}
+RULE = Tolerance()  # 3 % of 90 is 2.7
 
 
-def beyond(built: pd.DataFrame) -> list[tuple[str, str]]:
-    return [(d.column, d.problem) for d in compare.tables(TABLE, built, TOLERANCES, "table_2") if not d.within]
+def beyond(built: pd.DataFrame, rule: Tolerance = RULE, table: pd.DataFrame = TABLE) -> list[tuple[str, str]]:
+    return [(d.column, d.problem) for d in compare.tables(table, built, rule, "table_2") if not d.within]
 
 
 def test_equal_tables_deviate_by_nothing():
-    deviations = compare.tables(TABLE, TABLE.copy(), TOLERANCES, "table_2")
+    deviations = compare.tables(TABLE, TABLE.copy(), RULE, "table_2")
     assert [d.column for d in deviations] == ["family", "k", "ours", "p"]
     assert all(d.deviation == 0 and d.within for d in deviations)
 
 
-@pytest.mark.parametrize(("value", "passes"), [(90.9, True), (91.1, False), (88.9, False)])
-def test_a_value_may_deviate_as_far_as_stated(value, passes):
+@pytest.mark.parametrize(("value", "passes"), [(92.69, True), (92.71, False), (87.31, True), (87.29, False)])
+def test_a_value_may_deviate_by_a_share_of_the_largest(value, passes):
     assert (beyond(TABLE.assign(ours=[value, 88.0])) == []) == passes
+    assert (beyond(TABLE.assign(p=[0.1 + value - 90, float("nan")])) == []) == passes
 
 
 @pytest.mark.parametrize(
     "built",
     [
-        TABLE.assign(k=[1, 10]),
+        TABLE.assign(k=[1, 21]),
+        TABLE.assign(k=[1.0, 20.5]),
         TABLE.assign(family=["baseline", "dim_in"]),
         TABLE.assign(p=[0.1, 0.2]),
         TABLE.assign(ours=[float("nan"), 88.0]),
         TABLE.iloc[:1],
         TABLE.rename(columns={"ours": "theirs"}),
     ],
-    ids=["a count", "a word", "a filled cell", "an emptied cell", "a row lost", "a column renamed"],
+    ids=["a count", "half a count", "a word", "a filled cell", "an emptied cell", "a row lost", "a column renamed"],
 )
 def test_any_other_change_of_one_cell_is_found(built):
     assert len(beyond(built)) == 1
 
 
-def test_an_infinite_tolerance_leaves_a_column_alone_and_no_other():
+def test_a_large_count_makes_nothing_looser():
+    table = TABLE.assign(n_queries=[2_000, 2_000])
+    assert beyond(table.assign(ours=[92.8, 88.0]), table=table)
+
+
+def test_a_free_column_is_left_alone_and_no_other():
     built = TABLE.assign(family=["baseline", "dim_in"], p=[float("nan"), 0.2])
-    without = compare.tables(TABLE, built, {"family": float("inf"), "p": float("inf")}, "table_2")
-    assert all(d.within for d in without)
-    assert [d.column for d in compare.tables(TABLE, built, {"family": float("inf")}, "table_2") if not d.within] == [
-        "p"
-    ]
+    assert beyond(built, Tolerance(free=("family", "p"))) == []
+    assert [column for column, _ in beyond(built, Tolerance(free=("family",)))] == ["p"]
 
 
-@pytest.mark.parametrize(("value", "passes"), [(88.9, True), (93.9, True), (94.1, False)])
+def test_a_free_column_makes_nothing_looser():
+    table = TABLE.assign(wild=[1e6, 1.0])
+    assert beyond(table.assign(ours=[92.8, 88.0]), Tolerance(free=("wild",)), table)
+
+
+@pytest.mark.parametrize(("value", "passes"), [(4.9, True), (5.1, False)])
+def test_differences_of_percentages_may_deviate_as_percentages(value, passes):
+    table = pd.DataFrame({"difference": [2.0, -1.0]})
+    assert (beyond(table.assign(difference=[value, -1.0]), Tolerance(of=100), table) == []) == passes
+    assert beyond(table.assign(difference=[value, -1.0]), RULE, table)
+
+
+@pytest.mark.parametrize(("value", "passes"), [(95.6, True), (95.8, False)])
 def test_a_row_whose_folds_differ_may_deviate_further_and_no_other(value, passes):
     table = TABLE.assign(spread=[0.0, 2.5])
-    assert all(d.within for d in compare.tables(table, table.assign(ours=[90.9, value]), TOLERANCES, "t")) == passes
-    assert not all(d.within for d in compare.tables(table, table.assign(ours=[91.1, 88.0]), TOLERANCES, "t"))
+    assert (beyond(table.assign(ours=[92.6, value]), table=table) == []) == passes
+    assert beyond(table.assign(ours=[92.8, 88.0]), table=table)
 
 
 def test_answers_yes_and_no_are_compared():
     table = TABLE.assign(right=[True, False])
-    (column,) = [d for d in compare.tables(table, table.assign(right=[True, True]), TOLERANCES, "t") if not d.within]
+    (column,) = [d for d in compare.tables(table, table.assign(right=[True, True]), RULE, "t") if not d.within]
     assert column.column == "right"
 
 
 def test_an_empty_table_equals_itself():
-    assert beyond(TABLE) == [] and all(d.within for d in compare.tables(TABLE[:0], TABLE[:0], TOLERANCES, "table_2"))
+    assert beyond(TABLE) == [] and all(d.within for d in compare.tables(TABLE[:0], TABLE[:0], RULE, "table_2"))
 
 
 def test_a_changed_word_is_shown():
@@ -88,7 +107,7 @@ def repository(tmp_path, monkeypatch):
     def write(profile, name, value, digest):
         table = tmp_path / "reports/p" / profile / "d/section" / name
         table.parent.mkdir(parents=True, exist_ok=True)
-        table.write_text(f"ours\n{value}\n")
+        table.write_text(f"ours\n{value:.1f}\n")
         table.with_suffix(".json").write_text(json.dumps({"digest": digest}))
         return table
 
@@ -104,11 +123,12 @@ def repository(tmp_path, monkeypatch):
         write(profile, OTHER, 95, "xyz")
     monkeypatch.setattr(compare, "ROOT", tmp_path)
     monkeypatch.setattr(compare, "REPORTS", tmp_path / "reports")
+    monkeypatch.setattr(compare, "REBUILT", tmp_path / "build/rebuilt")
     return tmp_path
 
 
 def outcome(profile: str) -> tuple[dict[str, bool], list[str]]:
-    deviations, notes = compare.with_commit(profile, TOLERANCES)
+    deviations, notes = compare.with_commit(profile)
     return {Path(d.table).name: d.within for d in deviations}, [note.rsplit("/")[-1] for note in notes]
 
 
@@ -124,22 +144,41 @@ def test_tables_of_other_images_are_named_and_not_compared(repository):
 
 
 def test_only_the_datasets_asked_for_are_compared(repository):
-    assert compare.with_commit("sample", TOLERANCES, {"elsewhere"}) == ([], [])
-    assert compare.with_commit("sample", TOLERANCES, {"d"}) == compare.with_commit("sample", TOLERANCES)
+    assert compare.with_commit("sample", {"elsewhere"}) == ([], [])
+    assert compare.with_commit("sample", {"d"}) == compare.with_commit("sample")
 
 
 def test_the_report_names_what_deviates(repository, capsys):
     with pytest.raises(InputError, match=r"3 columns deviate.*\n.*old.csv : committed, but not built") as caught:
-        reproduce.report("demo", *compare.with_commit("demo", TOLERANCES))
-    assert "other.csv ours: row 0: 90 committed, 95 built (± 1)" in str(caught.value)
+        reproduce.report("demo", *compare.with_commit("demo"))
+    assert "other.csv ours: row 0: 90.0 committed, 95.0 built (± 2.7)" in str(caught.value)
 
 
 def test_the_report_prints_the_largest_deviation(capsys):
-    deviations = compare.tables(TABLE, TABLE.assign(ours=[90.5, 88.25]), TOLERANCES, "table_2")
+    deviations = compare.tables(TABLE, TABLE.assign(ours=[90.5, 88.25]), RULE, "table_2")
     reproduce.report("demo", deviations, ["x: new"])
     note, summary = capsys.readouterr().out.splitlines()
     assert note == "not compared: x: new"
     assert summary.startswith(
-        "1 tables of profile demo agree with the committed ones; largest deviation 0.5 (allowed 1) "
+        "1 tables of profile demo agree with the committed ones; largest deviation 0.5 (allowed 2.7) "
     )
     assert summary.endswith("in table_2, column ours")
+
+
+def test_what_was_rebuilt_and_put_aside_is_what_is_compared(repository):
+    same = repository / "build/rebuilt/p/demo/d/section" / SAME
+    same.parent.mkdir(parents=True)
+    same.write_text("ours\n91.5\n")
+    (deviation,) = [d for d in compare.with_commit("demo")[0] if d.table.endswith(SAME)]
+    assert deviation.deviation == 1.5 and deviation.within
+
+
+def test_a_table_says_how_far_it_may_deviate(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path)
+    run = Run("p", "demo", "d", "10_p_section", "none", "", "none")
+    table = pd.DataFrame({"reference": ["a"], "ours": [1.0], "p_value": [0.5]})
+    written = run.save_table("table_x", "X", table, "", "", free=["reference"], of=100)
+    said = compare.tolerance(written.with_suffix(".json").read_text())
+    assert said == Tolerance(share=0.03, free=["reference", "p_value"], of=100)
+    with pytest.raises(ValueError, match="table_x has no column referense"):
+        run.save_table("table_x", "X", table, "", "", free=["referense"])

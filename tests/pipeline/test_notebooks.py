@@ -206,6 +206,63 @@ def test_a_section_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     assert files() == ["three.csv", "two.csv"] and list((tmp_path / "build").iterdir()) == []
 
 
+SECTION = Path("p/demo/d/section")
+TABLE = {"title": "Recall", "caption": "p = 0.02 over 3 folds", "tolerance": {"share": 0.03, "free": ["who"]}}
+RUN = {"profile": "demo", "dataset": "d", "notebook": "10_p_section"}
+
+
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    """Run a notebook that writes one table; what then stands in reports/ and lies in build/rebuilt/."""
+    for name in ("REPORTS", "REBUILT", "BUILD", "DONE"):
+        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
+    monkeypatch.delenv("RENEW", raising=False)
+
+    def run(ours: float, who: str = "a", **record: object) -> tuple[str, str | None]:
+        with notebooks.reports_whole(True):
+            folder = Path(os.environ["REPORTS_DIR"]) / SECTION
+            folder.mkdir(parents=True)
+            (folder / "table_1.csv").write_text(f"who,n,ours\n{who},3,{ours}\n")
+            (folder / "table_1.json").write_text(json.dumps(TABLE | RUN | record))
+        files = [tmp_path / place / SECTION / "table_1.csv" for place in ("reports", "rebuilt")]
+        return tuple(file.read_text().split()[1] if file.exists() else None for file in files)
+
+    return run
+
+
+def test_a_rebuild_that_agrees_leaves_what_stands_there(build):
+    assert build(90.01) == ("a,3,90.01", None)
+    assert build(90.02, "b", caption="p = 0.04 over 3 folds") == ("a,3,90.01", "b,3,90.02")
+    assert build(92.7) == ("a,3,90.01", "a,3,92.7")
+    assert build(92.72) == ("a,3,92.72", None)  # beyond 3 %, and what was put aside is gone
+
+
+@pytest.mark.parametrize(
+    "other", [{"title": "Precision"}, {"caption": "p = 0.02 over 3 splits"}, {"parameters": {"k": 5}}], ids=str
+)
+def test_a_rebuild_that_says_something_else_replaces(build, other):
+    build(90.01)
+    assert build(90.02, **other) == ("a,3,90.02", None)
+
+
+def test_with_the_same_numbers_a_new_layout_replaces(build, tmp_path):
+    build(90.01)
+    build(90.01, tolerance={"share": 0.5})
+    assert json.loads((tmp_path / "reports" / SECTION / "table_1.json").read_text())["tolerance"] == {"share": 0.5}
+
+
+def test_whoever_wants_the_new_numbers_gets_them(build, tmp_path, monkeypatch):
+    build(90.01)
+    build(90.02)
+    done = tmp_path / "done/demo/d/10_p_section"
+    done.parent.mkdir(parents=True)
+    done.touch()
+    notebooks.renew()
+    assert not done.exists()
+    monkeypatch.setenv("RENEW", "1")
+    assert build(90.02) == ("a,3,90.02", None)
+
+
 @pytest.mark.parametrize("words", ["--epochs 0", "--lr -1.0", "--ks", "--ks 5 x", "--lr nan", "--folds_used -1"])
 def test_a_parameter_without_meaning_is_refused_before_the_notebook_runs(tmp_path, monkeypatch, words):
     monkeypatch.setattr(notebooks, "SOURCE", tmp_path)

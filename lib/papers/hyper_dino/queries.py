@@ -23,6 +23,9 @@ from lib.training.methods import Fitted
 DRAWN = "tissue"
 """The one dataset whose pictures may be published: they are drawn, nobody was photographed."""
 
+OF_AN_ANSWER = ("reference", "reference_class", "distance", "right", "own_group")
+"""Columns that belong to a single answer: two that are nearly as near may swap."""
+
 
 def pictures(pairs: pd.DataFrame, ids: Sequence[str]) -> np.ndarray:
     """The number of each image's picture, (n,): images with identical pixels share it.
@@ -255,7 +258,8 @@ def save_queries(run: Run, table: pd.DataFrame, k: int) -> None:
         f"{k} nearest training images by {run.parameters['recipe']}, {run.parameters['epochs']} epochs, hyperbolic "
         "distance. identical: the same pixels as the query."
     )
-    run.save_table("table_queries", f"Hyper-DINO, queries and answers on {run.dataset}", table, text, caption)
+    title = f"Hyper-DINO, queries and answers on {run.dataset}"
+    run.save_table("table_queries", title, table, text, caption, free=OF_AN_ANSWER)
 
 
 def save_twins(run: Run, table: pd.DataFrame, k: int) -> None:
@@ -286,7 +290,7 @@ def save_strips(run: Run, name: str, shown: Sequence[Strip], group_kind: str, ta
         f"Queries at the left, their nearest training images at the right, by {run.parameters['recipe']}; above each "
         "its hyperbolic distance and its class. A dashed frame and a cross mark another class than the query's." + where
     )
-    run.save_figure(name, f"Hyper-DINO, query examples on {run.dataset}", public, table, caption)
+    run.save_figure(name, f"Hyper-DINO, query examples on {run.dataset}", public, table, caption, free=OF_AN_ANSWER)
     return figure
 
 

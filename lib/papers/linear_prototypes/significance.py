@@ -120,5 +120,5 @@ def save(run: Run, table: pd.DataFrame, figure: Figure) -> None:
         "0 and are what the paper's Fig. 3 draws as its interval (LP-5)."
     )
     title = f"Linear prototypes, significance on {run.dataset}"
-    run.save_table("table_significance", title, table, layout(table), text)
-    run.save_figure("figure_3", title, figure, table, text)
+    run.save_table("table_significance", title, table, layout(table), text, of=100)
+    run.save_figure("figure_3", title, figure, table, text, of=100)

@@ -26,6 +26,8 @@ MEASURES = {
     "centroid": "nearest centroid, %",
     "effective_rank": "effective rank",
 }
+AXES = ("component_1", "component_2", "component_3")
+"""Coordinates of Fig. 4: they turn with the slightest change."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,9 +169,6 @@ def save(
         "images; accuracies are means over the classes."
     )
     run.save_table("table_space", title, table, layout(table), text)
-    frames = [
-        pd.DataFrame(xyz, columns=["component_1", "component_2", "component_3"]).assign(method=name, label=labels)
-        for name, (xyz, _) in parts.items()
-    ]
+    frames = [pd.DataFrame(xyz, columns=AXES).assign(method=name, label=labels) for name, (xyz, _) in parts.items()]
     text = f"First three principal components of the training images, fold 0; shown are {about}"
-    run.save_figure("figure_4", title, figure, pd.concat(frames), text)
+    run.save_figure("figure_4", title, figure, pd.concat(frames), text, free=AXES)

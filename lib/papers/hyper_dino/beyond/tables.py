@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -162,10 +163,13 @@ def settled_radius(geometry: Geometry, m0: float, alpha: float, classes: int) ->
     return brentq(lambda r: float(geometry.between(r * simplex[0], r * simplex[1])) - distance, 1e-6, 1 - 1e-9)
 
 
-def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, text: str = "") -> None:
-    """Write one table of this notebook; ``text`` is added to what all their captions say."""
+def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, text: str = "", **tolerance: Any) -> None:
+    """Write one table of this notebook; ``text`` is added to what all their captions say.
+
+    tolerance: ``free`` and ``of``, as :meth:`lib.results.store.Run.save_table` takes them.
+    """
     caption = f"{COMMON.format(**run.parameters)} {text}".strip()
-    run.save_table(name, f"Hyper-DINO, {title} on {run.dataset}", rows, markdown, caption)
+    run.save_table(name, f"Hyper-DINO, {title} on {run.dataset}", rows, markdown, caption, **tolerance)
 
 
 def save_figure(run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame, text: str) -> None:

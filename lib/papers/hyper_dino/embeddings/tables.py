@@ -256,4 +256,5 @@ def save_float16(run: Run, table: pd.DataFrame, k: int) -> None:
         f"queries. MAP@{k} in percent, AP divided by min(k, relevant). The last row is a rotation in float32. The "
         f"largest change of MAP@{k} by float16 is {largest:.3f} points."
     )
-    run.save_table("table_float16", f"float16 input features on {run.dataset}", table, float16_layout(table, k), text)
+    title = f"float16 input features on {run.dataset}"
+    run.save_table("table_float16", title, table, float16_layout(table, k), text, free=["distance"])

@@ -89,8 +89,8 @@ def save_table(run: Run, rows: pd.DataFrame) -> None:
 def save_tests(run: Run, found: pd.DataFrame) -> None:
     """Write the paired tests."""
     shown = paired.tests_layout(found, "gallery", "gallery")
-    text = f"MAP@k (min(k, relevant)). {paired.SAYS}"
-    run.save_table("table_encoders_tests", f"Encoders on {run.dataset}, paired tests", found, shown, text)
+    title, text = f"Encoders on {run.dataset}, paired tests", f"MAP@k (min(k, relevant)). {paired.SAYS}"
+    run.save_table("table_encoders_tests", title, found, shown, text, of=100)
 
 
 def save_pretraining(run: Run, figure: Figure, history: pd.DataFrame) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -229,9 +230,13 @@ def caption(run: Run, heads: str = "") -> str:
     return f"{ours} {why[run.profile]}"
 
 
-def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, text: str = "") -> None:
-    """Write one table of this paper; ``text`` stands in for what the captions of retrieval tables say."""
-    run.save_table(name, f"Linear prototypes, {title} on {run.dataset}", rows, markdown, text or caption(run))
+def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, text: str = "", **tolerance: Any) -> None:
+    """Write one table of this paper; ``text`` stands in for what the captions of retrieval tables say.
+
+    tolerance: ``free`` and ``of``, as :meth:`lib.results.store.Run.save_table` takes them.
+    """
+    title = f"Linear prototypes, {title} on {run.dataset}"
+    run.save_table(name, title, rows, markdown, text or caption(run), **tolerance)
 
 
 def save_models(run: Run, zoo: pd.DataFrame) -> None:
@@ -240,7 +245,7 @@ def save_models(run: Run, zoo: pd.DataFrame) -> None:
         "What timm builds, in brackets what Table I prints. Counted without the classifier, which the printed 25.6 of "
         "ResNet-50 includes. A gate: the terms have to be accepted on the model's page before it gives the weights."
     )
-    save(run, "table_1", "Table I, the backbones", zoo, table_1(zoo), text)
+    save(run, "table_1", "Table I, the backbones", zoo, table_1(zoo), text, free=["weights_here"])
 
 
 def choice_layout(candidates: pd.DataFrame) -> str:
@@ -264,7 +269,7 @@ def save_choice(run: Run, candidates: pd.DataFrame, k: int) -> None:
         "that the first fold learns from, against the other three quarters, searched as in training; heads trained for "
         f"{run.parameters['epochs']} epochs without augmented views. No query of the other tables is among them."
     )
-    save(run, "table_choice", "temperature and curvature", candidates, choice_layout(candidates), text)
+    save(run, "table_choice", "temperature and curvature", candidates, choice_layout(candidates), text, free=["chosen"])
 
 
 def save_variants(run: Run, rows: pd.DataFrame, markdown: str, chosen: Mapping[str, Settings]) -> None:
