@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from lib import errors, paths
+from lib import errors, files, paths
 from lib.datasets import finding
 from lib.datasets.catalogue import DATASETS
 from lib.errors import InputError
@@ -46,7 +46,7 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
     """Build what is not built yet of ``profile``, on a fresh clone everything, and compare it with the commit.
 
     data: a folder that holds known datasets, or your own class folders; name: which of them it is, or how your own
-    images are to be called.
+    images are to be called; force: build everything, and train everything anew.
 
     Raises:
         InputError: if the profile asks for what cannot be run, nothing can be built, a stage fails, or a table
@@ -54,6 +54,8 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
     """
     profiles.check(paths.PIPELINES / profile / "params.yaml")
     profiles.settings()
+    if force:
+        files.empty(paths.TRAINED)
     forced = ["--force"] if force else []
     if profile == "demo":
         dvc("repro", *forced)
