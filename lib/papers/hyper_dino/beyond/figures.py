@@ -58,6 +58,7 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
                 middle = (row["by_group"] + row["by_image"]) / 2
                 axis.annotate(lost, (middle, height), (0, 4), textcoords="offset points", ha="center", fontsize=8)
             axis.axvline(part["chance"].iloc[0], color="black", linestyle=":", linewidth=1)
+            axis.set_xlim(0, 100)
             axis.set_title(f"k = {k}")
             axis.set_xlabel("MAP@k (%)")
         axes[0][0].set_yticks(range(len(methods)), methods)
