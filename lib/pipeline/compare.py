@@ -13,7 +13,7 @@ import pandas as pd
 
 from lib.files import MARKER
 from lib.paths import BUILD, REPORTS, ROOT
-from lib.results.store import SHARE
+from lib.results.tolerance import SHARE
 
 REBUILT = BUILD / "rebuilt"
 """Sections that were built again and agreed with those in ``reports/``, which stayed."""

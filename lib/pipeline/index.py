@@ -30,7 +30,7 @@ NUMBERED = {
     "hyper_dino/retrieval/figure_3": "Fig. 3",
     "hyper_dino/queries/figure_4": "Fig. 4, Kather 2016",
     "hyper_dino/queries/figure_5": "Fig. 5, BreakHis 40X",
-    "linear_prototypes/retrieval/table_models": "Table I",
+    "linear_prototypes/retrieval/table_1": "Table I",
     "linear_prototypes/retrieval/figure_2": "Fig. 2",
     "linear_prototypes/significance/figure_3": "Fig. 3",
     "linear_prototypes/space/figure_4": "Fig. 4",

@@ -13,11 +13,10 @@ from lib import paths
 from lib.figures import style
 from lib.files import whole
 from lib.results.markdown import markdown_table, percent
+from lib.results.tolerance import SHARE
 
 __all__ = ["Run", "markdown_table", "percent"]
 
-SHARE = 0.03
-"""A rebuilt number may deviate from the committed one by this share of the largest number of its table."""
 
 P_VALUES = ("p_value", "p_holm", "wilcoxon_p", "wilcoxon_holm")
 """Columns that no rebuild is compared in: without an effect any p is as likely as another."""

@@ -77,7 +77,7 @@ def changed_stages(root: Path, before: dict) -> set[str]:
 TRAINED = {"hyper_dino_mapper", "hyper_dino_retrieval", "hyper_dino_queries", "hyper_dino_beyond", "beyond_storage"}
 HYPER_DINO = TRAINED | {"hyper_dino_embeddings"}
 PROTOTYPES = {f"linear_prototypes_{name}" for name in ("plane", "retrieval", "significance", "space")}
-LOSS = HYPER_DINO | PROTOTYPES | {"hyper_dino_pretraining"}  # whatever imports lib.training.recipes
+LOSS = HYPER_DINO | {"linear_prototypes_retrieval"}  # which has the mapper beside its own head
 EVERYTHING = HYPER_DINO | PROTOTYPES | {"hyper_dino_ball", "hyper_dino_pretraining", "start_here"}
 
 

@@ -79,13 +79,13 @@ def galleries(
 
     Returns:
         fraction, gallery ("closed", "open") and method → one answer per half. Lists longer than the open gallery are
-        left out.
+        left out, and the open gallery itself where a half has one group only.
     """
     checks.values(ks=ks, dim_out=dim_out, seed=seed)
     checks.several("fractions", fractions, checks.portion)
     half_of, apart = folds.apart(labels.astype(str), groups, 2, seed)
     most = longest_list(splits(half_of, seed), apart)
-    ks = [k for k in ks if k <= most] or [most]
+    ks = [k for k in ks if k <= most] or [max(most, 1)]
     found: dict[tuple[float, str, str], list[Answer]] = {}
     for fraction in fractions:
         parts = []
@@ -96,9 +96,10 @@ def galleries(
         methods = curvature_methods(Recipe("PCA", n, dim_out), settings, schedule)[:3]
         fitted = fit(x, labels, methods, parts, what=f"{what}, {fraction:.1%}")
         closed = ask(fitted, x, labels, ks, what=f"{what}, closed")
-        opened = ask(fitted, x, labels, ks, gallery="open", groups=apart, what=f"{what}, open")
-        for name in fitted:
-            found |= {(fraction, "closed", name): closed[name], (fraction, "open", name): opened[name]}
+        asked = {"closed": closed}
+        if most:
+            asked["open"] = ask(fitted, x, labels, ks, gallery="open", groups=apart, what=f"{what}, open")
+        found |= {(fraction, gallery, name): asked[gallery][name] for name in fitted for gallery in asked}
     return found
 
 
