@@ -172,9 +172,11 @@ def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, tex
     run.save_table(name, f"Hyper-DINO, {title} on {run.dataset}", rows, markdown, caption, **tolerance)
 
 
-def save_figure(run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame, text: str) -> None:
-    """Write one figure of this notebook."""
-    run.save_figure(name, f"Hyper-DINO, {title} on {run.dataset}", figure, rows, text)
+def save_figure(
+    run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame, text: str, **tolerance: Any
+) -> None:
+    """Write one figure of this notebook; ``tolerance`` as in :func:`save`."""
+    run.save_figure(name, f"Hyper-DINO, {title} on {run.dataset}", figure, rows, text, **tolerance)
 
 
 def norm_rows(found: Answers, bins: int = 60) -> pd.DataFrame:

@@ -257,4 +257,4 @@ def save_float16(run: Run, table: pd.DataFrame, k: int) -> None:
         f"largest change of MAP@{k} by float16 is {largest:.3f} points."
     )
     title = f"float16 input features on {run.dataset}"
-    run.save_table("table_float16", title, table, float16_layout(table, k), text, free=["distance"])
+    run.save_table("table_float16", title, table, float16_layout(table, k), text, free=["distance", "largest_query"])

@@ -269,7 +269,16 @@ def save_choice(run: Run, candidates: pd.DataFrame, k: int) -> None:
         "that the first fold learns from, against the other three quarters, searched as in training; heads trained for "
         f"{run.parameters['epochs']} epochs without augmented views. No query of the other tables is among them."
     )
-    save(run, "table_choice", "temperature and curvature", candidates, choice_layout(candidates), text, free=["chosen"])
+    save(
+        run,
+        "table_choice",
+        "temperature and curvature",
+        candidates,
+        choice_layout(candidates),
+        text,
+        free=["chosen"],
+        of=100,
+    )
 
 
 def save_variants(run: Run, rows: pd.DataFrame, markdown: str, chosen: Mapping[str, Settings]) -> None:
