@@ -152,9 +152,12 @@ def picture() -> tuple[Path, dict[str, Any]]:
 def part() -> str:
     """The generated part, markers included."""
     (file, record), rows = picture(), table()
+    drawn = pd.read_csv(file.with_suffix(".csv"))
+    by_group = np.allclose(drawn["by_group"] - drawn["by_image"], drawn["difference"], atol=0.01)
     caption = (
         f"*MAP@k with (dot) and without (square) images of the query's own group in the archive. No mapper: plain "
         f"features. Ball: the Hyper-DINO head, in curved space. Flat: the same head in flat space, in two settings. "
+        f"Averaged over {'groups first, as below' if by_group else 'images; the findings below over groups first'}. "
         f"{profiles.PROFILES[record['profile']].capitalize()}, {record['images']}, encoder "
         f"{record['encoder']}.*"
     )

@@ -10,7 +10,6 @@ import pandas as pd
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import corrected, paired_permutation
 from lib.results.markdown import markdown_table, points
-from lib.results.store import Run
 
 SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, 10,000 "
@@ -120,10 +119,3 @@ def verdicts(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> 
         f"k = {test.k}, {what} {getattr(test, column)}: {test.first} {relation(test)} {test.second}"
         for test in tests.itertuples()
     ]
-
-
-def save_tests(run: Run, tests: pd.DataFrame) -> None:
-    """Write the paired tests of MAP@k."""
-    title = f"Hyper-DINO, paired tests on {run.dataset}"
-    text = f"MAP@k (min(k, relevant)). {SAYS}"
-    run.save_table("table_tests", title, tests, tests_layout(tests), text, of=100)

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -38,10 +38,6 @@ class Split:
     def gallery(self, name: str) -> np.ndarray:
         """The images of one of :data:`GALLERIES`."""
         return {"closed": self.train, "open": self.held_out}[name]
-
-    def with_labels(self, labelled: np.ndarray) -> "Split":
-        """The same split where only the training images ``labelled`` have a label."""
-        return replace(self, labelled=labelled)
 
 
 def splits(fold_of: np.ndarray, seed: int) -> list[Split]:

@@ -173,7 +173,7 @@ def test_nothing_that_is_held_out_is_fitted(where, fitted):
 
 @each_head
 def test_labels_that_are_not_known_are_not_learnt_from(where, method):
-    few = where[0].with_labels(where[0].train[:20])
+    few = replace(where[0], labelled=where[0].train[:20])
     other = LABELS.copy()
     other[np.setdiff1d(few.train, few.labelled)] = 0
     one, two, all_known = (
@@ -185,7 +185,7 @@ def test_labels_that_are_not_known_are_not_learnt_from(where, method):
 
 
 def test_the_scaler_knows_all_training_images_the_head_the_labelled_ones(where):
-    few = where[0].with_labels(where[0].train[:20])
+    few = replace(where[0], labelled=where[0].train[:20])
     (one,) = fit(X, LABELS, [EPISODIC], [few], workers=1)["prototypes"]
     np.testing.assert_allclose(one.reduction.scaler.mean_, X[few.train].mean(0), rtol=1e-5)
     assert one.health.steps == 6  # twenty images are one batch

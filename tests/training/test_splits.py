@@ -45,7 +45,7 @@ def test_a_split_keeps_the_groups_of_its_queries_out_of_training(where):
 
 
 def test_fewer_labels_change_nothing_else(where):
-    few = where[0].with_labels(where[0].train[:5])
+    few = replace(where[0], labelled=where[0].train[:5])
     assert few.labelled.tolist() == where[0].train[:5].tolist()
     assert replace(few, labelled=where[0].labelled).__dict__ == where[0].__dict__
 

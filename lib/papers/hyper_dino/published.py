@@ -33,3 +33,9 @@ def published(dataset: str) -> pd.DataFrame:
             "published": table["value"],
         }
     )
+
+
+def rotation_gap(dataset: str, k: int) -> float:
+    """MAP@k of the printed row PCA(384) minus that of [CLS], which PCA only rotates; both with 384 outputs (HD-6)."""
+    rows = published(dataset).query("family == 'dim_in' and dim_in == 384 and k == @k").set_index("cls")["published"]
+    return float(rows[False] - rows[True])

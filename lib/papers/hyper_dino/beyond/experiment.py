@@ -19,6 +19,9 @@ from lib.training.splits import Split, longest_list, splits
 
 FRACTIONS = (0.125, 0.25, 0.5, 1.0)
 
+ON_VALIDATION, ON_TEST = "on validation images, fold by fold", "on the test folds, as the best row of a table"
+"""Who chooses the length: images that were set aside for it, or those that the result is reported on."""
+
 
 def flat(settings: Settings, margin: float) -> Settings:
     """The same mapper and loss with Euclidean distances and base margin ``margin``.
@@ -165,8 +168,8 @@ def choose(table: pd.DataFrame, k: int) -> pd.DataFrame:
         cells = part.set_index(["fold", "dim_in"])["test"]
         honest = np.mean([cells[fold, length] for fold, length in by_fold.items()])
         for name, value, lengths in (
-            ("on validation images, fold by fold", honest, ", ".join(map(str, by_fold))),
-            ("on the test folds, as the best row of a table", cells.xs(on_test, level=1).mean(), str(on_test)),
+            (ON_VALIDATION, honest, ", ".join(map(str, by_fold))),
+            (ON_TEST, cells.xs(on_test, level=1).mean(), str(on_test)),
             ("none: the longest", cells.xs(longest, level=1).mean(), str(longest)),
         ):
             lines.append({"choice": name, "k": each, "value": float(value), "lengths": lengths})

@@ -14,7 +14,7 @@ from lib.geometry import Geometry
 from lib.metrics.retrieval import chance
 from lib.metrics.significance import paired_permutation
 from lib.results import paired
-from lib.results.answers import Answers, compare, values
+from lib.results.answers import Answers, compare, health, values
 from lib.results.store import Run, markdown_table, percent
 from lib.training.methods import Answer
 
@@ -83,7 +83,7 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
 def leakage_verdicts(table: pd.DataFrame, group_kind: str) -> list[str]:
     """A sentence for each row of :func:`leakage`."""
     return [
-        f"{row.method}, k = {row.k}: MAP with folds by {group_kind} {paired.relation(row)} with folds by image"
+        f"{row.method}, k = {row.k}: MAP with folds by {group_kind} {paired.relation(row)} that with folds by image"
         for row in table.itertuples()
     ]
 
@@ -122,15 +122,9 @@ def switch_rows(found: Answers, groups: np.ndarray, ks: Sequence[int], seed: int
 def switch_layout(table: pd.DataFrame) -> str:
     """The table of :func:`switch_rows` as Markdown."""
     lines = []
-    for row in table.itertuples():
-        lines.append(
-            {
-                "what is changed": row.method,
-                "k": row.k,
-                "MAP@k": f"{percent(row.ours)} ± {percent(row.spread)}",
-            }
-            | paired.cells(row, "minus default, points")
-        )
+    for _, row in table.iterrows():
+        cells = {"what is changed": row.method, "k": row.k, "MAP@k": f"{percent(row.ours)} ± {percent(row.spread)}"}
+        lines.append(cells | paired.cells(row, "minus default, points") | health(row))
     return markdown_table(pd.DataFrame(lines))
 
 

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from lib import paths
 from lib.datasets import DATASETS
 from lib.papers.hyper_dino.published import FAMILIES, published
+from lib.results import paired
 from lib.results.answers import Answers, values
 from lib.results.store import Run, markdown_table, percent
 from lib.training.fit import Schedule
@@ -177,3 +178,9 @@ def save_figure_3(run: Run, figure: Figure, table: pd.DataFrame, reference: str)
     if reference != "none":
         text += " Published values have a panel of their own: other images and encoder, the better of PCA and NCA."
     run.save_figure("figure_3", f"Hyper-DINO, MAP@k over input length on {run.dataset}", figure, drawn, text)
+
+
+def save_tests(run: Run, tests: pd.DataFrame) -> None:
+    """Write the paired tests of MAP@k."""
+    title, text = f"Hyper-DINO, paired tests on {run.dataset}", f"MAP@k (min(k, relevant)). {paired.SAYS}"
+    run.save_table("table_tests", title, tests, paired.tests_layout(tests), text, of=100)

@@ -227,7 +227,8 @@ def label_efficiency(
     found = {}
     for size in sizes:
         few = [
-            split.with_labels(of_each_class(labels, split.seed, rows=split.train, per_class=size)) for split in where
+            replace(split, labelled=of_each_class(labels, split.seed, rows=split.train, per_class=size))
+            for split in where
         ]
         episodes = replace(head, schedule=replace(head.schedule, k=min(head.schedule.k, size - 1)))
         fitted = fit(x, labels, [episodes, mapper], few, what=f"{size} labels per class")

@@ -46,7 +46,7 @@ def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
     text = controls.leakage_layout(pd.DataFrame([row]), "patient")
     assert "folds by patient" in text and "| -25.00 |" in text
     assert controls.leakage_verdicts(pd.DataFrame([row]), "patient") == [
-        "ball, k = 20: MAP with folds by patient cannot, with 2 groups, be told from with folds by image"
+        "ball, k = 20: MAP with folds by patient cannot, with 2 groups, be told from that with folds by image"
     ]
 
 
@@ -54,7 +54,7 @@ def test_switches_stand_beside_the_default():
     found = {"default": [answer([0, 2], [0.5, 0.5])], "other": [answer([0, 2], [0.75, 0.25])]}
     rows = controls.switch_rows(found, GROUPS, [20]).set_index("method")
     assert np.isnan(rows.loc["default", "difference"]) and rows.loc["other", "difference"] == pytest.approx(0)
-    assert "| default | 20 | 50.00 ± – | – | – | – | – | – |" in controls.switch_layout(rows.reset_index())
+    assert "| default | 20 | 50.00 ± – | – | – | – | – | – | – | – | – |" in controls.switch_layout(rows.reset_index())
 
 
 def test_the_gain_under_each_definition():
