@@ -11,14 +11,14 @@ from pathlib import Path
 
 import yaml
 
-from lib import datasets, paths
-from lib.datasets import breakhis, folder, ham10000, kather, ovarian
+from lib import paths
+from lib.datasets import breakhis, folder, ham10000, kather, loaders, ovarian
 from lib.datasets.catalogue import PRIVATE
 from lib.datasets.images import is_image, visible_files
 from lib.errors import InputError
 
 DEPTH = 5  # BreaKHis_v1/histology_slides/breast lies three below the folder that it was unpacked in
-RESERVED = {*datasets.LOADERS, *PRIVATE, *datasets.NOT_OWN} - {"folder"}
+RESERVED = {*loaders.LOADERS, *PRIVATE, *loaders.NOT_OWN} - {"folder"}
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _is_text(slug: str) -> bool:
 
 def _known_names() -> set[str]:
     """What a folder can be said to be; the tiles of the demo are drawn, not found."""
-    return set(datasets.LOADERS) - {"tissue", "folder"}
+    return set(loaders.LOADERS) - {"tissue", "folder"}
 
 
 def _known(root: Path) -> dict[str, Path]:
@@ -166,7 +166,7 @@ def _said_to_be(root: Path, name: str) -> dict[str, Path]:
         return found
     marked = (here for here, _, files in _walk(root) if name == "ham10000" and ham10000.METADATA in files)
     place = next(marked, root)
-    datasets.load(name, place)  # raises MissingDataset if it is not that
+    loaders.load(name, place)  # raises MissingDataset if it is not that
     return dict.fromkeys(_names(name, place), place)
 
 

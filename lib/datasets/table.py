@@ -1,5 +1,6 @@
 """The table of a dataset: one row per image with its label and its group."""
 
+import json
 import unicodedata
 import warnings
 from collections.abc import Sequence
@@ -9,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib import paths
 from lib.datasets.catalogue import facts, missing
 from lib.errors import InputError
+from lib.files import whole
 
 COLUMNS = ("image_id", "path", "label", "group")
 
@@ -131,6 +134,23 @@ class ImageTable:
                 f"{_some(unknown)}. They belong to another dataset or to another version of this one."
             )
         return replace(self, rows=self.rows.iloc[where])
+
+    def write(self, target: Path) -> None:
+        """Write the rows to ``target`` (.csv), and beside them as .json what the images are and where."""
+        about = {"name": self.name, "root": str(self.root), "group_kind": self.group_kind, "skipped": self.skipped}
+        with whole(target) as draft:
+            self.rows.to_csv(draft, index=False, lineterminator="\n")
+        with whole(target.with_suffix(".json")) as draft:
+            draft.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> "ImageTable":
+        """The table that :meth:`write` wrote, every value as text; InputError if it is not there."""
+        if not path.is_file():
+            raise InputError(f"There is no table of images {path}: write it with python -m lib.datasets.")
+        about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+        skipped = tuple((what, why) for what, why in about["skipped"])
+        return cls(about["name"], paths.ROOT / about["root"], read_csv(path, COLUMNS), about["group_kind"], skipped)
 
 
 def spelled(name: str) -> str:

@@ -18,7 +18,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from lib import files
-from lib.datasets import ImageTable, read_image
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage, InputError
 from lib.files import whole
 from lib.progress import track

@@ -6,7 +6,8 @@ single feature of an image can be kept (erratum LP-13). Kept here are the featur
 is the image itself, the others are augmented. The paper prints no strengths; those of :func:`augmentation` are ours.
 
 A view depends on the seed, its number and the pixels of the image, not on order, batch or global random state, and not
-on the encoder: two encoders see the same views. View 3 lies beside the plain features, in ``*.view3.safetensors``.
+on the encoder: two encoders see the same views. View 3 lies in the folder ``*.views`` beside the
+plain features, as ``3.safetensors``.
 """
 
 import hashlib
@@ -27,7 +28,7 @@ from torchvision.transforms import v2
 from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
 
 from lib import checks
-from lib.datasets import ImageTable
+from lib.datasets.table import ImageTable
 from lib.encoders import cache
 from lib.encoders.cache import Encoder, Features
 from lib.errors import InputError
@@ -190,7 +191,7 @@ def extract(
     """Features of ``n_views`` views of every image: the table without skipped images, and values (n_views, n, dim).
 
     View 0 is the image itself, from the cache file ``target``; the others are augmented under ``seed`` by ``transform``
-    (default: :func:`augmentation`), each from its own file beside it. The files are those of
+    (default: :func:`augmentation`), each from its own file in a folder beside it. The files are those of
     :func:`lib.encoders.cache.extract`, which on_broken and batch_size are for, and go on after an interruption.
 
     Raises InputError for fewer views than 1, and what :func:`lib.encoders.cache.extract` raises.
@@ -227,7 +228,7 @@ def _files(target: Path, n_views: int) -> list[Path]:
     """The cache file of each view; that of view 0 is ``target``."""
     checks.values(n_views=n_views)
     target = Path(target)
-    return [target, *(target.with_suffix(f".view{v}{target.suffix}") for v in range(1, n_views))]
+    return [target, *(target.with_suffix(".views") / f"{view}{target.suffix}" for view in range(1, n_views))]
 
 
 def _stacked(table: ImageTable, views: Sequence[Features]) -> tuple[ImageTable, np.ndarray]:

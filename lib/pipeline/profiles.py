@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import encoders, paths
-from lib.datasets import LOADERS
+from lib.datasets.loaders import LOADERS
 from lib.encoders.models import OURS
 from lib.errors import InputError
 from lib.pipeline import params

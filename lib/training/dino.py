@@ -19,8 +19,10 @@ import torch
 from torch import Tensor
 from torchvision.transforms import v2
 
-from lib import datasets, paths
-from lib.datasets import ImageTable
+from lib import paths
+from lib.datasets import loaders
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
 from lib.encoders import small_vit
 from lib.encoders.small_vit import SIZE, SmallViT
 from lib.errors import BrokenImage, InputError, one_message
@@ -82,7 +84,7 @@ def load_images(table: ImageTable, limit: int = MOST_IMAGES, seed: int = 0, on_b
     n = 0
     for row in track(wanted, total=len(wanted), what=f"reading {table.name}", unit="images"):
         try:
-            pixels[n] = resize(datasets.read_image(table.path(row)))
+            pixels[n] = resize(read_image(table.path(row)))
             n += 1
         except BrokenImage:
             if on_broken == "error":
@@ -187,7 +189,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.steps < 1:
         raise InputError(f"--steps {arguments.steps}: train for at least one step.")
-    table = datasets.load(arguments.dataset, arguments.root)
+    table = loaders.load(arguments.dataset, arguments.root)
     pixels = load_images(table, seed=arguments.seed, on_broken=arguments.on_broken)
     settings = Settings(steps=arguments.steps)
     store = paths.BUILD / "checkpoints" / f"{arguments.target.stem}.pt"

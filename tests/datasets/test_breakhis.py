@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib import datasets
+from lib.datasets import loaders
+from lib.datasets.images import read_image
 from lib.errors import InputError, MissingDataset
 
 HOME = "BreaKHis_v1/histology_slides/breast"
@@ -29,7 +30,7 @@ def root(tmp_path):
 
 
 def test_names_are_read(root):
-    table = datasets.load("breakhis", root)
+    table = loaders.load("breakhis", root)
     extras = ["label", "tumour", "slide", "year", "magnification", "sequence", "procedure"]
     assert list(table.rows[extras].itertuples(index=False, name=None)) == [
         ("adenosis", "benign", "14-22549AB", 2014, "100X", "027", "SOB"),
@@ -40,26 +41,26 @@ def test_names_are_read(root):
         ("papillary carcinoma", "malignant", "15-190EF", 2015, "40X", "003", "SOB"),
     ]
     assert table.group_kind == "patient"
-    assert datasets.read_image(table.path(0)).size == (70, 46)
+    assert read_image(table.path(0)).size == (70, 46)
 
 
 def test_blocks_of_one_number_are_one_patient_also_across_subtypes(root):
-    assert datasets.load("breakhis", root).groups.tolist() == ["14-22549"] * 3 + ["14-13412"] * 2 + ["15-190"]
+    assert loaders.load("breakhis", root).groups.tolist() == ["14-22549"] * 3 + ["14-13412"] * 2 + ["15-190"]
 
 
 def test_one_magnification(root):
-    table = datasets.load("breakhis", root, magnification="200X")
+    table = loaders.load("breakhis", root, magnification="200X")
     assert table.rows["path"].tolist() == [f"{HOME}/{name}" for name in FILES[1:5]]
 
 
 def test_an_unknown_magnification_names_the_four(root):
     with pytest.raises(InputError, match=r"magnification '20X' is not in BreakHis\. Use 40X, 100X, 200X, 400X"):
-        datasets.load("breakhis", root, magnification="20X")
+        loaders.load("breakhis", root, magnification="20X")
 
 
 def test_a_magnification_that_is_not_there_says_which_are(root):
     with pytest.raises(MissingDataset, match=r"no BreakHis images at 400X \(found: 1 at 100X, 4 at 200X, 1 at 40X\)"):
-        datasets.load("breakhis", root, magnification="400X")
+        loaders.load("breakhis", root, magnification="400X")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_a_magnification_that_is_not_there_says_which_are(root):
 )
 def test_other_names_are_left_out_and_listed(root, name):
     (root / name).touch()
-    table = datasets.load("breakhis", root)
+    table = loaders.load("breakhis", root)
     assert len(table) == len(FILES)
     assert [what for what, _ in table.skipped] == [name]
 
@@ -82,18 +83,18 @@ def test_an_image_in_two_folders_is_an_error(root):
     (root / "fold1").mkdir()
     (root / "fold1" / Path(FILES[0]).name).touch()
     with pytest.raises(InputError, match=r"SOB_B_A-14-22549AB-100-027 in .*, fold1/SOB_B_A"):
-        datasets.load("breakhis", root)
+        loaders.load("breakhis", root)
 
 
 def test_real_images_at_200x(real):
-    table = datasets.load("breakhis", real("breakhis_sample/200X_224px"), magnification="200X")
+    table = loaders.load("breakhis", real("breakhis_sample/200X_224px"), magnification="200X")
     assert len(table) == 801 and len(table.classes) == 8 and table.skipped == ()
     assert table.rows["slide"].nunique() == 46 and len(set(table.groups)) == 42
     assert table.rows.groupby("label")["group"].nunique().loc[["adenosis", "phyllodes tumor"]].tolist() == [1, 1]
 
 
 def test_real_originals(real):
-    table = datasets.load("breakhis", real("breakhis_sample/originals"))
+    table = loaders.load("breakhis", real("breakhis_sample/originals"))
     assert len(table) == 24 and table.skipped == ()
     assert set(table.rows["magnification"]) == {"40X", "100X", "200X", "400X"}
-    assert datasets.read_image(table.path(0)).size == (700, 460)
+    assert read_image(table.path(0)).size == (700, 460)

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from lib import datasets
-from lib.datasets import ImageTable, duplicates, tissue
+from lib.datasets import duplicates, loaders, tissue
+from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage
 
 
@@ -67,7 +67,7 @@ def test_without_twins_everything_is_zero(table, tmp_path):
 
 def test_the_planted_tiles_and_only_these_are_identical(tmp_path):
     tissue.write(tmp_path / "tissue", n_tiles=80, n_patients=4, size=48, n_duplicates=3, seed=1)
-    found = duplicates.find(datasets.load("tissue", tmp_path / "tissue"))
+    found = duplicates.find(loaders.load("tissue", tmp_path / "tissue"))
     assert found["kind"].tolist() == ["identical"] * 3
     assert not found["same_class"].any()
 

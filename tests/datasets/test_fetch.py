@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib import datasets, paths
-from lib.datasets import catalogue, fetch
+from lib import paths
+from lib.datasets import catalogue, fetch, loaders
+from lib.datasets.images import read_image
 from lib.errors import InputError
 
 KATHER = {
@@ -132,9 +133,9 @@ def left(data: Path) -> list[str]:
 def test_a_zip_becomes_the_dataset(server, offer):
     offer("kather", {"tiles.zip": zipped(*KATHER)})
     assert list(fetch.fetch("kather")) == ["kather"]
-    table = datasets.load("kather", paths.images("kather"))
+    table = loaders.load("kather", paths.images("kather"))
     assert len(table) == 4 and set(table.labels) == {"tumor", "stroma"}
-    assert datasets.read_image(table.path(0)).size == (8, 8)
+    assert read_image(table.path(0)).size == (8, 8)
     assert sorted(left(paths.DATA)) == ["kather", "kather"]
 
 
@@ -148,14 +149,14 @@ def test_a_second_call_downloads_nothing(server, offer):
 def test_every_magnification_of_breakhis_is_found(offer):
     offer("breakhis", {"BreaKHis_v1.tar.gz": tarred(*BREAKHIS)})
     assert sorted(fetch.fetch("breakhis")) == ["bh200x", "bh40x"]
-    assert len(datasets.load("bh200x", paths.images("bh200x"))) == 2
+    assert len(loaders.load("bh200x", paths.images("bh200x"))) == 2
 
 
 def test_a_dataset_of_several_files(offer):
     files = {"one.zip": zipped("ISIC_1.jpg"), "two.zip": zipped("ISIC_2.jpg")}
     offer("ham10000", {"HAM10000_metadata.csv": METADATA.encode()} | files)
     fetch.fetch("ham10000")
-    assert sorted(datasets.load("ham10000", paths.images("ham10000")).labels) == ["mel", "nv"]
+    assert sorted(loaders.load("ham10000", paths.images("ham10000")).labels) == ["mel", "nv"]
 
 
 def test_a_broken_download_leaves_nothing_and_goes_on_with_what_is_missing(server, offer):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lib import datasets, paths
-from lib.datasets import finding, kather
+from lib import paths
+from lib.datasets import finding, kather, loaders
 from lib.errors import InputError, MissingDataset
 
 
@@ -158,12 +158,12 @@ def test_own_images_are_linked_under_their_name_and_loaded_by_it(data, tmp_path)
     assert finding.link(here, "Garden") == {"garden": here}
     (data / "originals").mkdir()
     (data / "kather").symlink_to(here)
-    assert datasets.own() == ["birds", "garden"]
-    table = datasets.load("garden", paths.images("garden"))
+    assert loaders.own() == ["birds", "garden"]
+    table = loaders.load("garden", paths.images("garden"))
     assert table.name == "garden" and table.classes == ["finch", "wren"]
     assert table.describe() == "garden, your own images, 2 images, 2 classes"
     with pytest.raises(InputError, match=r"unknown dataset 'gardn'\. Did you mean garden\?.*NAME=<name>"):
-        datasets.load("gardn", here)
+        loaders.load("gardn", here)
 
 
 def test_a_default_name_is_not_taken_from_another_folder_and_a_given_one_is(data, tmp_path):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib import datasets
+from lib.datasets import loaders
+from lib.datasets.images import read_image
 from lib.errors import InputError, MissingDataset
 
 FILES = ["fat/1.png", "fat/2.JPG", "fat/3.jpeg", "muscle/1.tif", "muscle/2.TIFF", "muscle/3.bmp"]
@@ -19,30 +20,30 @@ def make(root, files):
 
 
 def test_class_folders_give_labels_and_every_image_its_own_group(tmp_path):
-    table = datasets.load("folder", make(tmp_path, FILES))
+    table = loaders.load("folder", make(tmp_path, FILES))
     assert table.rows["image_id"].tolist() == FILES
     assert table.labels.tolist() == ["fat"] * 3 + ["muscle"] * 3
     assert table.groups.tolist() == FILES
     assert table.group_kind == "image"
-    assert all(datasets.read_image(table.path(i)).size == (10, 12) for i in range(6))
+    assert all(read_image(table.path(i)).size == (10, 12) for i in range(6))
 
 
 def test_sub_folders_are_groups_across_classes(tmp_path):
     files = ["fat/ann/day1/1.png", "fat/ann/day2/1.png", "fat/bob/1.png", "fat/loose.png", "muscle/ann/1.png"]
-    table = datasets.load("folder", make(tmp_path, files))
+    table = loaders.load("folder", make(tmp_path, files))
     assert table.groups.tolist() == ["ann", "ann", "bob", "fat/loose.png", "ann"]
     assert table.group_kind == "sub-folder"
-    assert datasets.load("folder", tmp_path, group_kind="patient").group_kind == "patient"
+    assert loaders.load("folder", tmp_path, group_kind="patient").group_kind == "patient"
 
 
 def test_groups_come_from_a_csv_by_path_or_file_name(tmp_path):
     make(tmp_path / "images", ["fat/1.png", "fat/2.png", "muscle/1.png"])
     csv = tmp_path / "groups.csv"
     csv.write_text("path,group\nfat\\1.png,007\n2.png,ann\n./muscle/1.png,007\nnot_here.png,zoe\n")
-    table = datasets.load("folder", tmp_path / "images", groups=csv, group_kind="patient")
+    table = loaders.load("folder", tmp_path / "images", groups=csv, group_kind="patient")
     assert table.groups.tolist() == ["007", "ann", "007"]
     assert table.group_kind == "patient"
-    assert datasets.load("folder", tmp_path / "images", groups=csv).group_kind == "group"
+    assert loaders.load("folder", tmp_path / "images", groups=csv).group_kind == "group"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_a_csv_that_does_not_settle_the_groups_is_an_error(tmp_path, lines, mess
     make(tmp_path / "images", ["fat/1.png", "fat/2.png", "muscle/1.png"])
     (tmp_path / "groups.csv").write_text(lines)
     with pytest.raises(InputError, match=message):
-        datasets.load("folder", tmp_path / "images", groups=tmp_path / "groups.csv")
+        loaders.load("folder", tmp_path / "images", groups=tmp_path / "groups.csv")
 
 
 def test_hidden_files_are_ignored_and_others_listed(tmp_path):
@@ -69,7 +70,7 @@ def test_hidden_files_are_ignored_and_others_listed(tmp_path):
         (tmp_path / name).touch()
     (tmp_path / ".git").mkdir()
     with pytest.warns(UserWarning, match="1 files in class folders are not read"):
-        table = datasets.load("folder", tmp_path)
+        table = loaders.load("folder", tmp_path)
     assert len(table) == 6
     assert [what for what, _ in table.skipped] == ["README.md", "fat/slide.svs"]
 
@@ -78,30 +79,30 @@ def test_an_empty_class_folder_is_skipped_with_a_warning_or_an_error(tmp_path):
     make(tmp_path, FILES)
     (tmp_path / "bone").mkdir()
     with pytest.warns(UserWarning, match="bone: no images in this class folder"):
-        table = datasets.load("folder", tmp_path)
+        table = loaders.load("folder", tmp_path)
     assert table.classes == ["fat", "muscle"]
     assert table.skipped == (("bone", "class folder without images"),)
     with warnings.catch_warnings(), pytest.raises(InputError, match="bone: no images in this class folder"):
         warnings.simplefilter("error")
-        datasets.load("folder", tmp_path, on_empty="error")
+        loaders.load("folder", tmp_path, on_empty="error")
     with pytest.raises(InputError, match="on_empty='ignore' is unknown"):
-        datasets.load("folder", tmp_path, on_empty="ignore")
+        loaders.load("folder", tmp_path, on_empty="ignore")
 
 
 def test_images_outside_class_folders_are_an_error(tmp_path):
     make(tmp_path, [*FILES, "stray.png"])
     with pytest.raises(InputError, match=r"1 images lie outside the class folders, such as stray.png"):
-        datasets.load("folder", tmp_path)
+        loaders.load("folder", tmp_path)
 
 
 def test_one_class_is_not_enough(tmp_path):
     with pytest.raises(InputError, match=r"only one class \(fat\)"):
-        datasets.load("folder", make(tmp_path, FILES[:3]))
+        loaders.load("folder", make(tmp_path, FILES[:3]))
 
 
 def test_folders_called_train_and_test_are_not_classes(tmp_path):
     with pytest.raises(InputError, match="the folders Train, test look like a split"):
-        datasets.load("folder", make(tmp_path, ["Train/fat/1.png", "test/fat/2.png"]))
+        loaders.load("folder", make(tmp_path, ["Train/fat/1.png", "test/fat/2.png"]))
 
 
 def test_formats_that_are_not_read_are_counted_and_named(tmp_path):
@@ -111,7 +112,7 @@ def test_formats_that_are_not_read_are_counted_and_named(tmp_path):
     with pytest.warns(
         UserWarning, match=r"4 files in class folders are not read: 2 .svs, 1 .pdf, 1 without ending\. What"
     ):
-        datasets.load("folder", tmp_path)
+        loaders.load("folder", tmp_path)
 
 
 def test_a_folder_of_formats_that_are_not_read_says_which(tmp_path):
@@ -119,39 +120,39 @@ def test_a_folder_of_formats_that_are_not_read_says_which(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     with pytest.raises(MissingDataset, match=r"holds no images \(.png, .*\), but 2 .ndpi, 1 .dcm"):
-        datasets.load("folder", tmp_path)
+        loaders.load("folder", tmp_path)
 
 
 def test_webp_is_read(tmp_path):
-    table = datasets.load("folder", make(tmp_path, ["fat/1.webp", "muscle/1.WEBP"]))
-    assert [datasets.read_image(table.path(i)).size for i in range(2)] == [(10, 12)] * 2
+    table = loaders.load("folder", make(tmp_path, ["fat/1.webp", "muscle/1.WEBP"]))
+    assert [read_image(table.path(i)).size for i in range(2)] == [(10, 12)] * 2
 
 
 def test_one_level_too_many_suggests_the_inner_folder(tmp_path):
     make(tmp_path, ["set/images/a/1.png", "set/images/a/p/2.png", "set/images/b/1.png", "set/images/c/1.png"])
     with pytest.raises(InputError, match=rf"If a, b, c are the classes, say DATA={tmp_path}/set/images\."):
-        datasets.load("folder", tmp_path)
+        loaders.load("folder", tmp_path)
 
 
 def test_class_folders_in_two_spellings_are_one_class(tmp_path):
     make(tmp_path, ["nv/1.png", "nv /2.png", "mel/1.png"])
     with pytest.warns(UserWarning, match="'nv', 'nv ' are taken as one label, nv"):
-        table = datasets.load("folder", tmp_path)
+        table = loaders.load("folder", tmp_path)
     assert table.labels.tolist() == ["mel", "nv", "nv"]
     assert all(table.path(i).is_file() for i in range(3))
     (tmp_path / "mel").rename(tmp_path / "MEL")
     make(tmp_path, ["mel/2.png"])
     with pytest.warns(UserWarning), pytest.raises(InputError, match=r"MEL .* and mel .* differ in capitals only"):
-        datasets.load("folder", tmp_path)
+        loaders.load("folder", tmp_path)
 
 
 def test_two_spellings_of_one_class_are_one_class_only(tmp_path):
     with pytest.raises(InputError, match="only one class"):
-        datasets.load("folder", make(tmp_path, ["nv/1.png", "nv /2.png"]))
+        loaders.load("folder", make(tmp_path, ["nv/1.png", "nv /2.png"]))
 
 
 def test_a_folder_without_images_is_a_missing_dataset(tmp_path):
     (tmp_path / "fat").mkdir()
     (tmp_path / "fat/notes.txt").touch()
     with pytest.raises(MissingDataset, match="holds no images"):
-        datasets.load("folder", tmp_path)
+        loaders.load("folder", tmp_path)

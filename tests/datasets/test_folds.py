@@ -5,8 +5,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import datasets
-from lib.datasets import folds
+from lib.datasets import folds, loaders
+from lib.datasets.table import ImageTable
 from lib.errors import InputError
 
 
@@ -82,7 +82,7 @@ def test_too_few_images_of_a_class_names_classes_and_counts():
 def small_table(labels):
     names = [f"{number}.png" for number in range(len(labels))]
     rows = pd.DataFrame({"image_id": names, "path": names, "label": list(labels), "group": names})
-    return datasets.ImageTable("folder", Path("/pictures"), rows, "image", (("notes.txt", "not an image"),))
+    return ImageTable("folder", Path("/pictures"), rows, "image", (("notes.txt", "not an image"),))
 
 
 def test_classes_with_fewer_images_than_folds_are_left_out_and_named():
@@ -108,7 +108,7 @@ def test_one_class_with_enough_images_is_an_error_that_says_where_folds_are_set(
 def grouped(labels, groups, kind="patient"):
     """A table of these labels and groups."""
     table = small_table(labels)
-    return datasets.ImageTable("folder", table.root, table.rows.assign(group=list(groups)), kind)
+    return ImageTable("folder", table.root, table.rows.assign(group=list(groups)), kind)
 
 
 def test_patients_give_a_second_rule_with_the_same_folds_as_ever(recwarn):
@@ -240,7 +240,7 @@ def test_report_counts_what_no_training_image_can_answer():
 
 
 def test_real_subtypes_of_one_patient_cannot_be_answered_by_patient(real):
-    table = datasets.load("breakhis", real("breakhis_sample/200X_224px"))
+    table = loaders.load("breakhis", real("breakhis_sample/200X_224px"))
     fold_of = folds.assign(table.labels, table.groups, 5, "group", seed=0)
     report = folds.report(table.labels, table.groups, fold_of)
     lost = report[report["unanswerable_queries"] > 0]["unanswerable_queries"].to_dict()

@@ -3,7 +3,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from lib import datasets
+from lib.datasets import loaders
+from lib.datasets.images import read_image
 from lib.errors import InputError, MissingDataset
 
 METADATA = """lesion_id,image_id,dx,dx_type,age,sex,localization
@@ -30,7 +31,7 @@ def root(tmp_path):
 
 
 def test_metadata_and_images_meet(root):
-    table = datasets.load("ham10000", root)
+    table = loaders.load("ham10000", root)
     assert table.labels.tolist() == ["bkl", "bkl", "nv", "df"]
     assert table.groups.tolist() == ["HAM_1", "HAM_1", "HAM_2", "HAM_3"]
     assert table.group_kind == "lesion"
@@ -38,13 +39,13 @@ def test_metadata_and_images_meet(root):
     np.testing.assert_array_equal(table.rows["age"], [80.0, 80.0, np.nan, np.nan])
     assert table.rows.loc[2, ["dx_type", "sex", "localization"]].tolist() == ["follow_up", "female", "back"]
     assert table.skipped == ()
-    assert datasets.read_image(table.path(0)).size == (40, 30)
+    assert read_image(table.path(0)).size == (40, 30)
 
 
 def test_rows_without_an_image_are_counted_and_a_label_that_vanishes_is_named(root):
     (root / "HAM10000_images_part_1/ISIC_0000001.jpg").unlink()
     (root / "HAM10000_images_part_2/ISIC_0000004.jpg").unlink()
-    table = datasets.load("ham10000", root)
+    table = loaders.load("ham10000", root)
     assert table.rows["image_id"].tolist() == ["ISIC_0000002", "ISIC_0000003"]
     assert table.classes == ["bkl", "nv"]
     assert table.skipped == (
@@ -54,21 +55,21 @@ def test_rows_without_an_image_are_counted_and_a_label_that_vanishes_is_named(ro
 
 
 def test_rows_without_an_image_can_be_an_error(root):
-    assert len(datasets.load("ham10000", root, on_missing="error")) == 4
+    assert len(loaders.load("ham10000", root, on_missing="error")) == 4
     (root / "HAM10000_images_part_2/ISIC_0000003.jpg").unlink()
     with pytest.raises(InputError, match=r"1 of 4 rows have no image file below .*, such as ISIC_0000003"):
-        datasets.load("ham10000", root, on_missing="error")
+        loaders.load("ham10000", root, on_missing="error")
 
 
 def test_an_unknown_choice_is_an_error(root):
     with pytest.raises(InputError, match="on_missing='ignore' is unknown"):
-        datasets.load("ham10000", root, on_missing="ignore")
+        loaders.load("ham10000", root, on_missing="ignore")
 
 
 def test_masks_and_second_copies_are_left_out_and_listed(root):
     draw(root / "masks/ISIC_0000001_segmentation.png")
     draw(root / "ham10000_images_part_1/ISIC_0000001.jpg")
-    table = datasets.load("ham10000", root)
+    table = loaders.load("ham10000", root)
     assert len(table) == 4 and table.path(0) == root / "HAM10000_images_part_1/ISIC_0000001.jpg"
     assert table.skipped == (
         (
@@ -82,30 +83,30 @@ def test_masks_and_second_copies_are_left_out_and_listed(root):
 def test_a_missing_column_names_file_and_column(root):
     pd.read_csv(root / "HAM10000_metadata.csv").drop(columns="lesion_id").to_csv(root / "HAM10000_metadata.csv")
     with pytest.raises(InputError, match=r"HAM10000_metadata.csv: no column lesion_id; it has"):
-        datasets.load("ham10000", root)
+        loaders.load("ham10000", root)
 
 
 def test_a_row_without_lesion_or_listed_twice_is_an_error(root):
     (root / "HAM10000_metadata.csv").write_text(METADATA.replace("HAM_2", ""))
     with pytest.raises(InputError, match="1 rows have no group, such as ISIC_0000003"):
-        datasets.load("ham10000", root)
+        loaders.load("ham10000", root)
     (root / "HAM10000_metadata.csv").write_text(METADATA + "HAM_3,ISIC_0000004,nv,histo,40,male,back\n")
     with pytest.raises(InputError, match="such as ISIC_0000004"):
-        datasets.load("ham10000", root)
+        loaders.load("ham10000", root)
 
 
 def test_no_metadata_or_no_images_is_a_missing_dataset(root, tmp_path):
     for image in root.rglob("*.jpg"):
         image.unlink()
     with pytest.raises(MissingDataset, match=r"holds none of the 4 images in HAM10000_metadata.csv"):
-        datasets.load("ham10000", root)
+        loaders.load("ham10000", root)
     (root / "HAM10000_metadata.csv").unlink()
     with pytest.raises(MissingDataset, match=r"has no HAM10000_metadata.csv"):
-        datasets.load("ham10000", root)
+        loaders.load("ham10000", root)
 
 
 def test_real_images(real):
-    table = datasets.load("ham10000", real("ham10000"))
+    table = loaders.load("ham10000", real("ham10000"))
     assert len(table) == 8587 and len(set(table.groups)) == 6378 and len(table.classes) == 7
     assert table.skipped == ()
-    assert datasets.read_image(table.path(0)).size == (224, 224)
+    assert read_image(table.path(0)).size == (224, 224)

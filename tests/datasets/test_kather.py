@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib import datasets
+from lib.datasets import loaders
+from lib.datasets.images import read_image
 from lib.errors import MissingDataset
 
 TILES = {
@@ -44,12 +45,12 @@ def root(tmp_path):
 
 
 def test_names_and_folders_are_read(root):
-    table = datasets.load("kather", root)
+    table = loaders.load("kather", root)
     found = table.rows[["label", "slide", "source_image", "row", "col"]].itertuples(index=False, name=None)
     assert list(found) == list(TILES.values())
     assert table.groups.tolist() == [slide for _, slide, *_ in TILES.values()]
     assert table.group_kind == "slide"
-    assert datasets.read_image(table.path(0)).size == (15, 15)
+    assert read_image(table.path(0)).size == (15, 15)
     assert table.skipped == ()
 
 
@@ -57,14 +58,14 @@ def test_the_same_tile_name_in_two_classes_stays_two_images(root):
     first = next(iter(TILES))
     home = root / "Kather_texture_2016_image_tiles_5000"
     (home / "02_STROMA" / Path(first).name).write_bytes((home / first).read_bytes())
-    assert len(set(datasets.load("kather", root).rows["image_id"])) == len(TILES) + 1
+    assert len(set(loaders.load("kather", root).rows["image_id"])) == len(TILES) + 1
 
 
 def test_other_images_are_left_out_and_listed(root):
     (root / "larger").mkdir()
     (root / "larger/CRC-Prim-HE-01_APPLICATION.tif").touch()
     (root / "Kather_texture_2016_image_tiles_5000/01_TUMOR/thumbnail.png").touch()
-    table = datasets.load("kather", root)
+    table = loaders.load("kather", root)
     assert len(table) == len(TILES)
     assert [Path(what).name for what, _ in table.skipped] == ["thumbnail.png", "CRC-Prim-HE-01_APPLICATION.tif"]
     assert "not a tile name" in table.skipped[0][1] and "not in a class folder" in table.skipped[1][1]
@@ -73,15 +74,15 @@ def test_other_images_are_left_out_and_listed(root):
 def test_a_folder_without_tiles_counts_what_it_found(tmp_path):
     (tmp_path / "photo.png").touch()
     with pytest.raises(MissingDataset, match=r"holds no tiles \(1 other images\)"):
-        datasets.load("kather", tmp_path)
+        loaders.load("kather", tmp_path)
 
 
 def test_real_tiles(real):
-    table = datasets.load("kather", real("kather2016_sample"))
+    table = loaders.load("kather", real("kather2016_sample"))
     assert len(table) == 240 and table.skipped == ()
     assert table.rows["label"].value_counts().to_dict() == dict.fromkeys(table.classes, 30)
     assert len(set(table.groups)) == 10 and table.rows["source_image"].nunique() == 126
     empty = table.rows[table.rows["label"] == "empty"]
     assert empty["slide"].value_counts().to_dict() == {"CRC-Prim-HE-06": 28, "CRC-Prim-HE-10": 2}
     assert empty["source_image"].value_counts().to_dict() == {"CRC-Prim-HE-06_005": 28, "CRC-Prim-HE-10_026": 2}
-    assert datasets.read_image(table.path(0)).size == (150, 150)
+    assert read_image(table.path(0)).size == (150, 150)

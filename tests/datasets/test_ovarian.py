@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib import datasets, paths
-from lib.datasets import fetch, finding, folds, ovarian
+from lib import paths
+from lib.datasets import fetch, finding, folds, loaders, ovarian
+from lib.datasets.catalogue import DATASETS
+from lib.datasets.images import read_image
 from lib.errors import InputError, MissingDataset
 
 PUBLISHED = ("Clear_Cell", "Endometri", "Mucinous", "Non_Cancerous", "Serous")
@@ -24,12 +26,12 @@ def draw(root: Path, *folders: str, n: int = 3) -> Path:
 
 
 def test_folders_are_classes_and_every_image_is_a_group_of_its_own(tmp_path):
-    table = datasets.load("ovarian", draw(tmp_path, *(f"OvarianCancer/{name}" for name in PUBLISHED)))
+    table = loaders.load("ovarian", draw(tmp_path, *(f"OvarianCancer/{name}" for name in PUBLISHED)))
     assert table.classes == LABELS and table.skipped == ()
     assert table.rows["label"].value_counts().to_dict() == dict.fromkeys(LABELS, 3)
     assert table.rows["image_id"].tolist()[:2] == ["clear cell/1.jpg", "clear cell/2.JPG"]
     assert table.group_kind == "image" and len(set(table.groups)) == len(table) == 15
-    assert datasets.read_image(table.path(14)).size == (16, 12)
+    assert read_image(table.path(14)).size == (16, 12)
     assert table.describe() == "ovarian cancer subtypes, 15 of 498 images, 5 classes"
 
 
@@ -42,32 +44,32 @@ def test_folders_are_classes_and_every_image_is_a_group_of_its_own(tmp_path):
     ],
 )
 def test_spellings_of_copies_are_the_same_classes_and_the_same_image_ids(tmp_path, folders):
-    published = datasets.load("ovarian", draw(tmp_path / "a", *PUBLISHED))
-    copy = datasets.load("ovarian", draw(tmp_path / "b/deep/er", *folders))
+    published = loaders.load("ovarian", draw(tmp_path / "a", *PUBLISHED))
+    copy = loaders.load("ovarian", draw(tmp_path / "b/deep/er", *folders))
     assert copy.classes == LABELS
     assert sorted(copy.rows["image_id"]) == sorted(published.rows["image_id"])
 
 
 def test_the_same_file_name_in_two_classes_is_two_images_and_in_one_class_an_error(tmp_path):
     draw(tmp_path, "train/Serous", "train/Mucinous")
-    assert len(datasets.load("ovarian", tmp_path)) == 6
+    assert len(loaders.load("ovarian", tmp_path)) == 6
     draw(tmp_path, "test/Serous", n=1)
     with pytest.raises(InputError, match=r"such as serous/1\.jpg in test/Serous/1\.jpg, train/Serous/1\.jpg"):
-        datasets.load("ovarian", tmp_path)
+        loaders.load("ovarian", tmp_path)
 
 
 def test_other_images_are_left_out_and_listed(tmp_path):
     draw(tmp_path, *PUBLISHED, "HGSC", n=1)
     (tmp_path / "Serous/notes.txt").touch()
-    table = datasets.load("ovarian", tmp_path)
+    table = loaders.load("ovarian", tmp_path)
     assert len(table) == 5
     assert table.skipped == (("HGSC/1.jpg", f"not in a class folder {', '.join(PUBLISHED)}"),)
 
 
 def test_a_folder_without_classes_says_where_to_download_by_hand(tmp_path):
     with pytest.raises(MissingDataset) as caught:
-        datasets.load("ovarian", draw(tmp_path, "HGSC", n=2))
-    facts, message = datasets.DATASETS["ovarian"], str(caught.value)
+        loaders.load("ovarian", draw(tmp_path, "HGSC", n=2))
+    facts, message = DATASETS["ovarian"], str(caught.value)
     for part in ("holds no images in class folders (2 other images)", "498 images", facts.doi, facts.licence):
         assert part in message
     assert f"Download it by hand: {facts.page}\n  Use your copy: put it into data/ovarian " in message
@@ -91,7 +93,7 @@ def test_it_is_found_by_all_five_published_folders_and_not_by_some(tmp_path):
 
 
 def test_folds_by_group_are_folds_by_image(tmp_path):
-    table = datasets.load("ovarian", draw(tmp_path, *PUBLISHED))
+    table = loaders.load("ovarian", draw(tmp_path, *PUBLISHED))
     fold_of = folds.assign(table.labels, table.groups, 3, "group", seed=0)
     for label in LABELS:
         assert sorted(fold_of[table.labels == label]) == [0, 1, 2]
@@ -99,4 +101,4 @@ def test_folds_by_group_are_folds_by_image(tmp_path):
 
 def test_the_private_set_is_named_as_such(tmp_path):
     with pytest.raises(MissingDataset, match=r"glomerulus is a private collection .* only the paper's own numbers"):
-        datasets.load("glomerulus", tmp_path)
+        loaders.load("glomerulus", tmp_path)

@@ -5,8 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lib import datasets
-from lib.datasets import folds, queries
+from lib.datasets import folds, loaders, queries
 from lib.errors import InputError
 
 
@@ -135,7 +134,7 @@ def test_what_cannot_be_drawn_is_an_error(changed, message):
 
 
 def test_real_subtypes_of_one_patient_cannot_be_asked(real):
-    table = datasets.load("bh200x", real("breakhis_sample"))
+    table = loaders.load("bh200x", real("breakhis_sample"))
     fold_of = folds.assign(table.labels, table.groups, 5, "group", seed=0)
     alone = {"adenosis", "lobular carcinoma", "phyllodes tumor"}
     for fold in range(5):

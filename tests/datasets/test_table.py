@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from lib import datasets
-from lib.datasets import ImageTable, images, table
+from lib.datasets import images, loaders, table
+from lib.datasets.catalogue import DATASETS
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage, InputError, MissingDataset
 
 SEED = np.random.default_rng(7)
@@ -106,14 +108,14 @@ def test_load_names_the_known_datasets_and_the_close_one(tmp_path):
     with pytest.raises(
         InputError, match=r"Did you mean kather\? Known: tissue, kather, breakhis, bh40x, bh100x, bh200x, bh400x, ham"
     ):
-        datasets.load("kathre", tmp_path)
+        loaders.load("kathre", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["kather", "breakhis", "ham10000"])
 def test_a_missing_dataset_says_what_it_is_and_how_to_get_it(tmp_path, name):
-    facts = datasets.DATASETS[name]
+    facts = DATASETS[name]
     with pytest.raises(MissingDataset) as caught:
-        datasets.load(name, tmp_path / "nowhere")
+        loaders.load(name, tmp_path / "nowhere")
     message = str(caught.value)
     for part in (f"{tmp_path / 'nowhere'} does not exist", facts.doi, facts.licence, facts.size, f"data/{name} "):
         assert part in message
@@ -121,21 +123,21 @@ def test_a_missing_dataset_says_what_it_is_and_how_to_get_it(tmp_path, name):
     assert "make reproduce PROFILE=sample DATA=" in message
     (tmp_path / "file").write_text("x")
     with pytest.raises(MissingDataset, match="is not a folder"):
-        datasets.load(name, tmp_path / "file")
+        loaders.load(name, tmp_path / "file")
 
 
-@pytest.mark.parametrize("name", list(datasets.DATASETS))
+@pytest.mark.parametrize("name", list(DATASETS))
 def test_an_empty_folder_is_a_missing_dataset(tmp_path, name):
     with pytest.raises(MissingDataset, match=f"needs {name}: "):
-        datasets.load(name, tmp_path)
+        loaders.load(name, tmp_path)
 
 
 def test_facts_exist_for_every_loader_and_sizes_are_approximate():
-    assert list(datasets.DATASETS) == list(datasets.LOADERS)
-    images = {name: facts.images for name, facts in datasets.DATASETS.items()}
+    assert list(DATASETS) == list(loaders.LOADERS)
+    images = {name: facts.images for name, facts in DATASETS.items()}
     assert [images[name] for name in ("tissue", "kather", "breakhis", "ham10000")] == [None, 5000, 7909, 10015]
     assert sum(images[f"bh{m}x"] for m in (40, 100, 200, 400)) == images["breakhis"]
-    assert all(facts.size.startswith("about ") for facts in datasets.DATASETS.values() if facts.size)
+    assert all(facts.size.startswith("about ") for facts in DATASETS.values() if facts.size)
 
 
 def tissue(tmp_path, group_column="patient"):
@@ -149,7 +151,7 @@ def tissue(tmp_path, group_column="patient"):
 
 def test_tissue_reads_its_table_as_text(tmp_path):
     tissue(tmp_path)
-    table = datasets.load("tissue", tmp_path)
+    table = loaders.load("tissue", tmp_path)
     assert table.labels.tolist() == ["NA", "fat"]
     assert table.groups.tolist() == ["007", "008"]
     assert table.group_kind == "patient"
@@ -160,13 +162,13 @@ def test_tissue_reads_its_table_as_text(tmp_path):
 def test_tissue_without_its_column_names_file_and_column(tmp_path):
     tissue(tmp_path, group_column="person")
     with pytest.raises(InputError, match=r"table.csv: no column patient; it has image_id"):
-        datasets.load("tissue", tmp_path)
+        loaders.load("tissue", tmp_path)
 
 
 def test_a_table_without_rows_is_a_missing_dataset(tmp_path):
     (tmp_path / "table.csv").write_text("image_id,path,label,patient\n")
     with pytest.raises(MissingDataset, match="lists no images"):
-        datasets.load("tissue", tmp_path)
+        loaders.load("tissue", tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n\xff\xfe,1\n", b'a,b\n"1,2\n'])
@@ -207,7 +209,7 @@ def test_walk_names_a_folder_that_cannot_be_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize("suffix", [".png", ".tif", ".bmp"])
 def test_read_image_returns_the_pixels(tmp_path, suffix):
     Image.fromarray(PIXELS).save(tmp_path / f"x{suffix}")
-    image = datasets.read_image(tmp_path / f"x{suffix}")
+    image = read_image(tmp_path / f"x{suffix}")
     assert image.mode == "RGB"
     np.testing.assert_array_equal(np.asarray(image), PIXELS)
 
@@ -216,7 +218,7 @@ def test_grey_values_of_16_bits_keep_their_high_byte(tmp_path):
     values = np.array([[0, 255, 256], [40_000, 65_279, 65_535]], dtype=np.uint16)
     for suffix in (".png", ".tif"):
         Image.fromarray(values).save(tmp_path / f"x{suffix}")
-        shown = np.asarray(datasets.read_image(tmp_path / f"x{suffix}"))
+        shown = np.asarray(read_image(tmp_path / f"x{suffix}"))
         assert shown[..., 0].tolist() == [[0, 0, 1], [156, 254, 255]]
         assert (shown == shown[..., :1]).all()
 
@@ -225,7 +227,7 @@ def test_grey_values_of_16_bits_keep_their_high_byte(tmp_path):
 def test_values_of_32_bits_are_refused(tmp_path, dtype):
     Image.fromarray(np.ones((4, 4), dtype)).save(tmp_path / "x.tif")
     with pytest.raises(BrokenImage, match=r"x.tif: 32-bit pixel values have no agreed range"):
-        datasets.read_image(tmp_path / "x.tif")
+        read_image(tmp_path / "x.tif")
 
 
 def test_transparency_is_laid_on_white(tmp_path):
@@ -233,7 +235,7 @@ def test_transparency_is_laid_on_white(tmp_path):
     rgba[0, 1] = (200, 10, 0, 255)
     rgba[0, 2] = (100, 0, 0, 51)
     Image.fromarray(rgba).save(tmp_path / "x.png")
-    shown = np.asarray(datasets.read_image(tmp_path / "x.png"))[0].tolist()
+    shown = np.asarray(read_image(tmp_path / "x.png"))[0].tolist()
     # 51 / 255 = 0.2: red 0.2 * 100 + 0.8 * 255 = 224, green and blue 0.8 * 255 = 204
     assert shown == [[255, 255, 255], [200, 10, 0], [224, 204, 204]]
 
@@ -243,9 +245,9 @@ def test_a_palette_gives_its_colours_and_its_transparent_entry_white(tmp_path):
     image.putpalette([10, 20, 30, 40, 50, 60, 0, 0, 0])
     image.save(tmp_path / "opaque.png")
     image.save(tmp_path / "clear.png", transparency=2)
-    opaque = np.asarray(datasets.read_image(tmp_path / "opaque.png"))[0].tolist()
+    opaque = np.asarray(read_image(tmp_path / "opaque.png"))[0].tolist()
     assert opaque == [[10, 20, 30], [40, 50, 60], [0, 0, 0]]
-    clear = np.asarray(datasets.read_image(tmp_path / "clear.png"))[0].tolist()
+    clear = np.asarray(read_image(tmp_path / "clear.png"))[0].tolist()
     assert clear == [[10, 20, 30], [40, 50, 60], [255, 255, 255]]
 
 
@@ -260,18 +262,18 @@ def test_a_truncated_image_is_named(tmp_path, options):
     for share in (0.2, 0.5, 0.9):
         (tmp_path / name).write_bytes(whole[: int(share * len(whole))])
         with pytest.raises(BrokenImage, match=name):
-            datasets.read_image(tmp_path / name)
+            read_image(tmp_path / name)
 
 
 def test_an_empty_file_and_a_text_file_are_named(tmp_path):
     (tmp_path / "empty.png").touch()
     (tmp_path / "text.png").write_text("not an image")
     with pytest.raises(BrokenImage, match=r"empty.png: the file is empty \(0 bytes\)"):
-        datasets.read_image(tmp_path / "empty.png")
+        read_image(tmp_path / "empty.png")
     with pytest.raises(BrokenImage, match=r"text.png: not an image"):
-        datasets.read_image(tmp_path / "text.png")
+        read_image(tmp_path / "text.png")
     with pytest.raises(BrokenImage, match=r"gone.png: no such file"):
-        datasets.read_image(tmp_path / "gone.png")
+        read_image(tmp_path / "gone.png")
 
 
 def test_a_file_without_permission_is_named(tmp_path, monkeypatch):
@@ -282,7 +284,7 @@ def test_a_file_without_permission_is_named(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Image, "open", refuse)
     with pytest.raises(BrokenImage, match=r"x.png: no permission"):
-        datasets.read_image(tmp_path / "x.png")
+        read_image(tmp_path / "x.png")
 
 
 def test_an_image_that_claims_to_be_huge_is_damaged_not_decoded(tmp_path):
@@ -291,4 +293,4 @@ def test_an_image_that_claims_to_be_huge_is_damaged_not_decoded(tmp_path):
     data[18:26] = struct.pack("<ii", 40_000, 40_000)
     (tmp_path / "x.bmp").write_bytes(data)
     with pytest.raises(BrokenImage, match=r"x.bmp: the image is damaged"):
-        datasets.read_image(tmp_path / "x.bmp")
+        read_image(tmp_path / "x.bmp")

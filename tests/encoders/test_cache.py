@@ -12,7 +12,9 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from lib import datasets, encoders, files
+from lib import encoders, files
+from lib.datasets import loaders
+from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage, InputError
 
 
@@ -54,8 +56,8 @@ def target(tmp_path) -> Path:
     return tmp_path / "features" / "mean.safetensors"
 
 
-def table_of(root: Path) -> datasets.ImageTable:
-    return datasets.load("folder", root)
+def table_of(root: Path) -> ImageTable:
+    return loaders.load("folder", root)
 
 
 def colours_of(features: encoders.Features) -> dict[str, tuple[float, ...]]:

@@ -8,7 +8,10 @@ from PIL import Image
 from torchvision.transforms import v2
 from torchvision.transforms.v2.functional import pil_to_tensor
 
-from lib import datasets, encoders
+from lib import encoders
+from lib.datasets import loaders
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
 from lib.encoders import views
 from lib.encoders.views import Augmented, CoarseDropout, Warp
 from lib.errors import BrokenImage, InputError
@@ -55,12 +58,12 @@ def target(tmp_path) -> Path:
     return tmp_path / "features" / "pixels.v1.safetensors"
 
 
-def table_of(root: Path) -> datasets.ImageTable:
-    return datasets.load("folder", root)
+def table_of(root: Path) -> ImageTable:
+    return loaders.load("folder", root)
 
 
 def of(target: Path, view: int) -> Path:
-    return target.with_name(f"pixels.v1.view{view}.safetensors")
+    return target.with_name("pixels.v1.views") / f"{view}.safetensors"
 
 
 def drawn(transform: v2.Transform, pixels: torch.Tensor, times: int) -> list[torch.Tensor]:
@@ -370,7 +373,7 @@ def test_missing_views_and_numbers_that_make_no_sense(root, target):
 def test_a_real_network_through_its_views(root, target):
     encoder = encoders.make("test_vit-untrained", device="cpu")
     _, values = views.extract(table_of(root), encoder, target, 2)
-    images = [datasets.read_image(table_of(root).path(i)) for i in range(N)]
+    images = [read_image(table_of(root).path(i)) for i in range(N)]
     np.testing.assert_array_equal(values[0], encoder.encode(images))
     seen = [Augmented(encoder, 1).see(image) for image in images]
     np.testing.assert_array_equal(values[1], encoder.encode(seen))

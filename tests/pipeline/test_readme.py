@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lib import paths
-from lib.datasets import DATASETS
+from lib.datasets.catalogue import DATASETS
 from lib.errors import InputError
 from lib.geometry import Euclidean, Sphere
 from lib.pipeline import profiles, readme

@@ -11,7 +11,8 @@ import torch
 from PIL import Image
 
 from lib import paths
-from lib.datasets import ImageTable, tissue
+from lib.datasets import tissue
+from lib.datasets.table import ImageTable
 from lib.encoders import small_vit
 from lib.errors import BrokenImage, InputError
 from lib.losses import dino as losses

@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 import torch
 
-from lib import datasets, encoders, paths
+from lib import encoders, paths
+from lib.datasets import loaders
 from lib.datasets.drawing import of_each_class
+from lib.datasets.table import ImageTable
 from lib.errors import MissingDataset
 from lib.heads import HyperbolicMapper, Reduction
 from lib.papers.hyper_dino.ball import sliders as ball
@@ -198,10 +200,10 @@ def press(page, key: str, slider: Slider) -> str:
     return numbers.inner_text()
 
 
-def tiles_for(path: Path) -> tuple[datasets.ImageTable, np.ndarray]:
+def tiles_for(path: Path) -> tuple[ImageTable, np.ndarray]:
     """The embedded tiles and their features of the encoder of a notebook."""
     try:
-        images = datasets.load("tissue", paths.images("tissue"))
+        images = loaders.load("tissue", paths.images("tissue"))
     except MissingDataset as missing:
         absent(f"the embedded tiles have not been drawn yet: run make reproduce ({missing})")
     encoder = notebooks.parameters(notebooks.read(path))["encoder"]

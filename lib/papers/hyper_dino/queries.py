@@ -10,7 +10,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib import paths
-from lib.datasets import ImageTable, read_image
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
 from lib.figures import style
 from lib.figures.strips import Answer, Strip
 from lib.figures.strips import strips as draw

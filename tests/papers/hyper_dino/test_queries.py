@@ -6,7 +6,7 @@ import pytest
 from PIL import Image
 
 from lib import paths
-from lib.datasets import ImageTable
+from lib.datasets.table import ImageTable
 from lib.metrics import retrieval
 from lib.papers.hyper_dino import queries
 from lib.results import store

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import paths
-from lib.datasets import DATASETS
+from lib.datasets.catalogue import DATASETS
 from lib.papers.hyper_dino.published import FAMILIES, published
 from lib.results import paired
 from lib.results.answers import Answers, values

@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import files, paths
-from lib.datasets import ImageTable
+from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.papers.linear_prototypes.published import DATASETS, PT, TL, published
 from lib.papers.linear_prototypes.retrieval.experiment import words

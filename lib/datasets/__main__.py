@@ -1,0 +1,48 @@
+"""``python -m lib.datasets``: write the table of a dataset, one row per image, for notebooks to read."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from lib.datasets import loaders
+from lib.errors import InputError, one_message
+
+
+def main() -> None:
+    """Parse the command line, look through the folder, and say what was written."""
+    parser = argparse.ArgumentParser(prog="python -m lib.datasets", description=__doc__.split(": ")[1])
+    parser.add_argument("--dataset", required=True, help="name of the loader, for example tissue, kather, folder")
+    parser.add_argument("--root", required=True, type=Path, help="folder of the dataset")
+    parser.add_argument("--target", required=True, type=Path, help="table to write (.csv)")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="KEY=VALUE", help="option of the loader; may be repeated"
+    )
+    arguments = parser.parse_args()
+
+    options = dict(_option(text) for text in arguments.option)
+    try:
+        table = loaders.load(arguments.dataset, arguments.root, **options)
+    except TypeError as error:
+        if "unexpected keyword argument" not in str(error):
+            raise
+        raise InputError(f"--option: the loader {arguments.dataset} does not take one of them: {error}") from error
+    table.write(arguments.target)
+    print(f"{arguments.target}: {table.describe()}, {len(table.skipped)} files left out")
+    for what, why in table.skipped:
+        print(f"left out: {what} ({why})")
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """``key=value`` as a pair; the value as JSON where it is JSON (400, true), otherwise as text (200X)."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.isidentifier():
+        raise InputError(f"--option wants KEY=VALUE, for example magnification=200X, not {text!r}.")
+    try:
+        return key, json.loads(value)
+    except json.JSONDecodeError:
+        return key, value
+
+
+if __name__ == "__main__":
+    one_message(main)
