@@ -58,11 +58,11 @@ unit: $(READY)
 	python -m lib.pinned pytest -n 2 --dist worksteal
 
 check-notebooks: $(READY)
-	dvc repro --quiet pipelines/demo/dvc.yaml:features
+	dvc repro --quiet pipelines/demo/dvc.yaml:features pipelines/demo/dvc.yaml:views
 	REPORTS_DIR=build/checked HEADLESS=1 python -m lib.pinned pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks
 
 lab: $(READY)  ## draw what the notebooks need and open JupyterLab on copies in build/lab (OPTIONS=--port=9000)
-	dvc repro --quiet pipelines/demo/dvc.yaml:features
+	dvc repro --quiet pipelines/demo/dvc.yaml:features pipelines/demo/dvc.yaml:views
 	python -m lib.pipeline.lab $(OPTIONS)
 
 notebooks: export RENEW := 1

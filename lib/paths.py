@@ -19,6 +19,11 @@ def images(loader: str) -> Path:
     return BUILD / "data" / loader if loader == "tissue" else DATA / loader
 
 
+def table(profile: str, dataset: str) -> Path:
+    """The table of one dataset's images, a row each."""
+    return BUILD / "tables" / profile / f"{dataset}.csv"
+
+
 def features(profile: str, dataset: str, encoder: str) -> Path:
     """The feature cache of one dataset and one encoder."""
     return BUILD / "features" / profile / dataset / f"{encoder}.safetensors"

@@ -22,7 +22,7 @@ def test_a_command_of_the_pipeline_needs_nothing_heavy_to_begin(module):
     assert imported(f"import lib.pipeline.{module}") == set()
 
 
-@pytest.mark.parametrize("module", ["lib.datasets.fetch", "lib.encoders.__main__"])
+@pytest.mark.parametrize("module", ["lib.datasets.fetch", "lib.datasets.__main__", "lib.encoders.__main__"])
 def test_what_reads_images_waits_for_what_it_runs(module):
     assert imported(f"import {module}") == set()
 
@@ -33,7 +33,7 @@ def test_a_plan_without_weights_to_download_needs_nothing_heavy(profile):
 
 
 def test_texture_and_reductions_do_not_wait_for_torch():
-    assert "torch" not in imported("from lib import encoders; encoders.make('texture')")
+    assert "torch" not in imported("from lib.encoders import registry; registry.make('texture')")
     assert "torch" not in imported("from lib.heads import Reduction")
 
 

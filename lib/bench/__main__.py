@@ -13,7 +13,7 @@ from lib.bench.timing import REPEATS, Row
 from lib.figures import style
 from lib.papers.beyond.storage import figures
 from lib.progress import track
-from lib.results.store import markdown_table
+from lib.results.markdown import markdown_table
 
 PEERS = ("geoopt", "faiss-cpu", "qdrant-client", "torchmetrics", "pytorch-metric-learning")
 FOLDER = paths.REPORTS / "bench"

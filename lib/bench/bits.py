@@ -20,13 +20,14 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from lib import encoders, errors, files, paths, pins
+from lib import errors, files, paths, pins
+from lib.encoders import registry
 from lib.geometry import PoincareBall
 from lib.heads import Reduction
 from lib.metrics.significance import paired_permutation
 from lib.progress import track
 from lib.results import answers
-from lib.results.store import markdown_table
+from lib.results.markdown import markdown_table
 from lib.search import nearest
 from lib.training import dino, hyper_dino, linear_prototypes, sweep
 from lib.training.distillation import Settings
@@ -129,8 +130,8 @@ def _table(size: int) -> list:
 
 
 STEPS: dict[str, Callable[[int], Any]] = {
-    "texture": lambda size: encoders.make("texture").encode(_images(4 * size)),
-    "network features": lambda size: encoders.make("demo_vit", device="cpu").encode(_images(4 * size)),
+    "texture": lambda size: registry.make("texture").encode(_images(4 * size)),
+    "network features": lambda size: registry.make("demo_vit", device="cpu").encode(_images(4 * size)),
     "scaler and PCA": lambda size: _reduced("PCA", 20, size),
     "NCA": lambda size: _reduced("NCA", 4, size),
     "sweep, Hyper-DINO": _mappers,

@@ -8,8 +8,7 @@ from typing import Any
 
 from lib import paths
 from lib.datasets import breakhis, folder, ham10000, kather, ovarian, table
-from lib.datasets.catalogue import DATASETS, PRIVATE, missing
-from lib.datasets.images import read_image
+from lib.datasets.catalogue import PRIVATE, missing
 from lib.datasets.table import ImageTable
 from lib.errors import InputError, MissingDataset
 

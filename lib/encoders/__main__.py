@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
-from lib import encoders
 from lib.datasets.table import ImageTable
-from lib.errors import one_message
+from lib.encoders import cache, registry
+from lib.errors import MissingWeights, one_message
 
 
 def main() -> None:
@@ -20,17 +20,28 @@ def main() -> None:
     parser.add_argument("--target", required=True, type=Path, help="feature file to write (.safetensors)")
     parser.add_argument("--n-views", type=int, help="write a folder of so many augmented views of each image instead")
     parser.add_argument("--on-broken", choices=("error", "skip"), default="error", help="unreadable images")
+    parser.add_argument(
+        "--on-missing", choices=("error", "note"), default="error", help="weights that are not here: fail, or note it"
+    )
     arguments = parser.parse_args()
 
     table = ImageTable.read(arguments.table)
-    encoder = encoders.make(arguments.encoder)
+    try:
+        encoder = registry.make(arguments.encoder)
+    except MissingWeights as error:
+        if arguments.on_missing == "error":
+            raise
+        cache.note_missing(arguments.target, str(error))
+        print(f"{arguments.target}: no features. {error}")
+        return
     if arguments.n_views is not None:
         from lib.encoders import views
 
-        values = views.extract(table, encoder, arguments.target, arguments.n_views, on_broken=arguments.on_broken)[1]
-        print(f"{arguments.target}: {values.shape[0]} views of {values.shape[1]} images, {values.shape[2]} numbers each")
+        several = {"n_views": arguments.n_views, "on_broken": arguments.on_broken}
+        table, values = views.extract(table, encoder, arguments.target, **several)
+        print(f"{arguments.target}: {len(values)} views of {len(table)} images, {encoder.dim} numbers each")
         return
-    features = encoders.extract(table, encoder, arguments.target, arguments.on_broken)
+    features = cache.extract(table, encoder, arguments.target, arguments.on_broken)
     count, dim = features.values.shape
     print(f"{arguments.target}: {count} images, {dim} numbers each, {len(features.skipped)} skipped")
     for reason in features.skipped.values():

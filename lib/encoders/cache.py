@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Protocol
 
@@ -17,10 +18,10 @@ from PIL import Image
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from lib import files
+from lib import checks, files
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
-from lib.errors import BrokenImage, InputError
+from lib.errors import BrokenImage, InputError, MissingWeights
 from lib.files import whole
 from lib.progress import track
 
@@ -133,8 +134,47 @@ def extract(
 
 
 def load(path: Path) -> Features:
-    """The features in a cache file; InputError if it is missing or damaged."""
+    """The features in a cache file; InputError if it is missing or damaged, MissingWeights as noted in it."""
     return _Stored.read(Path(path)).features()
+
+
+def view_files(target: Path, n_views: int) -> list[Path]:
+    """The cache file of each view of the images; that of view 0, the image itself, is ``target``."""
+    checks.values(n_views=n_views)
+    target = Path(target)
+    return [target, *(target.with_suffix(".views") / f"{view}{target.suffix}" for view in range(1, n_views))]
+
+
+def load_views(target: Path, n_views: int) -> list[Features]:
+    """What :func:`lib.encoders.views.extract` wrote: the features of each view.
+
+    Raises InputError if a view is missing or damaged, or of another encoder, augmentation or seed than the others.
+    """
+    files = view_files(target, n_views)
+    views = [load(file) for file in files]
+    plain = views[0]
+    for number, (view, file) in enumerate(zip(views[1:], files[1:], strict=True), start=1):
+        images = (plain if view.image_ids == plain.image_ids else view).provenance["images_sha256"]
+        wanted = {**views[1].provenance, **plain.provenance, "view": str(number), "images_sha256": images}
+        found = view.provenance
+        differing = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
+        if differing:
+            raise InputError(
+                f"{file} is no view {number} beside {target} ({', '.join(differing)} differ): extract the views again."
+            )
+    return views
+
+
+def align(table: ImageTable, several: Sequence[Features]) -> tuple[ImageTable, list[np.ndarray]]:
+    """The table without the images that were skipped in any of ``several``, and the values of each in its order."""
+    table = reduce(lambda rest, features: features.align(rest)[0], several, table)
+    return table, [features.align(table)[1] for features in several]
+
+
+def note_missing(target: Path, reason: str) -> None:
+    """Write to the cache file that there are no features because the encoder has no weights here."""
+    with whole(Path(target)) as draft:
+        draft.write_bytes(save({}, metadata={"missing": reason}))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +218,8 @@ class _Stored:
         """Raises InputError if the file is missing, damaged, or of an older format."""
         try:
             with safe_open(path, framework="numpy") as file:
+                if reason := (file.metadata() or {}).get("missing"):
+                    raise MissingWeights(reason)
                 record = json.loads(file.metadata()["provenance"])
                 values = file.get_tensor("values")
             if (version := record.get("format", "1")) != FORMAT:

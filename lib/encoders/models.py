@@ -112,4 +112,4 @@ MODELS = {
 }
 
 OURS = (*MODELS, "demo_vit", "texture")
-"""Names that :func:`lib.encoders.make` knows without timm."""
+"""Names that :func:`lib.encoders.registry.make` knows without timm."""

@@ -14,7 +14,6 @@ import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,9 @@ from torch.nn import functional
 from torchvision.transforms import v2
 from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
 
-from lib import checks
 from lib.datasets.table import ImageTable
 from lib.encoders import cache
-from lib.encoders.cache import Encoder, Features
-from lib.errors import InputError
+from lib.encoders.cache import Encoder
 
 SIZE = 224
 """Pixels, as in the paper: images whose shorter side is longer are reduced to it, smaller ones stay as they are."""
@@ -196,44 +193,12 @@ def extract(
 
     Raises InputError for fewer views than 1, and what :func:`lib.encoders.cache.extract` raises.
     """
-    files = _files(target, n_views)
+    files = cache.view_files(target, n_views)
     transform = transform or augmentation()
     seen = [encoder, *(Augmented(encoder, view, seed, transform=transform) for view in range(1, n_views))]
     views = [cache.extract(table, who, file, on_broken, batch_size) for who, file in zip(seen, files, strict=True)]
-    return _stacked(table, views)
-
-
-def aligned(table: ImageTable, target: Path, n_views: int) -> tuple[ImageTable, np.ndarray]:
-    """What :func:`extract` wrote: the table without its skipped images, and values (n_views, n, dim) in its order.
-
-    An image that is skipped in one view is skipped in all. Raises InputError if a view is missing or damaged, is of
-    another encoder, augmentation or seed than the others, or has not all images of the table.
-    """
-    files = _files(target, n_views)
-    views = [cache.load(file) for file in files]
-    plain = views[0]
-    for number, (view, file) in enumerate(zip(views[1:], files[1:], strict=True), start=1):
-        images = (plain if view.image_ids == plain.image_ids else view).provenance["images_sha256"]
-        wanted = {**views[1].provenance, **plain.provenance, "view": str(number), "images_sha256": images}
-        found = view.provenance
-        differing = sorted(key for key in wanted.keys() | found.keys() if wanted.get(key) != found.get(key))
-        if differing:
-            raise InputError(
-                f"{file} is no view {number} beside {target} ({', '.join(differing)} differ): extract the views again."
-            )
-    return _stacked(table, views)
-
-
-def _files(target: Path, n_views: int) -> list[Path]:
-    """The cache file of each view; that of view 0 is ``target``."""
-    checks.values(n_views=n_views)
-    target = Path(target)
-    return [target, *(target.with_suffix(".views") / f"{view}{target.suffix}" for view in range(1, n_views))]
-
-
-def _stacked(table: ImageTable, views: Sequence[Features]) -> tuple[ImageTable, np.ndarray]:
-    table = reduce(lambda rest, view: view.align(rest)[0], views, table)
-    return table, np.stack([view.align(table)[1] for view in views])
+    table, values = cache.align(table, views)
+    return table, np.stack(values)
 
 
 def _reduced(image: Image.Image, size: int) -> Image.Image:

@@ -17,7 +17,7 @@ SWIGLU = {"mlp_layer": SwiGLUPacked, "act_layer": torch.nn.SiLU}
 
 
 def names() -> list[str]:
-    """Every name that :func:`lib.encoders.make` knows, ours first; each but "texture" also with "-untrained" behind."""
+    """Every name that :func:`.registry.make` knows, ours first; each but "texture" also with "-untrained" behind."""
     return [*OURS, *timm.list_models(), *timm.list_pretrained()]
 
 

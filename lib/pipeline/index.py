@@ -13,12 +13,8 @@ from lib.datasets.catalogue import DATASETS
 from lib.encoders.models import MODELS
 from lib.pipeline import profiles
 from lib.results.markdown import markdown_table
+from lib.results.papers import PAPERS
 
-PAPERS = {
-    "hyper_dino": "Hyper-DINO",
-    "linear_prototypes": "Linear prototypes",
-    "beyond": "Beyond the papers",
-}
 NUMBERED = {
     "hyper_dino/retrieval/table_1": "Table 1",
     "hyper_dino/retrieval/table_2": "Table 2, Kather 2016",

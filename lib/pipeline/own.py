@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dvc.exceptions import DvcException
 from dvc.repo import Repo
+from dvc.stage import Stage
 
 from lib import files, paths
 from lib.errors import InputError
@@ -63,5 +64,10 @@ def _stale(repo: Repo, target: str, name: str, force: bool) -> list[Path]:
     made: set[str] = set()
     while new := {out.fs_path for stage in stale for out in stage.outs} - made:  # and whatever rests on them
         made |= new
-        stale += [stage for stage in stages if stage not in stale and made & {dep.fs_path for dep in stage.deps}]
+        stale += [stage for stage in stages if stage not in stale and _reads(stage, made)]
     return [Path(path) for path in sorted(made) if f"/own/{name}/" in path and Path(path).is_dir()]
+
+
+def _reads(stage: Stage, made: set[str]) -> bool:
+    """Whether a stage rests on one of the files or folders ``made``, or on a folder that one of them is in."""
+    return any(Path(path).is_relative_to(dep.fs_path) for dep in stage.deps for path in made)

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib import encoders, paths
+from lib import paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
+from lib.encoders import registry
 from lib.encoders.models import MODELS
 from lib.papers.hyper_dino.recipes import recipes
 from lib.pipeline import profiles
@@ -40,14 +41,17 @@ def scaled_hours(stage: str, run: dict[str, Any], n_images: int, settings: dict[
 def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
     """One row per stage of ``profile``: images, encoder, whether the images are here, estimated hours."""
     rows = []
+    content = profiles.profile(profile)
     for block in ("features", "features_more"):
-        wanted = profiles.profile(profile)[block]
+        wanted = content[block]
         for dataset in wanted["datasets"]:
             for encoder in wanted["encoders"]:
-                speed = settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"])
-                hours = _images(dataset, settings) / speed / 3600
+                hours = _feature_hours(dataset, encoder, settings)
                 rows.append(_row(f"{block}@{dataset}-{encoder}", dataset, encoder, hours, settings))
-    for stage, datasets in profiles.runs(profile).items():
+    for dataset, encoder in content["views"].items():
+        hours = (content["n_views"] - 1) * _feature_hours(dataset, encoder, settings)
+        rows.append(_row(f"views@{dataset}", dataset, encoder, hours, settings))
+    for stage, datasets in content["runs"].items():
         for dataset, run in datasets.items():
             n, encoder = _images(dataset, settings), run.get("encoder", "–")
             hours = scaled_hours(stage, run, n, settings)
@@ -67,6 +71,12 @@ def _row(stage: str, dataset: str, encoder: str, hours: float, settings: dict[st
         "here": "yes" if not known or paths.images(dataset).exists() else "no",
         "hours": hours,
     }
+
+
+def _feature_hours(dataset: str, encoder: str, settings: dict[str, Any]) -> float:
+    """Hours that an encoder needs for all images of a dataset."""
+    speed = settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"])
+    return _images(dataset, settings) / speed / 3600
 
 
 def _images(dataset: str, settings: dict[str, Any]) -> int:
@@ -93,7 +103,7 @@ def text(profile: str) -> str:
         if dataset in DATASETS and not paths.images(dataset).exists():
             parts.append(str(catalogue.missing(dataset, paths.images(dataset), "is not there", profile)))
     for name in backbones(profile):
-        if how := encoders.wanting(name):
+        if how := registry.wanting(name):
             parts.append(f"needs weights of {MODELS[name].row} ({name}): {how}")
     return "\n\n".join(parts)
 

@@ -5,14 +5,15 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from lib import encoders, paths
+from lib import paths
 from lib.datasets.loaders import LOADERS
+from lib.encoders import registry
 from lib.encoders.models import OURS
 from lib.errors import InputError
 from lib.pipeline import params
 from lib.pipeline.notebooks import parameters, read
 
-KEYS = ("profile", "images", "features", "features_more", "runs")
+KEYS = ("profile", "images", "datasets", "features", "features_more", "views", "n_views", "runs")
 PROFILES = {"demo": "demo", "sample": "real sample", "paper": "published setting", "own": "your own images"}
 """Short name and the words that reports have for it."""
 
@@ -57,7 +58,7 @@ def check(file: Path, own: str | None = None) -> None:
     try:
         _check(content, where, own, OURS)
     except InputError:  # perhaps a network of timm, whose names take seconds to load
-        _check(content, where, own, encoders.names())
+        _check(content, where, own, registry.names())
 
 
 def _check(content: dict[str, Any], where: str, own: str | None, known: Collection[str]) -> None:
@@ -66,6 +67,9 @@ def _check(content: dict[str, Any], where: str, own: str | None, known: Collecti
     defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{one}.ipynb")) for stage, one in notebooks().items()}
     params.check_runs(content.get("runs"), defaults, datasets, known, where)
     params.check_keys(content, KEYS, where)
+    params.check_names("dataset", content["datasets"], datasets, where)
+    params.check_names("dataset", [*content["views"]], content["datasets"], f"{where}, views")
+    params.check_names("encoder", [*content["views"].values()], known, f"{where}, views")
     for features in ("features", "features_more"):
         params.check_keys(content[features], ("datasets", "encoders"), f"{where}, {features}")
         params.check_names("dataset", content[features]["datasets"], datasets, where)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib.results import paired
-from lib.results.store import markdown_table, percent
+from lib.results.markdown import markdown_table, percent
 from lib.training.methods import Answer
 
 Answers = Mapping[str, Sequence[Answer]]

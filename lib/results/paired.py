@@ -10,6 +10,7 @@ import pandas as pd
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import corrected, paired_permutation
 from lib.results.markdown import markdown_table, points
+from lib.results.shown import Table
 
 SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, 10,000 "
@@ -57,6 +58,11 @@ def tests_layout(tests: pd.DataFrame, what: str = "folds", column: str = "rule")
         names = {what: getattr(test, column), "first": test.first, "second": test.second, "k": test.k}
         rows.append(names | cells(test, "first − second, pp"))
     return markdown_table(pd.DataFrame(rows))
+
+
+def table(tests: pd.DataFrame, title: str, text: str, what: str = "folds", column: str = "rule") -> Table:
+    """The paired tests as a table to save; ``text`` is what their values are, ``what`` heads the ``column``."""
+    return Table(title, tests, f"{text} {SAYS}", of=100, markdown=tests_layout(tests, what, column))
 
 
 def cells(test: Any, what: str) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from PIL import Image
 from safetensors.torch import save_file
 from timm.data import create_transform, resolve_model_data_config
 
-from lib import encoders, paths
-from lib.encoders import backbones, weights
+from lib import paths
+from lib.encoders import backbones, registry, weights
 from lib.encoders.texture import Texture
 from lib.errors import InputError, MissingWeights
 
@@ -273,12 +273,12 @@ def test_a_pickle_in_a_weights_file_is_not_executed(tmp_path):
 )
 def test_unknown_names_get_close_matches(name, suggestion):
     with pytest.raises(InputError, match=f"Unknown encoder '{name}'.*{suggestion}"):
-        encoders.make(name)
+        registry.make(name)
 
 
 def test_missing_weights_say_what_how_large_and_where_to():
     with pytest.raises(MissingWeights) as caught:
-        encoders.make("dino_vits16")
+        registry.make("dino_vits16")
     message = str(caught.value)
     assert "vit_small_patch16_224.dino (about 87 MB)" in message
     assert "cannot be reached (no route to host)" in message
@@ -331,8 +331,8 @@ def test_weights_is_one_of_two_words():
 
 
 def test_make_knows_the_three_kinds():
-    assert isinstance(encoders.make("texture"), Texture)
-    untrained = encoders.make("test_vit-untrained", device="cpu", batch_size=3)
+    assert isinstance(registry.make("texture"), Texture)
+    untrained = registry.make("test_vit-untrained", device="cpu", batch_size=3)
     assert (untrained.name, untrained.batch_size) == ("test_vit-untrained", 3)
     save_file(seeded("test_byobnet", 3).state_dict(), paths.WEIGHTS / f"{BYOBNET}.safetensors")
-    assert encoders.make("test_byobnet", device="cpu").name == "test_byobnet"
+    assert registry.make("test_byobnet", device="cpu").name == "test_byobnet"

@@ -12,9 +12,10 @@ from PIL import Image
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from lib import encoders, files
+from lib import files
 from lib.datasets import loaders
 from lib.datasets.table import ImageTable
+from lib.encoders import cache, registry
 from lib.errors import BrokenImage, InputError
 
 
@@ -60,7 +61,7 @@ def table_of(root: Path) -> ImageTable:
     return loaders.load("folder", root)
 
 
-def colours_of(features: encoders.Features) -> dict[str, tuple[float, ...]]:
+def colours_of(features: cache.Features) -> dict[str, tuple[float, ...]]:
     return dict(zip(features.image_ids, map(tuple, features.values.tolist()), strict=True))
 
 
@@ -70,7 +71,7 @@ def parts_of(target: Path) -> list[Path]:
 
 def test_every_image_gets_its_own_numbers(root, target):
     encoder = MeanColour()
-    features = encoders.extract(table_of(root), encoder, target, batch_size=4)
+    features = cache.extract(table_of(root), encoder, target, batch_size=4)
     assert colours_of(features) == COLOURS
     assert features.image_ids == tuple(sorted(COLOURS))
     assert features.values.dtype == np.float32
@@ -82,13 +83,13 @@ def test_every_image_gets_its_own_numbers(root, target):
 
 
 def test_a_second_run_loads_and_encodes_nothing(root, target):
-    first = encoders.extract(table_of(root), MeanColour(), target)
+    first = cache.extract(table_of(root), MeanColour(), target)
     written = target.read_bytes(), target.stat().st_mtime_ns
     encoder = MeanColour()
-    second = encoders.extract(table_of(root), encoder, target)
+    second = cache.extract(table_of(root), encoder, target)
     assert encoder.batches == []
     assert (target.read_bytes(), target.stat().st_mtime_ns) == written
-    loaded = encoders.load(target)
+    loaded = cache.load(target)
     for features in (second, loaded):
         np.testing.assert_array_equal(features.values, first.values)
         assert (features.image_ids, features.provenance) == (first.image_ids, first.provenance)
@@ -96,13 +97,13 @@ def test_a_second_run_loads_and_encodes_nothing(root, target):
 
 def test_the_same_features_are_the_same_bytes(root, target):
     other = target.with_name("other.safetensors")
-    encoders.extract(table_of(root), MeanColour(), target)
-    encoders.extract(table_of(root), MeanColour(), other, batch_size=3)
+    cache.extract(table_of(root), MeanColour(), target)
+    cache.extract(table_of(root), MeanColour(), other, batch_size=3)
     assert target.read_bytes() == other.read_bytes()
 
 
 def test_the_file_needs_no_pickle_and_carries_its_provenance(root, target):
-    encoders.extract(table_of(root), MeanColour(), target)
+    cache.extract(table_of(root), MeanColour(), target)
     with safe_open(target, framework="numpy") as file:
         record = json.loads(file.metadata()["provenance"])
         assert list(file.keys()) == ["values"]
@@ -112,11 +113,11 @@ def test_the_file_needs_no_pickle_and_carries_its_provenance(root, target):
 
 def test_an_interrupted_extraction_goes_on_where_it_stopped(root, target):
     with pytest.raises(RuntimeError, match="power cut"):
-        encoders.extract(table_of(root), MeanColour(fail_at=2), target, batch_size=3)
+        cache.extract(table_of(root), MeanColour(fail_at=2), target, batch_size=3)
     assert not target.exists()
     assert len(parts_of(target)) == 2
     encoder = MeanColour()
-    features = encoders.extract(table_of(root), encoder, target, batch_size=3)
+    features = cache.extract(table_of(root), encoder, target, batch_size=3)
     assert encoder.batches == [3, 1]
     assert colours_of(features) == COLOURS
     assert parts_of(target) == []
@@ -125,9 +126,9 @@ def test_an_interrupted_extraction_goes_on_where_it_stopped(root, target):
 
 def test_parts_of_another_encoder_are_not_used(root, target):
     with pytest.raises(RuntimeError):
-        encoders.extract(table_of(root), MeanColour("1", fail_at=2), target, batch_size=3)
+        cache.extract(table_of(root), MeanColour("1", fail_at=2), target, batch_size=3)
     encoder = MeanColour("2")
-    encoders.extract(table_of(root), encoder, target, batch_size=3)
+    cache.extract(table_of(root), encoder, target, batch_size=3)
     assert sum(encoder.batches) == 10
     assert parts_of(target) == []
 
@@ -141,13 +142,13 @@ def test_a_part_is_whole_or_not_there(root, target, monkeypatch):
 
     monkeypatch.setattr(Path, "write_bytes", write_half)
     with pytest.raises(OSError, match="disk full"):
-        encoders.extract(table_of(root), MeanColour(), target)
+        cache.extract(table_of(root), MeanColour(), target)
     assert parts_of(target) == []
     assert not target.exists()
 
 
 def test_a_failed_final_write_leaves_the_old_file_and_the_parts(root, target, monkeypatch):
-    encoders.extract(table_of(root), MeanColour("1"), target)
+    cache.extract(table_of(root), MeanColour("1"), target)
     old = target.read_bytes()
     real = Path.write_bytes
 
@@ -158,62 +159,62 @@ def test_a_failed_final_write_leaves_the_old_file_and_the_parts(root, target, mo
 
     monkeypatch.setattr(Path, "write_bytes", full_for_the_target)
     with pytest.raises(OSError, match="disk full"):
-        encoders.extract(table_of(root), MeanColour("2"), target)
+        cache.extract(table_of(root), MeanColour("2"), target)
     assert target.read_bytes() == old
     monkeypatch.undo()
     encoder = MeanColour("2")
-    assert encoders.extract(table_of(root), encoder, target).provenance["version"] == "2"
+    assert cache.extract(table_of(root), encoder, target).provenance["version"] == "2"
     assert encoder.batches == []
 
 
 def test_a_changed_image_is_computed_again_and_named(root, target, caplog):
-    before = encoders.extract(table_of(root), MeanColour(), target)
+    before = cache.extract(table_of(root), MeanColour(), target)
     paint(root, {"a/04.png": (1, 2, 3)})
     encoder = MeanColour()
-    features = encoders.extract(table_of(root), encoder, target)
+    features = cache.extract(table_of(root), encoder, target)
     assert encoder.batches == [1]
     assert colours_of(features) == {**COLOURS, "a/04.png": (1, 2, 3)}
     assert features.provenance["images_sha256"] != before.provenance["images_sha256"]
     assert "a/04.png" in caplog.text
     assert "b/05.png" not in caplog.text
-    assert colours_of(encoders.load(target))["a/04.png"] == (1, 2, 3)
+    assert colours_of(cache.load(target))["a/04.png"] == (1, 2, 3)
 
 
 def test_swapped_files_are_noticed(root, target):
-    encoders.extract(table_of(root), MeanColour(), target)
+    cache.extract(table_of(root), MeanColour(), target)
     paint(root, {"a/00.png": COLOURS["b/01.png"], "b/01.png": COLOURS["a/00.png"]})
-    features = encoders.extract(table_of(root), MeanColour(), target)
+    features = cache.extract(table_of(root), MeanColour(), target)
     expected = {**COLOURS, "a/00.png": COLOURS["b/01.png"], "b/01.png": COLOURS["a/00.png"]}
-    assert colours_of(features) == colours_of(encoders.load(target)) == expected
+    assert colours_of(features) == colours_of(cache.load(target)) == expected
 
 
 def test_another_encoder_computes_everything_and_says_what_differs(root, target, caplog):
-    encoders.extract(table_of(root), MeanColour("1"), target)
+    cache.extract(table_of(root), MeanColour("1"), target)
     encoder = MeanColour("2")
-    features = encoders.extract(table_of(root), encoder, target)
+    features = cache.extract(table_of(root), encoder, target)
     assert encoder.batches == [10]
-    assert features.provenance["version"] == encoders.load(target).provenance["version"] == "2"
+    assert features.provenance["version"] == cache.load(target).provenance["version"] == "2"
     assert "made by another encoder (version)" in caplog.text
 
 
 def test_new_images_alone_are_computed_and_removed_ones_disappear(root, target):
     table = table_of(root)
     small = table.take([image_id for image_id in COLOURS if image_id != "a/02.png"])
-    encoders.extract(small, MeanColour(), target)
+    cache.extract(small, MeanColour(), target)
     encoder = MeanColour()
-    assert colours_of(encoders.extract(table, encoder, target)) == COLOURS
+    assert colours_of(cache.extract(table, encoder, target)) == COLOURS
     assert encoder.batches == [1]
     (root / "a/00.png").unlink()
-    assert "a/00.png" not in encoders.extract(table_of(root), encoder, target).image_ids
+    assert "a/00.png" not in cache.extract(table_of(root), encoder, target).image_ids
 
 
 def test_a_smaller_table_in_another_order_leaves_the_file_alone(root, target):
     table = table_of(root)
-    encoders.extract(table, MeanColour(), target)
+    cache.extract(table, MeanColour(), target)
     before = target.read_bytes()
     ids = ["b/03.png", "a/02.png", "b/09.png"]
     encoder = MeanColour()
-    features = encoders.extract(table.take(ids), encoder, target)
+    features = cache.extract(table.take(ids), encoder, target)
     assert encoder.batches == []
     assert features.image_ids == tuple(ids)
     assert colours_of(features) == {image_id: COLOURS[image_id] for image_id in ids}
@@ -223,13 +224,13 @@ def test_a_smaller_table_in_another_order_leaves_the_file_alone(root, target):
 def test_the_file_says_which_table_it_is_of(root, target):
     table = table_of(root)
     good = table.take([image_id for image_id in COLOURS if image_id != "a/02.png"])
-    encoders.extract(good, MeanColour(), target)
+    cache.extract(good, MeanColour(), target)
     (root / "a/02.png").write_bytes(b"")
     encoder = MeanColour()
-    encoders.extract(table, encoder, target, on_broken="skip")
-    assert set(encoders.load(target).skipped) == {"a/02.png"}
-    encoders.extract(replace(good, name="renamed"), encoder, target)
-    assert encoders.load(target).provenance["dataset"] == "renamed"
+    cache.extract(table, encoder, target, on_broken="skip")
+    assert set(cache.load(target).skipped) == {"a/02.png"}
+    cache.extract(replace(good, name="renamed"), encoder, target)
+    assert cache.load(target).provenance["dataset"] == "renamed"
     assert encoder.batches == []
 
 
@@ -241,7 +242,7 @@ def test_copies_of_a_file_have_the_same_numbers(root, target):
             return super().encode(images) + np.arange(len(images), dtype=np.float32)[:, None]
 
     paint(root, {"a/copy.png": COLOURS["b/01.png"]})
-    features = encoders.extract(table_of(root), Drifting(), target)
+    features = cache.extract(table_of(root), Drifting(), target)
     assert colours_of(features)["a/copy.png"] == colours_of(features)["b/01.png"]
 
 
@@ -256,13 +257,13 @@ BREAKAGES = {
 def test_a_broken_image_is_named_and_a_rerun_goes_on(root, target, kind):
     BREAKAGES[kind](root / "b/03.png")
     with pytest.raises(BrokenImage, match="on_broken='skip'") as caught:
-        encoders.extract(table_of(root), MeanColour(), target, batch_size=4)
+        cache.extract(table_of(root), MeanColour(), target, batch_size=4)
     assert str(root / "b/03.png") in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not target.exists()
     paint(root, {"b/03.png": COLOURS["b/03.png"]})
     encoder = MeanColour()
-    assert colours_of(encoders.extract(table_of(root), encoder, target, batch_size=4)) == COLOURS
+    assert colours_of(cache.extract(table_of(root), encoder, target, batch_size=4)) == COLOURS
     assert sum(encoder.batches) == 10 - 4
 
 
@@ -271,7 +272,7 @@ def test_all_broken_images_are_named_in_one_go_and_finished_ones_are_kept(root, 
         (root / name).write_bytes(b"")
     encoder = MeanColour()
     with pytest.raises(BrokenImage, match=r"^3 images cannot be read:\n") as caught:
-        encoders.extract(table_of(root), encoder, target, batch_size=2)
+        cache.extract(table_of(root), encoder, target, batch_size=2)
     lines = str(caught.value).splitlines()
     assert [line.partition(":")[0] for line in lines[1:4]] == [
         f"  {root / x}" for x in ("a/04.png", "b/01.png", "b/09.png")
@@ -280,7 +281,7 @@ def test_all_broken_images_are_named_in_one_go_and_finished_ones_are_kept(root, 
     assert encoder.batches == [2] and len(parts_of(target)) == 1
     paint(root, COLOURS)
     encoder = MeanColour()
-    assert colours_of(encoders.extract(table_of(root), encoder, target)) == COLOURS
+    assert colours_of(cache.extract(table_of(root), encoder, target)) == COLOURS
     assert sum(encoder.batches) == 8
 
 
@@ -288,14 +289,14 @@ def test_a_missing_file_is_named(root, target):
     table = table_of(root)
     (root / "a/00.png").unlink()
     with pytest.raises(BrokenImage, match=r"a.00\.png"):
-        encoders.extract(table, MeanColour(), target)
+        cache.extract(table, MeanColour(), target)
 
 
 def test_broken_images_can_be_skipped_counted_and_aligned(root, target):
     table = table_of(root)
     for name in ("a/02.png", "b/05.png"):
         (root / name).write_bytes(b"")
-    features = encoders.extract(table, MeanColour(), target, on_broken="skip", batch_size=4)
+    features = cache.extract(table, MeanColour(), target, on_broken="skip", batch_size=4)
     assert set(features.skipped) == {"a/02.png", "b/05.png"}
     assert all(name in reason for name, reason in features.skipped.items())
     good = {name: colour for name, colour in COLOURS.items() if name not in features.skipped}
@@ -310,27 +311,27 @@ def test_what_a_stage_left_out_stays_out_in_a_notebook_and_nothing_else(root, ta
     """The stage was told to skip broken images; the notebook that reads its file need not be told again."""
     table = table_of(root)
     (root / "a/02.png").write_bytes(b"")
-    encoders.extract(table, MeanColour(), target, on_broken="skip")
-    assert set(encoders.extract(table, MeanColour(), target).skipped) == {"a/02.png"}
+    cache.extract(table, MeanColour(), target, on_broken="skip")
+    assert set(cache.extract(table, MeanColour(), target).skipped) == {"a/02.png"}
     (root / "a/00.png").write_bytes(b"")
     with pytest.raises(BrokenImage, match=r"a/00\.png"):
-        encoders.extract(table, MeanColour(), target)
+        cache.extract(table, MeanColour(), target)
 
 
 def test_skipped_images_are_tried_again(root, target):
     table = table_of(root)
     (root / "a/02.png").write_bytes(b"")
-    encoders.extract(table, MeanColour(), target, on_broken="skip")
+    cache.extract(table, MeanColour(), target, on_broken="skip")
     before = target.stat().st_mtime_ns
     encoder = MeanColour()
-    assert set(encoders.extract(table, encoder, target, on_broken="skip").skipped) == {"a/02.png"}
+    assert set(cache.extract(table, encoder, target, on_broken="skip").skipped) == {"a/02.png"}
     assert (encoder.batches, target.stat().st_mtime_ns) == ([], before)
     with pytest.raises(BrokenImage, match=r"a/02\.png"):
-        encoders.extract(table, encoder, target, on_broken="error")
+        cache.extract(table, encoder, target, on_broken="error")
     paint(root, {"a/02.png": COLOURS["a/02.png"]})
-    assert colours_of(encoders.extract(table, encoder, target)) == COLOURS
+    assert colours_of(cache.extract(table, encoder, target)) == COLOURS
     assert encoder.batches == [1]
-    assert encoders.load(target).skipped == {}
+    assert cache.load(target).skipped == {}
 
 
 def test_a_table_without_any_readable_image_is_an_error(root, target):
@@ -338,9 +339,9 @@ def test_a_table_without_any_readable_image_is_an_error(root, target):
     for name in COLOURS:
         (root / name).write_bytes(b"")
     with pytest.raises(InputError, match="None of the 10 images of folder can be read"):
-        encoders.extract(table, MeanColour(), target, on_broken="skip")
+        cache.extract(table, MeanColour(), target, on_broken="skip")
     with pytest.raises(InputError, match="nothing to extract"):
-        encoders.extract(table.take([]), MeanColour(), target)
+        cache.extract(table.take([]), MeanColour(), target)
 
 
 def flip_a_bit(path: Path) -> None:
@@ -361,16 +362,16 @@ DAMAGES = {
 
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_a_damaged_file_is_reported_and_computed_again(root, target, kind, caplog):
-    encoders.extract(table_of(root), MeanColour(), target)
+    cache.extract(table_of(root), MeanColour(), target)
     DAMAGES[kind](target)
     with pytest.raises(InputError, match="damaged"):
-        encoders.load(target)
+        cache.load(target)
     encoder = MeanColour()
     with caplog.at_level(logging.WARNING):
-        features = encoders.extract(table_of(root), encoder, target)
+        features = cache.extract(table_of(root), encoder, target)
     assert f"{target} is damaged" in caplog.text
     assert encoder.batches == [10]
-    assert colours_of(features) == colours_of(encoders.load(target)) == COLOURS
+    assert colours_of(features) == colours_of(cache.load(target)) == COLOURS
 
 
 def flipped(data: bytes, place: int, bit: int) -> bytes:
@@ -380,12 +381,12 @@ def flipped(data: bytes, place: int, bit: int) -> bytes:
 def test_a_flipped_bit_is_refused_or_harmless(root, target):
     """Anywhere in the file: its header, encoder, dataset, image ids, hashes, skipped images and numbers."""
     (root / "a/02.png").write_bytes(b"")
-    expected = encoders.extract(table_of(root), MeanColour(), target, on_broken="skip")
+    expected = cache.extract(table_of(root), MeanColour(), target, on_broken="skip")
     good, random, refused = target.read_bytes(), np.random.default_rng(0), 0
     for place in random.permutation(len(good))[:500]:
         target.write_bytes(flipped(good, place, random.integers(8)))
         try:
-            found = encoders.load(target)
+            found = cache.load(target)
         except InputError as error:
             assert str(target) in str(error)
             refused += 1
@@ -400,24 +401,24 @@ def test_a_flipped_bit_is_refused_or_harmless(root, target):
 
 
 def test_a_flipped_bit_in_an_image_id_gives_no_image_the_numbers_of_another(root, target):
-    encoders.extract(table_of(root), MeanColour(), target)
+    cache.extract(table_of(root), MeanColour(), target)
     target.write_bytes(target.read_bytes().replace(b"a/04.png", b"a/05.png"))
     with pytest.raises(InputError, match="is not what was written"):
-        encoders.load(target)
+        cache.load(target)
 
 
 def test_a_file_of_an_older_format_is_computed_again_with_a_notice(root, target, caplog):
-    encoders.extract(table_of(root), MeanColour(), target)
+    cache.extract(table_of(root), MeanColour(), target)
     with safe_open(target, framework="numpy") as file:
         record, values = json.loads(file.metadata()["provenance"]), file.get_tensor("values")
     del record["format"], record["checksum"]
     record["values_sha256"] = hashlib.sha256(values.tobytes()).hexdigest()
     save_file({"values": values}, target, metadata={"provenance": json.dumps(record)})
     encoder = MeanColour()
-    assert colours_of(encoders.extract(table_of(root), encoder, target)) == COLOURS
+    assert colours_of(cache.extract(table_of(root), encoder, target)) == COLOURS
     assert encoder.batches == [10]
     assert "has format 1, not 2" in caplog.text and "Computing its features again" in caplog.text
-    assert colours_of(encoders.load(target)) == COLOURS
+    assert colours_of(cache.load(target)) == COLOURS
 
 
 # Killed on the way
@@ -436,13 +437,13 @@ def test_after_a_killed_run_that_later_succeeds_nothing_stray_is_left(root, targ
             return MeanColour().encode(*arguments)
 
         vars(encoder if moment == "encode" else files)[moment] = dies
-        encoders.extract(table_of(root), encoder, target, batch_size=3)
+        cache.extract(table_of(root), encoder, target, batch_size=3)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert parts_of(target)
     (target.parent / f".{target.name}.abcdefgh.draft").mkdir()  # and a workshop that was just opened
     encoder = MeanColour()
-    assert colours_of(encoders.extract(table_of(root), encoder, target, batch_size=3)) == COLOURS
+    assert colours_of(cache.extract(table_of(root), encoder, target, batch_size=3)) == COLOURS
     assert sum(encoder.batches) == (4 if moment == "encode" else 0)
     assert list(target.parent.iterdir()) == [target]
 
@@ -451,18 +452,18 @@ def test_what_is_not_ours_among_the_parts_stays(root, target):
     thesis = target.with_name(f"{target.name}.parts") / "thesis.txt"
     thesis.parent.mkdir(parents=True)
     thesis.write_text("all of it")
-    encoders.extract(table_of(root), MeanColour(), target)
+    cache.extract(table_of(root), MeanColour(), target)
     assert parts_of(target) == [thesis]
 
 
 def test_loading_what_is_not_there(tmp_path):
     with pytest.raises(InputError, match="There is no feature file"):
-        encoders.load(tmp_path / "nothing.safetensors")
+        cache.load(tmp_path / "nothing.safetensors")
 
 
 def test_aligning_with_another_table_is_an_error(root, target):
     table = table_of(root)
-    features = encoders.extract(table.take(["a/00.png", "b/01.png"]), MeanColour(), target)
+    features = cache.extract(table.take(["a/00.png", "b/01.png"]), MeanColour(), target)
     with pytest.raises(InputError, match=r"a/02\.png, a/04\.png.*and 3 more"):
         features.align(table)
 
@@ -475,26 +476,26 @@ def test_features_that_are_not_finite_stop(root, target):
             return values
 
     with pytest.raises(InputError, match=r"infinite or undefined features for a/02\.png:"):
-        encoders.extract(table_of(root), Broken(), target)
+        cache.extract(table_of(root), Broken(), target)
 
 
 def test_features_of_the_wrong_length_stop(root, target):
     encoder = MeanColour()
     encoder.dim = 4
     with pytest.raises(InputError, match=r"\(10, 3\)"):
-        encoders.extract(table_of(root), encoder, target)
+        cache.extract(table_of(root), encoder, target)
 
 
 def test_options_outside_their_range_are_named(root, target):
     with pytest.raises(InputError, match="'error' or 'skip', not 'ignore'"):
-        encoders.extract(table_of(root), MeanColour(), target, on_broken="ignore")
+        cache.extract(table_of(root), MeanColour(), target, on_broken="ignore")
     with pytest.raises(InputError, match="batch_size must be 1 or more, not 0"):
-        encoders.extract(table_of(root), MeanColour(), target, batch_size=0)
+        cache.extract(table_of(root), MeanColour(), target, batch_size=0)
 
 
 def test_the_texture_descriptor_through_the_cache(root, target):
-    texture = encoders.make("texture")
-    features = encoders.extract(table_of(root), texture, target)
+    texture = registry.make("texture")
+    features = cache.extract(table_of(root), texture, target)
     np.testing.assert_array_equal(
         features.values, texture.encode([Image.open(root / name).convert("RGB") for name in features.image_ids])
     )

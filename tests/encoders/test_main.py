@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib import encoders
 from lib.encoders import __main__ as program
+from lib.encoders import cache, registry
 from lib.errors import one_message
 from lib.paths import ROOT
 
@@ -78,9 +78,9 @@ def test_extracts_and_reports(root, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["lib.encoders", *command(root, target)])
     program.main()
     captured = capsys.readouterr()
-    assert captured.out == f"{target}: 4 images, {encoders.make('texture').dim} numbers each, 0 skipped\n"
+    assert captured.out == f"{target}: 4 images, {registry.make('texture').dim} numbers each, 0 skipped\n"
     assert captured.err == "texture features of folder: 4 of 4 images\n"
-    assert encoders.load(target).values.shape == (4, encoders.make("texture").dim)
+    assert cache.load(target).values.shape == (4, registry.make("texture").dim)
 
 
 def test_broken_images_are_skipped_on_request(root, tmp_path, monkeypatch, capsys):

@@ -6,9 +6,8 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save, save_file
 
-from lib import encoders
 from lib.datasets import tissue
-from lib.encoders import small_vit
+from lib.encoders import registry, small_vit
 from lib.encoders.backbones import state_sha256
 from lib.errors import InputError
 
@@ -62,7 +61,7 @@ def test_a_size_that_does_not_fit_is_refused():
 
 def test_untrained_weights_follow_the_seed_and_leave_the_random_state_alone():
     before = torch.random.get_rng_state()
-    first, again, other = (encoders.make("demo_vit-untrained", device="cpu", seed=seed) for seed in (0, 0, 1))
+    first, again, other = (registry.make("demo_vit-untrained", device="cpu", seed=seed) for seed in (0, 0, 1))
     assert torch.equal(torch.random.get_rng_state(), before)
     assert first.provenance == again.provenance
     assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
@@ -71,7 +70,7 @@ def test_untrained_weights_follow_the_seed_and_leave_the_random_state_alone():
 
 
 def test_encoding_equals_resizing_scaling_and_the_network():
-    encoder = encoders.make("demo_vit-untrained", device="cpu", batch_size=2)
+    encoder = registry.make("demo_vit-untrained", device="cpu", batch_size=2)
     rows = []
     for picture in pictures(3):
         pixels = np.asarray(picture.resize((96, 96), Image.Resampling.BILINEAR), dtype=np.float32) / 255
@@ -85,7 +84,7 @@ def test_encoding_equals_resizing_scaling_and_the_network():
 
 
 def test_nothing_is_trainable_and_encoding_changes_nothing():
-    encoder = encoders.make("demo_vit-untrained", device="cpu")
+    encoder = registry.make("demo_vit-untrained", device="cpu")
     assert not encoder.model.training and not any(p.requires_grad for p in encoder.model.parameters())
     encoder.encode(pictures(2))
     assert state_sha256(encoder.model) == encoder.provenance["weights_sha256"]
@@ -153,12 +152,12 @@ def test_junk_and_files_without_tensors_are_refused(tmp_path):
 
 def test_a_misspelt_name_finds_it():
     with pytest.raises(InputError, match=r"Unknown encoder 'demo_vitt'.*demo_vit"):
-        encoders.make("demo_vitt")
+        registry.make("demo_vitt")
 
 
 def test_the_shipped_weights_are_small_and_say_where_they_come_from():
     assert small_vit.WEIGHTS.stat().st_size < 4e6
-    encoder = encoders.make("demo_vit", device="cpu")
+    encoder = registry.make("demo_vit", device="cpu")
     assert (encoder.name, encoder.dim) == ("demo_vit", 384)
     assert "DINO" in encoder.provenance["weights"] and "procedural" in encoder.provenance["weights"]
     assert all(p.dtype == torch.float32 for p in encoder.model.parameters())
@@ -182,7 +181,7 @@ def nearest(values: np.ndarray, labels: np.ndarray, patients: np.ndarray) -> flo
 
 def test_self_distillation_was_worth_it(drawn):
     tiles, labels, patients = drawn
-    trained, untrained = (encoders.make(n, device="cpu").encode(tiles) for n in ("demo_vit", "demo_vit-untrained"))
+    trained, untrained = (registry.make(n, device="cpu").encode(tiles) for n in ("demo_vit", "demo_vit-untrained"))
     assert nearest(trained, labels, patients) > nearest(untrained, labels, patients) + 0.05
     assert nearest(trained, labels, patients) > 3 * np.mean(labels[:, None] == labels)
 
@@ -190,7 +189,7 @@ def test_self_distillation_was_worth_it(drawn):
 def test_features_differ_between_tissues(drawn):
     """Between classes the features vary more than chance allows: F of the first principal component."""
     tiles, labels, _ = drawn
-    values = encoders.make("demo_vit", device="cpu").encode(tiles)
+    values = registry.make("demo_vit", device="cpu").encode(tiles)
     first = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)[0][:, 0]
     means = np.array([first[labels == label].mean() for label in np.unique(labels)])
     within = np.mean([first[labels == label].var() for label in np.unique(labels)])

@@ -8,11 +8,10 @@ from PIL import Image
 from torchvision.transforms import v2
 from torchvision.transforms.v2.functional import pil_to_tensor
 
-from lib import encoders
 from lib.datasets import loaders
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
-from lib.encoders import views
+from lib.encoders import cache, registry, views
 from lib.encoders.views import Augmented, CoarseDropout, Warp
 from lib.errors import BrokenImage, InputError
 
@@ -91,7 +90,7 @@ def centre(pixels: torch.Tensor) -> np.ndarray:
 
 
 def test_view_0_is_the_plain_feature_and_its_file_is_left_alone(root, target):
-    plain = encoders.extract(table_of(root), Pixels(), target)
+    plain = cache.extract(table_of(root), Pixels(), target)
     written = target.read_bytes(), target.stat().st_mtime_ns
     table, values = views.extract(table_of(root), Pixels(), target, 3)
     assert (values.shape, values.dtype) == ((3, N, 108), np.float32)
@@ -140,7 +139,7 @@ def test_looking_leaves_the_random_state_alone():
 
 
 def test_all_encoders_see_the_same_views():
-    one, other = Augmented(Pixels("1"), 2).see(picture(0)), Augmented(encoders.make("texture"), 2).see(picture(0))
+    one, other = Augmented(Pixels("1"), 2).see(picture(0)), Augmented(registry.make("texture"), 2).see(picture(0))
     assert one.tobytes() == other.tobytes()
 
 
@@ -289,11 +288,16 @@ def test_a_changed_strength_or_seed_computes_the_augmented_views_again(root, tar
     assert "view_seed" in caplog.text
 
 
-def test_aligned_gives_what_was_extracted_in_the_order_of_the_table(root, target):
+def aligned(table: ImageTable, target: Path, n_views: int) -> tuple[ImageTable, np.ndarray]:
+    table, values = cache.align(table, cache.load_views(target, n_views))
+    return table, np.stack(values)
+
+
+def test_what_is_loaded_is_what_was_extracted_in_the_order_of_the_table(root, target):
     table = table_of(root)
     ids = table.rows["image_id"].tolist()
     _, values = views.extract(table, Pixels(), target, 3)
-    some, found = views.aligned(table.take([ids[4], ids[1]]), target, 2)
+    some, found = aligned(table.take([ids[4], ids[1]]), target, 2)
     assert some.rows["image_id"].tolist() == [ids[4], ids[1]]
     np.testing.assert_array_equal(found, values[:2][:, [4, 1]])
 
@@ -301,17 +305,17 @@ def test_aligned_gives_what_was_extracted_in_the_order_of_the_table(root, target
 def test_an_image_skipped_in_one_view_is_skipped_in_all(root, target):
     table = table_of(root)
     ids = table.rows["image_id"].tolist()
-    encoders.extract(table, Pixels(), target)
+    cache.extract(table, Pixels(), target)
     good = (root / ids[2]).read_bytes()
     (root / ids[2]).write_bytes(b"")
     with pytest.raises(BrokenImage, match=r"04\.png"):
         views.extract(table, Pixels(), target, 2)
-    encoders.extract(table, Augmented(Pixels(), 1), of(target, 1), on_broken="skip")
+    cache.extract(table, Augmented(Pixels(), 1), of(target, 1), on_broken="skip")
     (root / ids[2]).write_bytes(good)
-    kept, values = views.aligned(table, target, 2)
+    kept, values = aligned(table, target, 2)
     assert kept.rows["image_id"].tolist() == ids[:2] + ids[3:]
-    np.testing.assert_array_equal(values[0], np.delete(encoders.load(target).values, 2, axis=0))
-    np.testing.assert_array_equal(values[1], encoders.load(of(target, 1)).values)
+    np.testing.assert_array_equal(values[0], np.delete(cache.load(target).values, 2, axis=0))
+    np.testing.assert_array_equal(values[1], cache.load(of(target, 1)).values)
 
 
 @pytest.mark.parametrize(
@@ -326,22 +330,22 @@ def test_an_image_skipped_in_one_view_is_skipped_in_all(root, target):
 )
 def test_views_that_do_not_belong_together_are_named(root, target, other, differs):
     views.extract(table_of(root), Pixels(), target, 3)
-    encoders.extract(table_of(root), other, of(target, 2))
-    with pytest.raises(InputError, match=r"view2\.safetensors is no view 2 beside") as caught:
-        views.aligned(table_of(root), target, 3)
+    cache.extract(table_of(root), other, of(target, 2))
+    with pytest.raises(InputError, match=r"pixels\.v1\.views/2\.safetensors is no view 2 beside") as caught:
+        aligned(table_of(root), target, 3)
     assert all(word in str(caught.value) for word in differs.split(", "))
 
 
 def test_a_view_of_images_that_have_changed_since_is_named(root, target):
     views.extract(table_of(root), Pixels(), target, 2)
     picture(99).save(root / "a" / "00.png")
-    encoders.extract(table_of(root), Pixels(), target)
+    cache.extract(table_of(root), Pixels(), target)
     with pytest.raises(InputError, match=r"\(images_sha256 differ\)"):
-        views.aligned(table_of(root), target, 2)
+        aligned(table_of(root), target, 2)
     encoder = Pixels()
     views.extract(table_of(root), encoder, target, 2)
     assert encoder.batches == [1]
-    views.aligned(table_of(root), target, 2)
+    aligned(table_of(root), target, 2)
 
 
 def test_a_flipped_bit_in_a_view_is_refused_or_harmless(root, target):
@@ -351,7 +355,7 @@ def test_a_flipped_bit_in_a_view_is_refused_or_harmless(root, target):
     for place in chance.permutation(len(good))[:200]:
         of(target, 1).write_bytes(good[:place] + bytes([good[place] ^ 1 << chance.integers(8)]) + good[place + 1 :])
         try:
-            np.testing.assert_array_equal(views.aligned(table, target, 2)[1], expected)
+            np.testing.assert_array_equal(aligned(table, target, 2)[1], expected)
         except InputError as error:
             assert str(of(target, 1)) in str(error)
             refused += 1
@@ -363,15 +367,15 @@ def test_a_flipped_bit_in_a_view_is_refused_or_harmless(root, target):
 
 def test_missing_views_and_numbers_that_make_no_sense(root, target):
     views.extract(table_of(root), Pixels(), target, 2)
-    with pytest.raises(InputError, match=r"There is no feature file .*view2\.safetensors"):
-        views.aligned(table_of(root), target, 3)
-    for call in (lambda: views.aligned(table_of(root), target, 0), lambda: views.extract(None, Pixels(), target, 0)):
+    with pytest.raises(InputError, match=r"There is no feature file .*views/2\.safetensors"):
+        aligned(table_of(root), target, 3)
+    for call in (lambda: aligned(table_of(root), target, 0), lambda: views.extract(None, Pixels(), target, 0)):
         with pytest.raises(InputError, match="n_views = 0 cannot be used"):
             call()
 
 
 def test_a_real_network_through_its_views(root, target):
-    encoder = encoders.make("test_vit-untrained", device="cpu")
+    encoder = registry.make("test_vit-untrained", device="cpu")
     _, values = views.extract(table_of(root), encoder, target, 2)
     images = [read_image(table_of(root).path(i)) for i in range(N)]
     np.testing.assert_array_equal(values[0], encoder.encode(images))

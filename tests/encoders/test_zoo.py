@@ -14,8 +14,8 @@ from timm.models import get_pretrained_cfg
 from torch import Tensor
 from torch.nn import functional as F
 
-from lib import encoders, paths
-from lib.encoders import backbones, models, weights, zoo
+from lib import paths
+from lib.encoders import backbones, models, registry, weights, zoo
 from lib.errors import InputError, MissingWeights
 
 pytestmark = pytest.mark.usefixtures("nothing_on_this_machine")
@@ -191,7 +191,7 @@ def test_weights_in_the_layout_of_transformers_give_the_same_class_token(name, p
         put_into_cache(models.MODELS[name].repository, "model.safetensors", state, tmp_path / "hub")
     else:
         (save_file if place == ".safetensors" else torch.save)(state, paths.WEIGHTS / f"{name}{place}")
-    encoder = encoders.make(name, device="cpu")
+    encoder = registry.make(name, device="cpu")
     pixels = torch.stack([encoder.transform(image) for image in pictures()])
     np.testing.assert_allclose(encoder.encode(pictures()), class_token(state, pixels), rtol=1e-3, atol=1e-4)
     assert (encoder.name, encoder.dim) == (name, TINY["embed_dim"])
@@ -214,7 +214,7 @@ def test_queries_keys_values_and_layer_scales_are_where_timm_has_them():
 def test_weights_in_the_layout_of_timm_stay_as_they_are(tiny):
     model = zoo.source("phikon").create(pretrained=False)
     save_file(model.state_dict(), paths.WEIGHTS / "phikon.safetensors")
-    encoder = encoders.make("phikon", device="cpu")
+    encoder = registry.make("phikon", device="cpu")
     assert encoder.provenance["weights_sha256"] == backbones.state_sha256(model)
 
 
@@ -229,11 +229,11 @@ def spoilt(how: str) -> dict[str, Tensor]:
 def test_weights_that_do_not_fit_exactly_are_refused(how, tiny):
     save_file(spoilt(how), paths.WEIGHTS / "phikon.safetensors")
     with pytest.raises(InputError, match=r"phikon\.safetensors cannot be used as weights of phikon"):
-        encoders.make("phikon", device="cpu")
+        registry.make("phikon", device="cpu")
 
 
 def test_virchow2_gives_its_class_token_alone(tiny):
-    encoder = encoders.make("virchow2-untrained", device="cpu")
+    encoder = registry.make("virchow2-untrained", device="cpu")
     model = zoo.source("virchow2").create(pretrained=False).eval()
     model.load_state_dict(encoder.model.state_dict())
     with torch.no_grad():
@@ -244,7 +244,7 @@ def test_virchow2_gives_its_class_token_alone(tiny):
 
 @pytest.mark.parametrize("name", [*GATED, *PHIKONS])
 def test_models_of_the_hub_can_be_untrained(name, tiny):
-    encoder = encoders.make(f"{name}-untrained", device="cpu", seed=3)
+    encoder = registry.make(f"{name}-untrained", device="cpu", seed=3)
     assert encoder.name == encoder.provenance["encoder"] == f"{name}-untrained"
     assert encoder.provenance["weights"] == "untrained, seed 3"
     assert encoder.provenance["pooling"] == "token"
@@ -252,7 +252,7 @@ def test_models_of_the_hub_can_be_untrained(name, tiny):
 
 
 def test_a_whole_model_of_the_table_runs():
-    encoder = encoders.make("resnet50_a1-untrained", device="cpu")
+    encoder = registry.make("resnet50_a1-untrained", device="cpu")
     assert encoder.encode(pictures()).shape == (2, encoder.dim) == (2, 2048)
     assert encoder.provenance["model"] == "resnet50.a1_in1k"
 
@@ -272,7 +272,7 @@ def test_the_hub_is_asked_for_the_file_of_the_repository(tiny, tmp_path, monkeyp
 
     monkeypatch.setattr(huggingface_hub.utils, "get_session", Online)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
-    encoders.make("uni", device="cpu")
+    registry.make("uni", device="cpu")
     assert asked == [(("MahmoodLab/UNI", "pytorch_model.bin"), {"revision": None})]
 
 
@@ -285,7 +285,7 @@ def test_a_gate_is_missing_weights_with_the_way_through_it(name, monkeypatch):
     monkeypatch.setattr(huggingface_hub.utils, "get_session", Online)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
     with pytest.raises(MissingWeights, match=r"download failed \(401 Client Error. Access is restricted") as caught:
-        encoders.make(name)
+        registry.make(name)
     model, message = models.MODELS[name], str(caught.value)
     assert "Their licence: CC BY-NC-ND 4.0, gated." in message
     assert f"Accept the terms on https://huggingface.co/{model.repository}, run: hf auth login" in message
@@ -300,7 +300,7 @@ def test_a_gate_is_missing_weights_with_the_way_through_it(name, monkeypatch):
 )
 def test_missing_weights_name_size_licence_and_page(name, size, repository):
     with pytest.raises(MissingWeights, match=rf"No weights for {name} \(about {size} MB\).*no route to host") as caught:
-        encoders.make(name)
+        registry.make(name)
     assert f"Their licence: {models.MODELS[name].licence}" in str(caught.value)
     assert f"https://huggingface.co/{repository}" in str(caught.value)
     assert f"{paths.WEIGHTS / name}." in str(caught.value)
@@ -310,7 +310,7 @@ def test_missing_weights_name_size_licence_and_page(name, size, repository):
 @pytest.mark.parametrize("name", OTHERS)
 def test_models_of_timm_keep_its_names_and_files(name):
     with pytest.raises(MissingWeights) as caught:
-        encoders.make(name)
+        registry.make(name)
     timm_name = models.MODELS[name].architecture
     assert get_pretrained_cfg(timm_name).license == "apache-2.0"
     assert f"No weights for {timm_name} (" in str(caught.value)
@@ -325,11 +325,11 @@ def test_dinov2_takes_the_published_positions_to_224_pixels(monkeypatch):
     assert state["pos_embed"].shape == (1, 1 + 37**2, 16)
     save_file(state, paths.WEIGHTS / "vit_large_patch14_dinov2.lvd142m.safetensors")
     monkeypatch.setitem(models.MODELS, "dinov2_vitl14", replace(models.MODELS["dinov2_vitl14"], changes=narrow))
-    encoder = encoders.make("dinov2_vitl14", device="cpu")
+    encoder = registry.make("dinov2_vitl14", device="cpu")
     assert encoder.model.pos_embed.shape == (1, 1 + 16**2, 16)
     assert "CenterCrop(size=(224, 224))" in encoder.provenance["transform"]
 
 
 def test_a_mistyped_name_finds_the_model():
     with pytest.raises(InputError, match=r"Unknown encoder 'virchow-2'.*virchow2"):
-        encoders.make("virchow-2")
+        registry.make("virchow-2")

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 import torch
 
-from lib import encoders, paths
+from lib import paths
 from lib.datasets import loaders
 from lib.datasets.drawing import of_each_class
 from lib.datasets.table import ImageTable
+from lib.encoders import cache, registry
 from lib.errors import MissingDataset
 from lib.heads import HyperbolicMapper, Reduction
 from lib.papers.hyper_dino.ball import sliders as ball
@@ -207,7 +208,7 @@ def tiles_for(path: Path) -> tuple[ImageTable, np.ndarray]:
     except MissingDataset as missing:
         absent(f"the embedded tiles have not been drawn yet: run make reproduce ({missing})")
     encoder = notebooks.parameters(notebooks.read(path))["encoder"]
-    return encoders.extract(images, encoders.make(encoder), paths.features("demo", "tissue", encoder)).align(images)
+    return cache.extract(images, registry.make(encoder), paths.features("demo", "tissue", encoder)).align(images)
 
 
 def board_of_the_plane() -> Board:

@@ -16,7 +16,8 @@ from lib.figures import style
 from lib.figures.strips import Answer, Strip
 from lib.figures.strips import strips as draw
 from lib.files import whole
-from lib.results.store import Run, markdown_table, percent
+from lib.results.markdown import markdown_table, percent
+from lib.results.store import Run
 from lib.search import nearest
 from lib.training.experiment import search
 from lib.training.methods import Fitted

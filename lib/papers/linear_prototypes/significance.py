@@ -10,8 +10,8 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.metrics.significance import Evidence, corrected, evidence
 from lib.results import paired
-from lib.results.markdown import points
-from lib.results.store import Run, markdown_table
+from lib.results.markdown import markdown_table, points
+from lib.results.store import Run
 
 UNIT = ["fold", "image_id"]
 

@@ -12,7 +12,8 @@ from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.metrics import retrieval
 from lib.papers.beyond.storage import figures
 from lib.progress import track
-from lib.results.store import Run, markdown_table, percent
+from lib.results.markdown import markdown_table, percent
+from lib.results.store import Run
 from lib.search import codecs, nearest
 from lib.search.index import FaissFlat, FaissHnsw, Index, Qdrant
 from lib.training.methods import Fitted

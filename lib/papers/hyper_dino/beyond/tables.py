@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 from scipy.optimize import brentq
 
 from lib.geometry import Geometry
@@ -15,13 +14,11 @@ from lib.metrics.retrieval import chance
 from lib.metrics.significance import paired_permutation
 from lib.results import paired
 from lib.results.answers import Answers, compare, health, values
-from lib.results.store import Run, markdown_table, percent
+from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Table
+from lib.results.store import Run
+from lib.training.fit import Schedule
 from lib.training.methods import Answer
-
-COMMON = (
-    "MAP@k in percent, AP divided by min(k, relevant); ± one standard deviation over the splits. Mappers were trained "
-    "for {epochs} epochs (published: 100)."
-)
 
 
 def leakage(
@@ -157,20 +154,17 @@ def settled_radius(geometry: Geometry, m0: float, alpha: float, classes: int) ->
     return brentq(lambda r: float(geometry.between(r * simplex[0], r * simplex[1])) - distance, 1e-6, 1 - 1e-9)
 
 
-def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, text: str = "", **tolerance: Any) -> None:
-    """Write one table of this notebook; ``text`` is added to what all their captions say.
+def common(run: Run) -> str:
+    """What the captions of all tables of MAP@k say."""
+    return (
+        "MAP@k in percent, AP divided by min(k, relevant); ± one standard deviation over the splits. Mappers were "
+        f"trained for {run.parameters['epochs']} epochs (published: {Schedule().epochs})."
+    )
 
-    tolerance: ``free`` and ``of``, as :meth:`lib.results.store.Run.save_table` takes them.
-    """
-    caption = f"{COMMON.format(**run.parameters)} {text}".strip()
-    run.save_table(name, f"Hyper-DINO, {title} on {run.dataset}", rows, markdown, caption, **tolerance)
 
-
-def save_figure(
-    run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame, text: str, **tolerance: Any
-) -> None:
-    """Write one figure of this notebook; ``tolerance`` as in :func:`save`."""
-    run.save_figure(name, f"Hyper-DINO, {title} on {run.dataset}", figure, rows, text, **tolerance)
+def retrieval(run: Run, title: str, rows: pd.DataFrame, markdown: str, text: str = "", **tolerance: Any) -> Table:
+    """A table of MAP@k; ``text`` is added to what all their captions say. tolerance: ``free`` and ``of``."""
+    return Table(title, rows, f"{common(run)} {text}".strip(), markdown=markdown, **tolerance)
 
 
 def norm_rows(found: Answers, bins: int = 60) -> pd.DataFrame:

@@ -18,7 +18,8 @@ from lib.papers.hyper_dino.retrieval import tables as hyper_dino
 from lib.processes import spread
 from lib.progress import track
 from lib.results.answers import Answers
-from lib.results.store import Run, markdown_table, percent
+from lib.results.markdown import markdown_table, percent
+from lib.results.store import Run
 from lib.search import nearest
 from lib.training.recipes import Recipe
 from lib.training.splits import Split

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import paired_permutation
 from lib.results import paired
-from lib.results.store import Run, markdown_table, percent
+from lib.results.markdown import markdown_table, percent
+from lib.results.store import Run
 
 PAIRS = (
     ("domain_vit", "demo_vit"),

@@ -4,14 +4,15 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from lib import paths
 from lib.datasets.catalogue import DATASETS
 from lib.papers.hyper_dino.published import FAMILIES, published
-from lib.results import paired
+from lib.papers.hyper_dino.retrieval import figures
 from lib.results.answers import Answers, values
-from lib.results.store import Run, markdown_table, percent
+from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Figure, Table
+from lib.results.store import Run
 from lib.training.fit import Schedule
 from lib.training.methods import Answer
 from lib.training.recipes import Recipe
@@ -129,15 +130,15 @@ def panels(table: pd.DataFrame, reference: str) -> dict[str, pd.DataFrame]:
     return shown
 
 
-def save_retrieval(run: Run, name: str, table: pd.DataFrame, reference: str) -> None:
-    """Write the retrieval table: the paper's layout under each fold rule, then the definitions of MAP@k."""
+def retrieval(run: Run, table: pd.DataFrame, reference: str) -> Table:
+    """The retrieval table: the paper's layout under each fold rule, then the definitions of MAP@k."""
     largest = int(table["k"].max())
     parts = []
     for rule in table["rule"].unique():
         left_out = table[table["rule"] == rule]["n_without_relevant"].max()
         parts += [f"## Folds {rule}", layout(table, rule), f"Queries without any relevant image: {left_out}."]
         parts += [f"The same rankings at k = {largest} under other definitions:", definitions(table, rule, largest)]
-    run.save_table(name, f"Hyper-DINO, MAP@k on {run.dataset}", table, "\n\n".join(parts), caption(run, reference))
+    return Table("MAP@k", table, caption(run, reference), markdown="\n\n".join(parts))
 
 
 def caption(run: Run, reference: str) -> str:
@@ -160,27 +161,22 @@ def caption(run: Run, reference: str) -> str:
     return f"{ours} {theirs} {why[run.profile]}"
 
 
-def save_configurations(run: Run, todo: Sequence[Recipe]) -> None:
-    """Write Table 1: what is trained here, beside the published compression rate of the same row."""
+def table_1(todo: Sequence[Recipe]) -> Table:
+    """Table 1: what is trained here, beside the published compression rate of the same row."""
     rows = configurations(todo)
     text = (
         f"{len(rows)} mappers (the paper: 62, from 384 numbers). The rate counts numbers, as the paper's 12 for 384 → "
         "32 does; in bytes that is 12 from float16 and 24 from float32 input (HD-15)."
     )
     shown = rows.assign(published=rows["published"].map(lambda rate: "–" if pd.isna(rate) else f"{rate:g}"))
-    run.save_table("table_1", "Hyper-DINO, Table 1: configurations", rows, markdown_table(shown), text)
+    return Table("Table 1: configurations", rows, text, markdown=markdown_table(shown))
 
 
-def save_figure_3(run: Run, figure: Figure, table: pd.DataFrame, reference: str) -> None:
-    """Write the figure by length with what it draws."""
+def figure_3(table: pd.DataFrame, reference: str) -> Figure:
+    """Fig. 3: MAP@k over the length of the input, the smallest k above the largest."""
     drawn = table[(table["metric"] == "ap_min") & table["source"].isin(["PCA", "NCA"])].drop(columns="metric")
     text = "MAP@k over the number of PCA or NCA components that go in; bars are one standard deviation over folds."
     if reference != "none":
         text += " Published values have a panel of their own: other images and encoder, the better of PCA and NCA."
-    run.save_figure("figure_3", f"Hyper-DINO, MAP@k over input length on {run.dataset}", figure, drawn, text)
-
-
-def save_tests(run: Run, tests: pd.DataFrame) -> None:
-    """Write the paired tests of MAP@k."""
-    title, text = f"Hyper-DINO, paired tests on {run.dataset}", f"MAP@k (min(k, relevant)). {paired.SAYS}"
-    run.save_table("table_tests", title, tests, paired.tests_layout(tests), text, of=100)
+    figure = figures.by_length(panels(table, reference), ks=(table["k"].min(), table["k"].max()))
+    return Figure("MAP@k over input length", drawn, text, figure=figure)

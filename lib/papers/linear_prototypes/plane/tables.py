@@ -12,7 +12,8 @@ from lib.geometry import PoincareBall
 from lib.losses.linear_prototypes import NAMES, Comparison
 from lib.papers.linear_prototypes import figures
 from lib.papers.linear_prototypes.plane.experiment import LIMIT, entrance, place, support_of
-from lib.results.store import Run, markdown_table
+from lib.results.markdown import markdown_table
+from lib.results.store import Run
 
 CURVATURES = (0.0, 1.0, 2.0)
 

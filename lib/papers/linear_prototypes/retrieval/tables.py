@@ -16,7 +16,8 @@ from lib.errors import InputError
 from lib.papers.linear_prototypes.published import DATASETS, PT, TL, published
 from lib.papers.linear_prototypes.retrieval.experiment import words
 from lib.results import answers, paired
-from lib.results.store import Run, markdown_table, percent
+from lib.results.markdown import markdown_table, percent
+from lib.results.store import Run
 from lib.training.linear_prototypes import Settings
 from lib.training.methods import Answer
 

@@ -1,0 +1,53 @@
+"""Tables and figures that show themselves in a notebook; :meth:`lib.results.store.Run.save` writes them."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pandas as pd
+from IPython.display import Markdown, display
+from matplotlib import figure as mpl
+
+
+@dataclass(frozen=True, eq=False)
+class _Shown:
+    """What tables and figures have in common.
+
+    Attributes:
+        title: without paper and dataset, which the run knows.
+        rows: every number.
+        caption: what the numbers are, and why they differ from the published ones.
+        free: columns that a rebuild need not agree in, because the slightest change of a number turns them over: single
+            answers, coordinates, which candidate won; p-values are always free.
+        of: what numbers may deviate by :data:`lib.results.tolerance.SHARE` of, where it is not the largest number of
+            the table: 100 for differences of percentages.
+    """
+
+    title: str
+    rows: pd.DataFrame
+    caption: str
+    free: Collection[str] = ()
+    of: float | None = None
+
+    def __post_init__(self) -> None:
+        if unknown := [column for column in self.free if column not in self.rows.columns]:
+            raise ValueError(f"{self.title}: no column {', '.join(unknown)} that could be free")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Table(_Shown):
+    """A table; ``markdown`` is its layout, as the paper has it."""
+
+    markdown: str
+
+    def _ipython_display_(self) -> None:
+        display(Markdown(f"{self.markdown}\n\n*{self.caption}*"))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Figure(_Shown):
+    """A figure; ``figure`` is drawn, its ``rows`` are what it draws."""
+
+    figure: mpl.Figure
+
+    def _ipython_display_(self) -> None:
+        display(self.figure, Markdown(f"*{self.caption}*"))
