@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from lib.datasets import loaders
 from lib.encoders import __main__ as program
 from lib.encoders import cache, registry
-from lib.errors import one_message
+from lib.errors import MissingWeights, one_message
 from lib.paths import ROOT
 
 
@@ -25,7 +26,10 @@ def root(tmp_path) -> Path:
 
 
 def command(root: Path, target: Path, encoder: str = "texture", *more: str) -> list[str]:
-    return ["--dataset", "folder", "--root", str(root), "--encoder", encoder, "--target", str(target), *more]
+    table = target.with_name("table.csv")
+    if not table.exists():
+        loaders.load("folder", root).write(table)
+    return ["--table", str(table), "--encoder", encoder, "--target", str(target), *more]
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +61,11 @@ def run_here(arguments: list[str], monkeypatch, capsys) -> tuple[int, str]:
 
 def test_the_program_ends_with_one_message_and_status_2(root, tmp_path, no_torch):
     (root / "tumour/2.png").write_bytes(b"")
-    (tmp_path / "empty").mkdir()
     target = tmp_path / "features.safetensors"
+    nowhere = ["--table", str(tmp_path / "no.csv"), "--encoder", "texture", "--target", str(target)]
     programs = {
         "2.png: the file is empty": start(command(root, target), no_torch),
-        f"{tmp_path / 'empty'} holds no images": start(command(tmp_path / "empty", target), no_torch),
+        "There is no table of images": start(nowhere, no_torch),
     }
     for expected, program_run in programs.items():
         out, err = program_run.communicate()
@@ -98,8 +102,6 @@ def test_broken_images_are_skipped_on_request(root, tmp_path, monkeypatch, capsy
     ("more", "expected"),
     [
         (["dino_vitsl6"], "error: Unknown encoder 'dino_vitsl6': did you mean dino_vits16"),
-        (["texture", "--option", "magnification"], "error: --option wants KEY=VALUE"),
-        (["texture", "--option", "colour=red"], "error: --option: the loader folder does not take one of them"),
         (["texture", "--on-broken", "ignore"], "invalid choice: 'ignore'"),
     ],
 )
@@ -107,6 +109,28 @@ def test_what_cannot_be_used_ends_with_status_2(root, tmp_path, monkeypatch, cap
     status, said = run_here(command(root, tmp_path / "x", *more), monkeypatch, capsys)
     assert status == 2
     assert expected in said
+
+
+def test_views_are_a_folder_beside_the_features(root, tmp_path, monkeypatch, capsys):
+    arguments = command(root, tmp_path / "features.safetensors", "texture", "--n-views", "3")
+    monkeypatch.setattr(sys, "argv", ["lib.encoders", *arguments])
+    program.main()
+    assert "3 views of 4 images" in capsys.readouterr().out
+    assert sorted(file.name for file in (tmp_path / "features.views").iterdir()) == ["1.safetensors", "2.safetensors"]
+
+
+def test_missing_weights_can_be_noted(root, tmp_path, monkeypatch, capsys):
+    def unreachable():
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr(huggingface_hub.utils, "get_session", unreachable)
+    target = tmp_path / "x.safetensors"
+    arguments = command(root, target, "xception71.tf_in1k", "--on-missing", "note")
+    monkeypatch.setattr(sys, "argv", ["lib.encoders", *arguments])
+    program.main()
+    assert "no features. No weights for xception71.tf_in1k" in capsys.readouterr().out
+    with pytest.raises(MissingWeights, match=r"No weights for xception71\.tf_in1k"):
+        cache.load(target)
 
 
 def test_missing_weights_are_one_line_and_status_2(root, tmp_path, monkeypatch, capsys):
@@ -118,10 +142,3 @@ def test_missing_weights_are_one_line_and_status_2(root, tmp_path, monkeypatch, 
     assert status == 2
     assert said.startswith("error: No weights for xception71.tf_in1k (about 1")
     assert said.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("m=200X", "200X"), ("m=400", 400), ("m=true", True), ("m=a=b", "a=b"), ("m=", "")]
-)
-def test_options_are_json_or_text(text, value):
-    assert program._option(text) == ("m", value)

@@ -138,8 +138,9 @@ def test_the_plan_counts_every_stage_and_adds_up_all_hours(profile, tmp_path, mo
     monkeypatch.setattr(paths, "DATA", tmp_path)
     rows, text = plan.table(profile, profiles.settings()), plan.text(profile)
     runs = sum(map(len, profiles.runs(profile).values()))
-    blocks = [profiles.profile(profile)[block] for block in ("features", "features_more")]
-    assert len(rows) == runs + sum(len(b["datasets"]) * len(b["encoders"]) for b in blocks)
+    content = profiles.profile(profile)
+    features = sum(len(content[b]["datasets"]) * len(content[b]["encoders"]) for b in ("features", "features_more"))
+    assert len(rows) == runs + features + len(content["views"])
     assert (rows["hours"] >= 0).all() and rows["hours"].gt(0).sum() >= len(rows) - 1
     assert f"{len(rows)} stages, {rows['hours'].sum():.1f} hours" in text
 

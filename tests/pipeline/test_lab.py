@@ -142,7 +142,7 @@ def test_make_lab_draws_what_the_notebooks_need_first():
         check=True,
     )
     assert done.stdout.splitlines()[-2:] == [
-        "dvc repro --quiet pipelines/demo/dvc.yaml:features",
+        "dvc repro --quiet pipelines/demo/dvc.yaml:features pipelines/demo/dvc.yaml:views",
         "python -m lib.pipeline.lab --no-browser",
     ]
 

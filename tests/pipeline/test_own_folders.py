@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
-from lib import encoders, paths
-from lib.encoders import zoo
+from lib import paths
+from lib.datasets import loaders
+from lib.encoders import registry, views, zoo
 from lib.figures import style
 from lib.papers.hyper_dino.mapper import sliders
 from lib.papers.linear_prototypes import significance as evidence
@@ -138,12 +139,22 @@ def folder(request, tmp_path_factory) -> Iterator[Own]:
         patch.setenv("HEADLESS", "1")
         for name, values in SWEEP.items():
             patch.setattr(sliders, name, values)
-        patch.setattr(encoders, "make", Colours)
+        patch.setattr(registry, "make", Colours)
         patch.setattr(zoo, "table", lambda: NETWORKS)
         patch.setattr(style, "save", save)
         patch.setattr(dino, "pretrain", pretrain)
         patch.setattr(synthetic, "hierarchy", hierarchy)
+        extract()
         yield Own(request.param)
+
+
+def extract() -> None:
+    """What the stages before the notebooks write: the table, features, views."""
+    content = params.load(PIPELINE.with_name("params.yaml"))
+    images = loaders.load(NAME, paths.images(NAME))
+    images.write(paths.table("own", NAME))
+    for name in content["features"]["encoders"]:
+        views.extract(images, Colours(name), paths.features("own", NAME, name), TINY["n_views"])
 
 
 def executed(stage: str) -> dict[str, Any]:

@@ -78,8 +78,11 @@ def command(*words: str) -> tuple[int, str, str]:
 
 
 def encode(root: Path, target: Path, encoder: str = "texture") -> tuple[int, str, str]:
-    where = ("--root", str(root), "--target", str(target))
-    return command("lib.encoders", "--dataset", "folder", "--encoder", encoder, *where)
+    table = target.with_name("table.csv")
+    done = command("lib.datasets", "--dataset", "folder", "--root", str(root), "--target", str(table))
+    if done[0]:
+        return done
+    return command("lib.encoders", "--table", str(table), "--encoder", encoder, "--target", str(target))
 
 
 def test_a_broken_image_is_one_message_and_a_rerun_continues(tmp_path):

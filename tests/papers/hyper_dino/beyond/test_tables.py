@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import paths
 from lib.geometry import Euclidean, PoincareBall
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.beyond import figures
@@ -105,10 +104,9 @@ def test_figures_draw_what_they_are_given():
     assert axis.lines[1].get_xdata()[0] == 0.178 and "Euclidean norm" in axis.get_xlabel()
 
 
-def test_captions_say_epochs_and_what_is_averaged(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "REPORTS", tmp_path)
-    run = Run("hyper_dino", "demo", "tissue", "16", "2,000 images", "abc", "demo_vit", {"epochs": 40})
+def test_captions_say_epochs_and_what_is_averaged():
+    run = Run("16_hyper_dino_beyond", "demo", "tissue", "2,000 images", "abc", "demo_vit", {"epochs": 40})
     rows = answers.values({"by image": BY_IMAGE})
-    controls.save(run, "table_control", "heads", rows, answers.layout(rows), "More.")
-    text = (tmp_path / "hyper_dino/demo/tissue/table_control.md").read_text()
-    assert "for 40 epochs (published: 100)" in text and "More." in text and "| by image | ball |" in text
+    table = controls.retrieval(run, "heads", rows, answers.layout(rows), "More.")
+    assert "for 40 epochs (published: 100)" in table.caption and table.caption.endswith("More.")
+    assert "| by image | ball |" in table.markdown

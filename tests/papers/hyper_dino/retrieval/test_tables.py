@@ -93,7 +93,8 @@ def test_layout_is_the_papers(table):
 
 
 def run(profile: str) -> Run:
-    return Run("hyper_dino", profile, "kather", "13", "240 of 5,000", "abc", "texture", {"folds": 5, "epochs": 40})
+    of = {"folds": 5, "epochs": 40}
+    return Run("13_hyper_dino_retrieval", profile, "kather", "240 of 5,000", "abc", "texture", of)
 
 
 @pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
@@ -106,10 +107,11 @@ def test_the_caption_says_how_the_numbers_differ(profile):
 
 def test_a_table_is_saved_with_its_origin(table, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
-    hyper_dino.save_retrieval(run("sample"), "table_2", table, "kather")
-    folder = tmp_path / "hyper_dino" / "sample" / "kather"
+    run("sample").save("table_2", hyper_dino.retrieval(run("sample"), table, "kather"))
+    folder = tmp_path / "hyper_dino" / "sample" / "kather" / "retrieval"
     assert sorted(path.name for path in folder.iterdir()) == ["table_2.csv", "table_2.json", "table_2.md"]
     text = (folder / "table_2.md").read_text()
+    assert text.startswith("# Hyper-DINO, MAP@k on kather\n")
     assert "Profile: sample · images: 240 of 5,000 · encoder: texture" in text
     assert "Queries without any relevant image: 2." in text
     saved = pd.read_csv(folder / "table_2.csv")

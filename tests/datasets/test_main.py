@@ -1,0 +1,60 @@
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from lib.datasets import __main__ as program
+from lib.datasets import loaders
+from lib.datasets.table import ImageTable
+from lib.errors import one_message
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    for name in ("tumour/1.png", "tumour/2.png", "stroma/3.png", "stroma/notes.txt"):
+        file = tmp_path / "images" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (20, 20)).save(file) if file.suffix == ".png" else file.write_text("none")
+    return tmp_path / "images"
+
+
+def run(monkeypatch, *arguments: object) -> None:
+    monkeypatch.setattr(sys, "argv", ["lib.datasets", *map(str, arguments)])
+    one_message(program.main)
+
+
+def test_what_is_read_is_what_the_loader_found(root, tmp_path, monkeypatch, capsys):
+    target = tmp_path / "tables" / "folder.csv"
+    run(monkeypatch, "--dataset", "folder", "--root", root, "--target", target)
+    expected, found = loaders.load("folder", root), ImageTable.read(target)
+    assert found.rows.equals(expected.rows.astype(str))
+    assert (found.name, found.root, found.group_kind) == (expected.name, expected.root, expected.group_kind)
+    assert found.skipped == tuple(map(tuple, expected.skipped))
+    assert capsys.readouterr().out.startswith(f"{target}: your own images, 3 images, 2 classes")
+
+
+def test_a_table_that_is_not_there_says_how_to_write_it(tmp_path):
+    with pytest.raises(ValueError, match=r"python -m lib\.datasets"):
+        ImageTable.read(tmp_path / "folder.csv")
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("magnification", "error: --option wants KEY=VALUE"),
+        ("colour=red", "error: --option: the loader folder does not take one of them"),
+    ],
+)
+def test_what_cannot_be_used_ends_with_status_2(root, tmp_path, monkeypatch, capsys, option, expected):
+    with pytest.raises(SystemExit) as caught:
+        run(monkeypatch, "--dataset", "folder", "--root", root, "--target", tmp_path / "x.csv", "--option", option)
+    assert caught.value.code == 2
+    assert expected in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("m=200X", "200X"), ("m=400", 400), ("m=true", True), ("m=a=b", "a=b"), ("m=", "")]
+)
+def test_options_are_json_or_text(text, value):
+    assert program._option(text) == ("m", value)

@@ -1,0 +1,58 @@
+import json
+
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from lib import paths
+from lib.results.shown import Figure, Table
+from lib.results.store import Run
+
+ROWS = pd.DataFrame({"reference": ["a"], "ours": [1.0]})
+RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "10 images", "abc", "texture (156 numbers)", {"epochs": 3})
+
+
+def shown(thing: Table | Figure) -> list[dict[str, str]]:
+    """What a notebook gets when ``thing`` ends a cell."""
+    InteractiveShell.instance()
+    with capture_output() as captured:
+        thing._ipython_display_()
+    return [output.data for output in captured.outputs]
+
+
+@pytest.fixture(autouse=True)
+def reports(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path)
+
+
+def test_a_table_shows_what_is_saved():
+    table = Table("MAP@k", ROWS, "In percent.", markdown="| a |")
+    assert RUN.save("table_2", table) is table
+    (output,) = shown(table)
+    assert output["text/markdown"] == "| a |\n\n*In percent.*"
+    text = (RUN.folder / "table_2.md").read_text()
+    assert text == f"# Hyper-DINO, MAP@k on tissue\n\n| a |\n\nIn percent.\n\n{RUN.stamp}\n"
+    assert pd.read_csv(RUN.folder / "table_2.csv").equals(ROWS)
+
+
+def test_a_figure_shows_what_is_saved():
+    figure = plt.figure(figsize=(1, 1))
+    plt.close(figure)
+    RUN.save("figure_3", Figure("norms", ROWS, "Norms.", figure=figure))
+    names = {f"figure_3.{suffix}" for suffix in ("csv", "json", "png", "svg")}
+    assert {file.name for file in RUN.folder.iterdir()} == names
+    assert shown(Figure("norms", ROWS, "Norms.", figure=figure))[-1]["text/markdown"] == "*Norms.*"
+
+
+def test_the_record_says_where_the_numbers_come_from():
+    RUN.save("table_2", Table("MAP@k", ROWS, "In percent.", markdown=""))
+    record = json.loads((RUN.folder / "table_2.json").read_text())
+    assert (record["paper"], record["notebook"], record["parameters"]) == ("hyper_dino", RUN.notebook, {"epochs": 3})
+    assert (record["title"], record["digest"]) == ("Hyper-DINO, MAP@k on tissue", "abc")
+
+
+def test_what_is_free_must_be_a_column():
+    with pytest.raises(ValueError, match="MAP@k: no column referense"):
+        Table("MAP@k", ROWS, "", markdown="", free=["referense"])
