@@ -96,7 +96,7 @@ def test_a_module_imported_by_its_name_counts_and_words_about_it_do_not():
 
 def test_what_is_imported_late_is_part_of_what_may_need_it():
     """A notebook names its encoder, and a head, only when it runs."""
-    print_ = fingerprints.fingerprint(["lib.encoders", "lib.heads"])
+    print_ = fingerprints.fingerprint(["lib.encoders.registry", "lib.heads"])
     late = ["encoders/texture", "encoders/backbones", "encoders/small_vit", "encoders/zoo", "heads/reduction"]
     assert [name for name in late if f"lib/{name}.py " not in print_] == []
 
@@ -104,6 +104,17 @@ def test_what_is_imported_late_is_part_of_what_may_need_it():
 def test_weights_that_lie_beside_the_code_are_part_of_it():
     assert "lib/encoders/demo_vit.safetensors " in fingerprints.fingerprint(code.entries()["lib.encoders"])
     assert "demo_vit.safetensors" not in fingerprints.fingerprint(code.entries()["lib.datasets.tissue"])
+
+
+def test_a_new_loader_or_encoder_runs_no_notebook_again():
+    """Notebooks read tables and features; one trains an encoder, one shows the backbones of a paper."""
+    entries = {name: fingerprints.fingerprint(modules) for name, modules in code.entries().items()}
+    notebooks = {name: text for name, text in entries.items() if name[:2].isdigit()}
+    assert [name for name, text in notebooks.items() if "lib/datasets/loaders.py " in text] == []
+    assert [name for name, text in notebooks.items() if "lib/encoders/backbones.py " in text] == [
+        "15_hyper_dino_pretraining",
+        "41_linear_prototypes_retrieval",
+    ]
 
 
 def test_a_loss_is_not_part_of_drawing_tiles():

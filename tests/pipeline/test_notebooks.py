@@ -114,7 +114,23 @@ def test_a_committed_notebook_is_clean(path):
     assert "widgets" not in committed.metadata
     assert '"stderr"' not in text
     assert stripped(committed).cells == stripped(stripped(committed)).cells
-    assert max(cell.source.count("\n") + 1 for cell in committed.cells if cell.cell_type == "code") <= 25
+
+
+@each
+def test_a_cell_has_one_idea(path):
+    """Fifteen lines at most; parameters and imports are lists, not ideas."""
+    cells = [cell for cell in read(path).cells if cell.cell_type == "code"]
+    imports = [cell for cell in cells if cell.source.startswith(("from ", "import "))]
+    assert len(imports) <= 1
+    lengths = {cell.source.splitlines()[0]: cell.source.count("\n") + 1 for cell in cells if cell not in imports}
+    assert {first: n for first, n in lengths.items() if n > 15 and first != 'profile = "demo"'} == {}
+
+
+@each
+def test_a_notebook_lays_nothing_out_itself(path):
+    """What it shows is what it saves: tables and figures that show themselves."""
+    code = "\n".join(cell.source for cell in read(path).cells if cell.cell_type == "code")
+    assert not re.search(r"\bto_csv\b|\bsavefig\b|IPython\.display", code)
 
 
 @each
