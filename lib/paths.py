@@ -9,7 +9,7 @@ DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
 PIPELINES = ROOT / "pipelines"
 REPORTS = ROOT / os.environ.get("REPORTS_DIR", "reports")  # the lab and the checks of the notebooks write elsewhere
-TRAINED = BUILD / os.environ.get("TRAINED_DIR", "trained")  # what was trained once (lib.training.sweep)
+TRAINED = BUILD / os.environ.get("TRAINED_DIR", "trained")  # what was trained once (lib.training.kept)
 PUBLISHED = ROOT / "reports" / "published"
 WEIGHTS = ROOT / "weights"
 

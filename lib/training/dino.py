@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +28,7 @@ from lib.encoders import small_vit
 from lib.encoders.small_vit import SIZE, SmallViT
 from lib.errors import BrokenImage, InputError, one_message
 from lib.progress import track
+from lib.training import kept
 from lib.training.distillation import Pair, Settings
 from lib.training.multicrop import crops
 
@@ -113,12 +115,14 @@ def pretrain(
 ) -> Distilled:
     """Train a small vision transformer on images without labels.
 
+    What was trained before comes from ``build/trained``.
+
     Args:
         pixels: (n, 3, 96, 96) uint8 of :func:`load_images`, at least a batch of them.
         settings: see :class:`Settings`.
         seed: decides the first weights, the order of the images and all crops.
         store: checkpoint file, written every 50 steps and removed at the end; a training that was killed goes on
-            from it. A checkpoint of other images, settings or seed is not used.
+            from it. A checkpoint of another training is not used.
         device: "cpu", "cuda", or "auto" for cuda where there is one.
         bf16: bfloat16 autocast; by default on a GPU alone: with AVX2 it takes four times as long as float32.
         what: the name of the work in the progress bar.
@@ -133,15 +137,26 @@ def pretrain(
         )
     target = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
     bf16 = target.type == "cuda" if bf16 is None else bf16
-    pair = Pair(settings, seed, target, bf16)
-    key = _key(pixels, settings, seed, bf16)
-    history = pair.resume(store, key)
+    key = _key(pixels, settings, seed, target, bf16, _code())
+
+    def train() -> dict[str, Any]:
+        return _train(Pair(settings, seed, target, bf16), pixels, seed, store, key, what)
+
+    done = kept.once(paths.TRAINED, key, train)
+    network = small_vit.create(seed).requires_grad_(False).eval()
+    network.load_state_dict(done["network"])
+    return Distilled(network, pd.DataFrame(done["history"]), settings)
+
+
+def _train(pair: Pair, pixels: Tensor, seed: int, store: Path | None, key: str, what: str) -> dict[str, Any]:
+    """Go on from the checkpoint in ``store`` to the last step: the teacher's weights, and a row per step."""
+    settings, history = pair.settings, pair.resume(store, key)
     steps = range(len(history), settings.steps)
     orders = list(_batches(len(pixels), settings, seed))
 
     def run() -> Iterator[dict[str, float]]:
         for step in steps:
-            batch = pixels[orders[step]].to(target)
+            batch = pixels[orders[step]].to(pair.device)
             history.append({"step": step} | pair.step(step, views(batch, step, seed, settings)))
             if store is not None and (step + 1) % CHECKPOINT_STEPS == 0:
                 pair.keep(store, key, history)
@@ -151,7 +166,7 @@ def pretrain(
         pass
     if store is not None:
         store.unlink(missing_ok=True)
-    return Distilled(pair.teacher[0].cpu().eval(), pd.DataFrame(history), settings)
+    return {"network": pair.teacher[0].cpu().state_dict(), "history": history}
 
 
 def _generator(*key: int) -> torch.Generator:
@@ -169,9 +184,14 @@ def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:
         yield order[place * settings.batch_size : (place + 1) * settings.batch_size]
 
 
-def _key(pixels: Tensor, settings: Settings, seed: int, bf16: bool) -> str:
+def _code() -> str:
+    """The fingerprint of the code that trains; this module has another ``__name__`` as a command."""
+    return kept.code({"lib.training.dino"}, "torch", "timm", "skimage", "numpy")
+
+
+def _key(pixels: Tensor, settings: Settings, seed: int, device: torch.device, bf16: bool, code: str) -> str:
     """A hash of everything that a training depends on."""
-    digest = hashlib.sha256(f"{settings} {seed} {bf16} {tuple(pixels.shape)}".encode())
+    digest = hashlib.sha256(f"{settings} {seed} {device.type} {bf16} {tuple(pixels.shape)} {code}".encode())
     digest.update(pixels.numpy().tobytes())
     return digest.hexdigest()
 

@@ -1,6 +1,7 @@
 """One experiment for every paper: fit methods (features → reduction → head → distance) on splits, let queries ask."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -12,7 +13,7 @@ from lib.heads import Reduction
 from lib.metrics import retrieval
 from lib.processes import spread
 from lib.progress import track
-from lib.training import sweep
+from lib.training import reductions, sweep
 from lib.training.methods import Answer, Fitted, Head, Lessons, Method, measured
 from lib.training.recipes import Recipe
 from lib.training.splits import Split, check
@@ -55,7 +56,8 @@ def fit(
     keys = {key: _input(key[0], m, len(views)) for key, m in todo.items()}
     inputs = {keys[key]: m for key, m in todo.items()}
     jobs = (
-        joblib.delayed(_reduce)(views[: key[-1]], labels, where[key[0]], m.recipe, m.head) for key, m in inputs.items()
+        joblib.delayed(_reduce)(views[: key[-1]], labels, where[key[0]], m.recipe, m.head, paths.TRAINED)
+        for key, m in inputs.items()
     )
     done = track(spread(jobs, workers), total=len(inputs), what=f"{what}, inputs", unit="inputs")
     reduced = dict(zip(inputs, done, strict=True))
@@ -85,12 +87,12 @@ def _input(split: int, method: Method, n_views: int) -> tuple[Hashable, ...]:
 
 
 def _reduce(
-    views: np.ndarray, labels: np.ndarray, split: Split, recipe: Recipe, head: Head
+    views: np.ndarray, labels: np.ndarray, split: Split, recipe: Recipe, head: Head, store: Path | None
 ) -> tuple[Reduction, np.ndarray]:
     """A reduction fitted on the training part, and all views of its labelled images reduced."""
     train = views[0][split.train], labels[split.train]
     options = {"half": head.half, "nca_images": head.nca_images, "seed": split.seed}
-    reduction = Reduction.fit(*train, recipe.source, recipe.dim_in, **options)
+    reduction = reductions.fit(*train, recipe.source, recipe.dim_in, store=store, **options)
     return reduction, np.stack([reduction(view[split.labelled]) for view in views])
 
 

@@ -6,8 +6,6 @@ batches that :func:`lib.training.fit.fit_head` would give it, so that both end w
 """
 
 import hashlib
-import io
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -19,14 +17,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from lib import files, pins
-from lib.fingerprints import fingerprint
+from lib import files
 from lib.processes import spread
 from lib.progress import track
+from lib.training import kept
 from lib.training.divergence import Watch
 from lib.training.fit import Schedule, epoch_means
-
-log = logging.getLogger(__name__)
 
 CHUNK = 10
 """Heads in a stack on a CPU: their weights and one batch of each still fit into a processor's cache."""
@@ -151,36 +147,13 @@ def _stored(
     torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
     if store is None:
         return _fit(tasks, loss, schedule, device)
-    file = store / f"{_key(tasks, loss, schedule, device, code)}.pt"
-    if (content := _content(file)) is None:
-        buffer = io.BytesIO()
-        torch.save(_fit(tasks, loss, schedule, device), buffer)
-        content = buffer.getvalue()
-        with files.whole(file) as draft:
-            draft.write_bytes(hashlib.sha256(content).digest() + content)
-    return torch.load(io.BytesIO(content), weights_only=True)
-
-
-def _content(file: Path) -> bytes | None:
-    """What follows the checksum that a stored stack begins with; None if there is none, or it is damaged."""
-    if not file.exists():
-        return None
-    data = file.read_bytes()
-    if hashlib.sha256(data[32:]).digest() == data[:32]:
-        return data[32:]
-    aside = file.replace(file.with_suffix(".damaged"))
-    log.warning(
-        "%s is damaged: it is not what was written. It is set aside as %s, and its heads are trained anew.",
-        file,
-        aside.name,
-    )
-    return None
+    return kept.once(store, _key(tasks, loss, schedule, device, code), lambda: _fit(tasks, loss, schedule, device))
 
 
 def _code(tasks: Sequence[Task], loss: Loss) -> str:
-    """The fingerprint of the code that trains: this module, the heads, the loss; the version and the pins of torch."""
+    """The fingerprint of the code that trains: this module, the heads, the loss; torch's version, the pins."""
     kinds = {type(task.head).__module__ for task in tasks} | {type(loss).__module__, __name__}
-    return f"torch {torch.__version__} {pins.settings()}\n{fingerprint(kinds)}"
+    return kept.code(kinds, "torch")
 
 
 def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, code: str) -> str:

@@ -3,6 +3,7 @@
 import math
 import sys
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -151,6 +152,46 @@ def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_happened(pixels, t
     assert steps == [0, 1, 2, 3, 4, 5, 4, 5]
     assert same(whole, resumed)
     assert not store.exists()
+
+
+@pytest.fixture
+def steps(monkeypatch) -> list[int]:
+    """The number of every step that is trained."""
+    seen, step = [], Pair.step
+    monkeypatch.setattr(Pair, "step", lambda pair, number, crops: seen.append(number) or step(pair, number, crops))
+    return seen
+
+
+def test_what_was_trained_is_kept(pixels, tmp_path, monkeypatch, steps, caplog):
+    """Network and history to the bit, also where the file was damaged since."""
+    plain = run(pixels)
+    monkeypatch.setattr(paths, "TRAINED", tmp_path)
+    for calls in (12, 12):
+        again = run(pixels, store=tmp_path / "run.pt")
+        assert len(steps) == calls and same(plain, again)
+        assert not again.network.training and not any(p.requires_grad for p in again.network.parameters())
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes()[:500])
+    assert same(plain, run(pixels)) and len(steps) == 18 and f"{file} is damaged" in caplog.text
+
+
+@pytest.mark.parametrize("changed", ["images", "settings", "seed", "device", "bf16", "code", "nothing"])
+def test_a_training_is_recognised_by_all_that_decides_it(pixels, changed):
+    images, settings, seed, device, bf16, code = pixels.clone(), TINY, 0, torch.device("cpu"), False, dino._code()
+    before = dino._key(images, settings, seed, device, bf16, code)
+    if changed == "images":
+        images[3, 2, 1, 0] += 1
+    elif changed == "settings":
+        settings = replace(TINY, stain=0.3)
+    elif changed == "seed":
+        seed = 1
+    elif changed == "device":
+        device = torch.device("cuda")
+    elif changed == "bf16":
+        bf16 = True
+    elif changed == "code":
+        code = code.replace("lib/training/multicrop.py ", "lib/training/multicrop.py 0")
+    assert (dino._key(images, settings, seed, device, bf16, code) == before) == (changed == "nothing")
 
 
 def test_a_checkpoint_of_another_training_is_not_used(pixels, tmp_path, monkeypatch):

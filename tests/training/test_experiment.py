@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from lib import paths
 from lib.datasets import folds
@@ -283,6 +284,15 @@ def test_what_was_trained_is_kept_whatever_else_is_trained_with_it(where, monkey
     assert len(trained) == 2 * len(where) and not any("another name" in task.name for task in trained)
     for one, other in zip(alone, together["another name"], strict=True):
         assert torch.equal(one.embed(X), other.embed(X)) and one.health == other.health
+
+
+def test_an_nca_is_fitted_once(where, fitted, monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "TRAINED", tmp_path)
+    method = next(method for method in METHODS if method.recipe.source == "NCA")
+    fit(X, LABELS, [method], where, workers=1)
+    monkeypatch.setattr(NeighborhoodComponentsAnalysis, "fit", never)
+    again = fit(VIEWS, LABELS, [method], where, workers=1)[method.name]
+    assert all(torch.equal(a.embed(X), b.embed(X)) for a, b in zip(again, fitted[method.name], strict=True))
 
 
 # What is asked

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import joblib
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
+from lib import paths
 from lib.datasets.duplicates import HASH_SIZE, NEAR
 from lib.geometry import Euclidean
 from lib.heads import Reduction
@@ -21,6 +23,7 @@ from lib.results.answers import Answers
 from lib.results.markdown import markdown_table, percent
 from lib.results.store import Run
 from lib.search import nearest
+from lib.training import reductions
 from lib.training.recipes import Recipe
 from lib.training.splits import Split
 
@@ -103,7 +106,8 @@ def fitted_on_all(
 
     where: the splits of each fold rule. Returns columns rule, source, dim_in, value (percent, mean over the folds).
     """
-    jobs = [joblib.delayed(Reduction.fit)(x, labels, recipe.source, recipe.dim_in, seed=0) for recipe in todo]
+    fit = partial(reductions.fit, store=paths.TRAINED, seed=0)
+    jobs = [joblib.delayed(fit)(x, labels, recipe.source, recipe.dim_in) for recipe in todo]
     lines = []
     for recipe, reduction in zip(todo, spread(jobs), strict=True):
         reduced = torch.from_numpy(reduction(x))
