@@ -6,7 +6,7 @@ the normalised [CLS] token, for convolutional networks the averaged feature map;
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -102,6 +102,15 @@ def load(
             model = source.create(pretrained=False, num_classes=0)
     else:
         model = _pretrained(source)
+    described = {"encoder": name, "model": source.model}
+    described["weights"] = weights if weights == "pretrained" else f"untrained, seed {seed}"
+    return frozen(model, described, device=device, bf16=bf16, batch_size=batch_size)
+
+
+def frozen(
+    model: torch.nn.Module, described: Mapping[str, str], *, device: str | None, bf16: bool, batch_size: int
+) -> Backbone:
+    """A network of timm as an encoder; ``described``: encoder (its name), model, weights. Others as :func:`load`."""
     target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     model = model.eval().requires_grad_(False).to(target)
     data = resolve_model_data_config(model)
@@ -109,16 +118,14 @@ def load(
     with torch.inference_mode():
         dim = model(torch.zeros(1, *data["input_size"], device=target)).shape[1]
     provenance = {
-        "encoder": name,
-        "model": source.model,
-        "weights": weights if weights == "pretrained" else f"untrained, seed {seed}",
+        **described,
         "weights_sha256": state_sha256(model),
         "pooling": one_line(getattr(model, "global_pool", "the model's own")),
         "transform": one_line(transform),
         "dtype": "bfloat16 autocast" if bf16 else "float32",
         "timm": timm.__version__,
     }
-    return Backbone(name, dim, provenance, model, transform, target, bf16, batch_size)
+    return Backbone(described["encoder"], dim, provenance, model, transform, target, bf16, batch_size)
 
 
 def state_sha256(model: torch.nn.Module) -> str:

@@ -111,5 +111,5 @@ MODELS = {
     "resnet50_a1": Model("ResNet50 A1", "resnet50.a1_in1k", 2048, APACHE),
 }
 
-OURS = (*MODELS, "demo_vit", "texture")
+OURS = (*MODELS, "efficientnet_lite0", "efficientnet_lite0_96px", "demo_vit", "texture")
 """Names that :func:`lib.encoders.registry.make` knows without timm."""

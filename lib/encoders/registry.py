@@ -8,7 +8,8 @@ from lib.encoders.cache import Encoder
 def make(name: str, **options: Any) -> Encoder:
     """The encoder of that name.
 
-    name: "texture"; "demo_vit", whose weights come with this package; one of :data:`lib.encoders.models.MODELS`
+    name: "texture"; "efficientnet_lite0", whose weights come with the environment, or "efficientnet_lite0_96px" for
+        images of 96 pixels; "demo_vit", whose weights come with this package; one of :data:`lib.encoders.models.MODELS`
         ("dino_vits16", "uni2_h"); a timm model ("resnet50"); a network's name with "-untrained" behind it is the same
         network with random weights.
     options: of :func:`lib.encoders.backbones.load` (device, bf16, batch_size, seed) for networks.
@@ -19,14 +20,17 @@ def make(name: str, **options: Any) -> Encoder:
         from lib.encoders.texture import Texture
 
         return Texture(**options)
-    from lib.encoders import backbones, small_vit
+    from lib.encoders import backbones, lite0, small_vit
 
+    plain = name.removesuffix(backbones.UNTRAINED)
+    if lite0.size(plain):
+        return lite0.load(plain, weights="pretrained" if name == plain else "untrained", **options)
     if name == small_vit.NAME:
         return small_vit.load(**options)
     if name == small_vit.NAME + backbones.UNTRAINED:
         return small_vit.load(None, **options)
     if name.endswith(backbones.UNTRAINED):
-        return backbones.load(name.removesuffix(backbones.UNTRAINED), weights="untrained", **options)
+        return backbones.load(plain, weights="untrained", **options)
     return backbones.load(name, **options)
 
 
