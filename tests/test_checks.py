@@ -134,7 +134,7 @@ ENTRIES = {
     **calls(retrieval.evaluate, "ks", query=POINTS, gallery=POINTS, query_labels=LABELS, gallery_labels=LABELS, **FLAT),
     **calls(nearest, "k", query=POINTS, gallery=POINTS, **FLAT),
     **calls(drawing.of_each_class, "seed", labels=LABELS, seed=0),
-    **calls(experiment.answers, "ks", features=X, labels=LABELS, methods=[], where=[]),
+    **calls(experiment.answers, "ks", features=X, labels=LABELS, methods=[], splits=[]),
     **calls(views.extract, "n_views", table=None, encoder=None, target=paths.BUILD),
 }
 

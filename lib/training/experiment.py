@@ -23,7 +23,7 @@ def fit(
     features: np.ndarray,
     labels: np.ndarray,
     methods: Sequence[Method],
-    where: Sequence[Split],
+    splits: Sequence[Split],
     *,
     workers: int = -1,
     what: str = "heads",
@@ -38,7 +38,7 @@ def fit(
         labels: (n,) integer classes.
         methods: of different names; those that differ only in their search are trained once. Methods of one split see
             the images in one order.
-        where: the splits.
+        splits: on which they are fitted.
         workers, what: as in :func:`lib.training.sweep.fit`. The result does not depend on ``workers``.
 
     Returns:
@@ -52,25 +52,25 @@ def fit(
         twice = sorted({name for name in names if names.count(name) > 1})
         raise InputError(f"methods need different names; twice: {', '.join(twice)}")
     views = features if features.ndim == 3 else features[None]
-    todo = {(s, m.training): m for s in range(len(where)) for m in methods}
-    keys = {key: _input(key[0], m, len(views)) for key, m in todo.items()}
-    inputs = {keys[key]: m for key, m in todo.items()}
+    wanted = {(s, m.training): m for s in range(len(splits)) for m in methods}
+    keys = {key: _input(key[0], m, len(views)) for key, m in wanted.items()}
+    inputs = {keys[key]: m for key, m in wanted.items()}
     jobs = (
-        joblib.delayed(_reduce)(views[: key[-1]], labels, where[key[0]], m.recipe, m.head, paths.TRAINED)
+        joblib.delayed(_reduce)(views[: key[-1]], labels, splits[key[0]], m.recipe, m.head, paths.TRAINED)
         for key, m in inputs.items()
     )
     done = track(spread(jobs, workers), total=len(inputs), what=f"{what}, inputs", unit="inputs")
     reduced = dict(zip(inputs, done, strict=True))
 
-    networks = {key: m.head.make(m.recipe, where[key[0]].seed) for key, m in todo.items() if m.recipe.dim_out}
+    networks = {key: m.head.make(m.recipe, splits[key[0]].seed) for key, m in wanted.items() if m.recipe.dim_out}
     lessons = {}
     for key in networks:
-        split, m = where[key[0]], todo[key]
+        split, m = splits[key[0]], wanted[key]
         rows = reduced[keys[key]][1]
         lessons[key] = m.head.lessons(rows, labels[split.labelled], m.schedule, f"fold {split.fold}")
-    history = _train(networks, lessons, todo, where, workers, what)
+    history = _train(networks, lessons, wanted, splits, workers, what)
     found: dict[str, list[Fitted]] = {m.name: [] for m in methods}
-    for s, split in enumerate(where):
+    for s, split in enumerate(splits):
         for m in methods:
             key = s, m.training
             reduction, rows = reduced[keys[key]]
@@ -99,8 +99,8 @@ def _reduce(
 def _train(
     networks: Mapping[tuple, nn.Module],
     lessons: Mapping[tuple, Lessons],
-    todo: Mapping[tuple, Method],
-    where: Sequence[Split],
+    wanted: Mapping[tuple, Method],
+    splits: Sequence[Split],
     workers: int,
     what: str,
 ) -> dict[tuple, list[float]]:
@@ -108,16 +108,16 @@ def _train(
     numbers = {training: number for number, training in enumerate(dict.fromkeys(key[1] for key in networks))}
     kinds: dict[tuple, list[tuple]] = {}
     for key, one in lessons.items():
-        kinds.setdefault((one.loss, one.schedule, todo[key].head.stack), []).append(key)
+        kinds.setdefault((one.loss, one.schedule, wanted[key].head.at_once), []).append(key)
     history = {}
     for (loss, schedule, stack), keys in kinds.items():
         tasks = [
             sweep.Task(
-                f"{todo[key].name}, fold {where[key[0]].fold}",
+                f"{wanted[key].name}, fold {splits[key[0]].fold}",
                 networks[key],
                 lessons[key].x,
                 lessons[key].labels,
-                where[key[0]].seed,
+                splits[key[0]].seed,
                 numbers[key[1]],
             )
             for key in keys
@@ -199,7 +199,7 @@ def answers(
     features: np.ndarray,
     labels: np.ndarray,
     methods: Sequence[Method],
-    where: Sequence[Split],
+    splits: Sequence[Split],
     ks: Sequence[int],
     *,
     workers: int = -1,
@@ -207,6 +207,6 @@ def answers(
 ) -> dict[str, list[Answer]]:
     """Fit, and ask the closed gallery: name → one answer per split. Arguments as :func:`fit` and :func:`ask`."""
     checks.values(ks=ks)
-    fitted = fit(features, labels, methods, where, workers=workers, what=what)
+    fitted = fit(features, labels, methods, splits, workers=workers, what=what)
     x = features if features.ndim == 2 else features[0]
     return ask(fitted, x, labels, ks, workers=workers, what=f"{what}, queries")

@@ -34,7 +34,7 @@ class Settings:
     detach_mean: bool = True
     half: bool = True
     nca_images: int = 2000
-    stack: ClassVar[int] = sweep.CHUNK
+    at_once: ClassVar[int] = sweep.CHUNK
 
     def __post_init__(self) -> None:
         checks.values(**vars(self))

@@ -34,7 +34,7 @@ class Settings:
     hidden: int = 512
     half: ClassVar[bool] = False
     nca_images: ClassVar[int] = 2000
-    stack: ClassVar[int] = 2  # one head is as large as three of Hyper-DINO's; five folds keep two processors busy
+    at_once: ClassVar[int] = 2  # one head is as large as three of Hyper-DINO's; five folds keep two processors busy
     reach: ClassVar[float] = 1 - RIM_MARGIN[torch.float32]
 
     def __post_init__(self) -> None:

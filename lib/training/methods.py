@@ -41,13 +41,13 @@ class Head(Protocol):
     """A paper's head: frozen settings, equal to others that do the same.
 
     geometry: where embeddings live. half: round what goes in and out to float16. nca_images: as in
-    :class:`lib.heads.reduction.Reduction`. reach: the part of the ball's radius that embeddings may reach. stack: heads
-    that are trained side by side on a CPU.
+    :class:`lib.heads.reduction.Reduction`. reach: the part of the ball's radius that embeddings may reach. at_once: how
+    many heads are trained side by side on a CPU.
     """
 
     half: bool
     nca_images: int
-    stack: int
+    at_once: int
 
     @property
     def geometry(self) -> Geometry: ...

@@ -50,12 +50,12 @@ def query_splits(queries: Mapping[int, Queries], seed: int) -> list[Split]:
     return [Split(f, one.train, one.queries, seed + f, held_out=one.held_out) for f, one in queries.items()]
 
 
-def galleries(where: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
+def galleries(several: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
     """Those of :data:`GALLERIES` in which every query has ``k`` images; a warning says why the open one is left out.
 
     The closed one is always there; a ``k`` too large for it is an error where it is searched.
     """
-    most = longest_list(where, groups)
+    most = longest_list(several, groups)
     if k <= most:
         return list(GALLERIES)
     warnings.warn(
@@ -65,9 +65,9 @@ def galleries(where: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
     return ["closed"]
 
 
-def longest_list(where: Sequence[Split], groups: np.ndarray) -> int:
+def longest_list(several: Sequence[Split], groups: np.ndarray) -> int:
     """How many images of other groups every query has in the open gallery; groups: (n,) of all images."""
-    return int(min(len(split.held_out) - _own(split, groups, split.held_out).max() for split in where))
+    return int(min(len(split.held_out) - _own(split, groups, split.held_out).max() for split in several))
 
 
 def check(split: Split, groups: np.ndarray, gallery: np.ndarray, k: int, own_left_out: bool = False) -> None:

@@ -110,7 +110,7 @@ def length_choice(
     x: np.ndarray,
     labels: np.ndarray,
     groups: np.ndarray,
-    where: Sequence[Split],
+    several: Sequence[Split],
     todo: Sequence[Recipe],
     settings: Settings,
     schedule: Schedule,
@@ -119,7 +119,7 @@ def length_choice(
     """MAP@k of every recipe on the test part, and on a validation part that was cut off the training part (HD-12).
 
     Args:
-        where: the splits; the validation part is a fifth of the training groups.
+        several: the splits; the validation part is a fifth of the training groups.
         todo: the recipes to choose from; a PCA longer than the smallest part that is learnt from is cut to that.
 
     Returns:
@@ -127,7 +127,7 @@ def length_choice(
         from the rest of the training part, heads that are tested from all of it.
     """
     inner = []
-    for split in where:
+    for split in several:
         part, _ = folds.apart(labels[split.train].astype(str), groups[split.train], 5, split.seed)
         kept, checked = folds.split(part, 0)
         inner.append(Split(split.fold, split.train[kept], split.train[checked], split.seed))
@@ -136,10 +136,10 @@ def length_choice(
     methods = [Method(recipe.name, recipe, settings, schedule) for recipe in todo]
     values = {
         "validation": answers(x, labels, methods, inner, ks, what="lengths, validation"),
-        "test": answers(x, labels, methods, where, ks, what="lengths, test"),
+        "test": answers(x, labels, methods, several, ks, what="lengths, test"),
     }
     lines = []
-    for row, split in enumerate(where):
+    for row, split in enumerate(several):
         for recipe in todo:
             for k in ks:
                 line = {"fold": split.fold, "dim_in": recipe.dim_in, "k": k}
