@@ -35,6 +35,11 @@ def published(dataset: str) -> pd.DataFrame:
     )
 
 
+def baseline(dataset: str, k: int) -> pd.Series:
+    """MAP@k of the printed baseline [9], by the number of PCA or NCA components; empty where none is printed."""
+    return published(dataset).query("family == 'baseline' and k == @k").set_index("dim_in")["published"]
+
+
 def rotation_gap(dataset: str, k: int) -> float:
     """MAP@k of the printed row PCA(384) minus that of [CLS], which PCA only rotates; both with 384 outputs (HD-6)."""
     rows = published(dataset).query("family == 'dim_in' and dim_in == 384 and k == @k").set_index("cls")["published"]

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -17,6 +16,7 @@ from lib.figures.strips import Answer, Strip
 from lib.figures.strips import strips as draw
 from lib.files import whole
 from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.search import nearest
 from lib.training.experiment import search
@@ -248,51 +248,45 @@ def twin_layout(table: pd.DataFrame, k: int) -> str:
     return markdown_table(shown.assign(**{column: shown[column].map(percent) for column in values}))
 
 
-def save_queries(run: Run, table: pd.DataFrame, k: int) -> None:
-    """Write every query with its list: first how many answers are right, then all of them."""
-    table = table[["rule", *table.columns.drop("rule")]]
-    full = table.assign(distance=table["distance"].map("{:.4f}".format)).rename(columns={"rule": "folds"})
-    for column in ("right", "identical", "own_group"):
-        full[column] = np.where(full[column], "yes", "no")
-    text = "\n\n".join([summary_layout(table, k), "Every answer:", markdown_table(full)])
-    caption = (
+def table_queries(run: Run, table: pd.DataFrame, k: int) -> Table:
+    """How many answers of each query are right; every query with its list is in the rows."""
+    rows = table[["rule", *table.columns.drop("rule")]]
+    text = (
         "One query of every class, drawn at random, and queries whose own picture is in the gallery; their "
         f"{k} nearest training images by {run.parameters['recipe']}, {run.parameters['epochs']} epochs, hyperbolic "
-        "distance. identical: the same pixels as the query."
+        "distance. identical: the same pixels as the query. Every answer is in the csv file."
     )
-    title = f"Hyper-DINO, queries and answers on {run.dataset}"
-    run.save_table("table_queries", title, table, text, caption, free=OF_AN_ANSWER)
+    return Table("queries and answers", rows, text, free=OF_AN_ANSWER, markdown=summary_layout(rows, k))
 
 
-def save_twins(run: Run, table: pd.DataFrame, k: int) -> None:
-    """Write what identical pictures do to MAP."""
-    caption = (
+def table_twins(run: Run, rows: pd.DataFrame, k: int) -> Table:
+    """What identical pictures do to MAP, from the rows of :func:`twin_table`."""
+    text = (
         f"MAP in percent, AP divided by min(k, relevant), {run.parameters['recipe']} over {run.parameters['folds']} "
         "folds. An identical picture has the same pixels as the query and lies in the query's gallery; the last two "
-        "columns ask again without it. The mappers are the same in all columns: they were trained with these pictures."
+        "columns ask again without it. The mappers are the same in all columns: they were trained with these "
+        "pictures."
     )
-    title = f"Hyper-DINO, identical pictures on {run.dataset}"
-    run.save_table("table_twins", title, table, twin_layout(table, k), caption)
+    return Table("identical pictures", rows, text, markdown=twin_layout(rows, k))
 
 
 def save_strips(run: Run, name: str, shown: Sequence[Strip], group_kind: str, table: pd.DataFrame) -> Figure:
-    """Draw and write the strips; returns the figure with its pictures.
+    """Draw and write the strips; returns the figure with its pictures, as a notebook shows it.
 
     Drawn tiles go to the reports. Of photographs the reports get the frames without the pictures, and the figure with
     them goes to ``build/figures/<profile>/<dataset>/``.
     """
-    figure = public = draw(shown, group_kind)
-    where = ""
-    if run.dataset != DRAWN:
-        with whole(paths.BUILD / "figures" / run.profile / run.dataset / f"{name}.png") as draft:
-            style.save(figure, draft)
-        public = draw(bare(shown), group_kind)
-        where = " The pictures themselves are not published; a run puts them below build/figures."
-    caption = (
+    text = (
         f"Queries at the left, their nearest training images at the right, by {run.parameters['recipe']}; above each "
-        "its hyperbolic distance and its class. A dashed frame and a cross mark another class than the query's." + where
+        "its hyperbolic distance and its class. A dashed frame and a cross mark another class than the query's."
     )
-    run.save_figure(name, f"Hyper-DINO, query examples on {run.dataset}", public, table, caption, free=OF_AN_ANSWER)
+    figure = Figure("query examples", table, text, free=OF_AN_ANSWER, figure=draw(shown, group_kind))
+    if run.dataset == DRAWN:
+        return run.save(name, figure)
+    with whole(paths.BUILD / "figures" / run.profile / run.dataset / f"{name}.png") as draft:
+        style.save(figure.figure, draft)
+    text += " The pictures themselves are not published; a run puts them below build/figures."
+    run.save(name, replace(figure, caption=text, figure=draw(bare(shown), group_kind)))
     return figure
 
 

@@ -191,7 +191,7 @@ def folders(tmp_path, monkeypatch):
 
 def run(dataset: str) -> Run:
     about = {"recipe": "PCA(1)", "epochs": 1, "folds": 2}
-    return Run("hyper_dino", "sample", dataset, "14_hyper_dino_queries", "nine images", "0", "texture", about)
+    return Run("14_hyper_dino_queries", "sample", dataset, "nine images", "0", "texture", about)
 
 
 def test_drawn_tiles_go_to_the_reports(folders, table, images):
@@ -205,7 +205,7 @@ def test_photographs_never_reach_the_reports(folders, table, images, monkeypatch
     red = (255, 0, 1)
     for path in images.root.glob("*.png"):
         Image.new("RGB", (4, 4), red).save(path)
-    queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
+    shown = queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
 
     def colours(path):
         return set(map(tuple, np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3).tolist()))
@@ -213,6 +213,9 @@ def test_photographs_never_reach_the_reports(folders, table, images, monkeypatch
     assert red in colours(folders / "build/figures/sample/kather/figure_4.png")
     reports = folders / "reports/hyper_dino/sample/kather/queries"
     assert red not in colours(reports / "figure_4.png")
+    assert "not published" in (reports / "figure_4.json").read_text()
+    shown.figure.savefig(folders / "shown.png")
+    assert red in colours(folders / "shown.png")
     svg = (reports / "figure_4.svg").read_text()
     monkeypatch.setattr(queries, "DRAWN", "kather")
     queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
@@ -221,10 +224,14 @@ def test_photographs_never_reach_the_reports(folders, table, images, monkeypatch
 
 
 def test_every_answer_is_in_the_table_of_queries(folders, table):
-    queries.save_queries(run("kather"), table, 3)
+    saved = run("kather")
+    saved.save("table_queries", queries.table_queries(saved, table, 3))
     folder = store.paths.report("hyper_dino", "sample", "kather", "queries")
     written = pd.read_csv(folder / "table_queries.csv")
     assert written["reference"].tolist() == table["reference"].tolist()
+    answer = written.query("query == 'i0' and rank == 1").iloc[0]
+    expected = {"rule": "by image", "query_class": "a", "reference": "i8", "reference_class": "b", "distance": 0.0}
+    expected |= {"right": False, "identical": True, "own_group": False}
+    assert answer[list(expected)].to_dict() == expected
     text = (folder / "table_queries.md").read_text()
-    assert "| by image | i0 | a | 1 | i8 | b | 0.0000 | no | yes | no |" in text
     assert "| by image | i0 | a | 2 | 1 | 1 | 1 (b) |" in text

@@ -80,11 +80,11 @@ def tiling(p: int, q: int, generations: int) -> np.ndarray:
     return np.stack(list(tiles.values()))
 
 
-def overview(ways: np.ndarray, centres: np.ndarray, distance: float, tiles: np.ndarray) -> Figure:
+def overview(ends: np.ndarray, centres: np.ndarray, distance: float, tiles: np.ndarray) -> Figure:
     """The unit disk three times: shortest ways, circles of one size, tiles of one size.
 
     Args:
-        ways: (n, 2) complex ends of geodesics, drawn with the straight lines between the same ends.
+        ends: (n, 2) complex ends of geodesics, drawn with the straight lines between the same ends.
         centres: (n,) complex centres of circles.
         distance: their hyperbolic radius.
         tiles: (n, p) complex vertices.
@@ -99,9 +99,9 @@ def overview(ways: np.ndarray, centres: np.ndarray, distance: float, tiles: np.n
             axis.set_title(title)
             axis.set_xlabel("$x_1$ (coordinate)")
         axes[0].set_ylabel("$x_2$ (coordinate)")
-        axes[0].add_collection(_lines([geodesic(*ends) for ends in ways], color=style.PALETTE[0], linewidth=1.4))
-        axes[0].add_collection(_lines(ways, color="0.4", linewidth=0.9, linestyle=":"))
-        axes[0].plot(ways.real, ways.imag, "o", color="black", markersize=3)
+        axes[0].add_collection(_lines([geodesic(*pair) for pair in ends], color=style.PALETTE[0], linewidth=1.4))
+        axes[0].add_collection(_lines(ends, color="0.4", linewidth=0.9, linestyle=":"))
+        axes[0].plot(ends.real, ends.imag, "o", color="black", markersize=3)
         axes[1].add_collection(_lines([circle(z, distance) for z in centres], color=style.PALETTE[1], linewidth=1.4))
         axes[1].plot(centres.real, centres.imag, "+", color="black", markersize=5)
         axes[2].add_collection(_lines(_sides(tiles), color=style.PALETTE[2], linewidth=0.7, rasterized=True))

@@ -62,13 +62,13 @@ def rounding(radii: Sequence[float], dim: int = 32, pairs: int = 4000, seed: int
     return pd.DataFrame(rows)
 
 
-def drawn(ways: np.ndarray, centres: np.ndarray, distance: float, tiles: np.ndarray) -> pd.DataFrame:
+def drawn(ends: np.ndarray, centres: np.ndarray, distance: float, tiles: np.ndarray) -> pd.DataFrame:
     """The sizes of what :func:`lib.papers.hyper_dino.ball.figures.overview` draws: equal in the ball, unequal on paper.
 
     Columns panel, item, x, y (centre), hyperbolic and euclidean (length of a way, radius of a circle, longest side of
     a tile). The arguments are those of the figure.
     """
-    rows = [("shortest ways", *row) for row in zip(ways.mean(1), *_lengths(ways[:, 0], ways[:, 1]), strict=True)]
+    rows = [("shortest ways", *row) for row in zip(ends.mean(1), *_lengths(ends[:, 0], ends[:, 1]), strict=True)]
     tanh = np.tanh(distance / 2)
     rows += [("circles", z, distance, tanh * (1 - abs(z) ** 2) / (1 - abs(tanh * z) ** 2)) for z in centres]
     sides = _lengths(tiles, np.roll(tiles, -1, axis=1))

@@ -8,10 +8,8 @@ import joblib
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.figure import Figure
 
 from lib import paths
-from lib.datasets.duplicates import HASH_SIZE, NEAR
 from lib.geometry import Euclidean
 from lib.heads import Reduction
 from lib.metrics import retrieval
@@ -21,6 +19,7 @@ from lib.processes import spread
 from lib.progress import track
 from lib.results.answers import Answers
 from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Table
 from lib.results.store import Run
 from lib.search import nearest
 from lib.training import reductions
@@ -214,52 +213,30 @@ def float16_layout(table: pd.DataFrame, k: int) -> str:
     return markdown_table(shown)
 
 
-def save_duplicates(run: Run, table: pd.DataFrame) -> None:
-    """Write the table of duplicates, a :func:`lib.datasets.duplicates.summary`."""
-    text = (
-        "Pairs of images that show the same picture: identical to the pixel, or near (perceptual hashes of "
-        f"{HASH_SIZE}² bits that differ in at most {NEAR}). With a twin in the gallery a query finds its own picture."
-    )
-    run.save_table("table_duplicates", f"Images that occur twice in {run.dataset}", table, markdown_table(table), text)
-
-
-def save_variance(run: Run, figure: Figure, curves: pd.DataFrame) -> None:
-    """Write the figure of the variance kept."""
-    text = (
-        "Share of the variance of the standardised features that the first principal components keep, mean over "
-        f"{run.parameters['folds']} folds. Scaler and PCA are fitted on the training images; ticks at the foot are the "
-        "lengths used in this notebook."
-    )
-    run.save_figure("figure_variance", f"PCA of the features of {run.dataset}", figure, curves, text)
-
-
-def save_baselines(run: Run, figure: Figure, tables: Mapping[str, pd.DataFrame], reference: str) -> None:
-    """Write Euclidean retrieval by length: a table of all encoders, a figure of the first.
-
-    tables: by encoder, as the run would name it, the rows of :func:`baseline_table`.
-    """
+def caption(run: Run, reference: str = "none") -> str:
+    """What the numbers of the baselines are, and what stands beside them if there is a ``reference``."""
     text = (
         "MAP@k in percent by Euclidean distance without any mapper, AP divided by min(k, relevant); mean ± standard "
         f"deviation over {run.parameters['folds']} folds. Scaler, PCA and NCA are fitted on the training folds."
     )
-    title = f"Euclidean retrieval on {run.dataset}"
-    first, *_ = tables.values()
-    run.save_figure("figure_baselines", title, figure, first, text)
-    if reference != "none":
-        text += " Published: DINO ViT-S/16, all images, the better of PCA and NCA at that length."
-    rows = pd.concat([table.assign(encoder=name) for name, table in tables.items()], ignore_index=True)
-    layouts = [f"## {name}\n\n{baseline_layout(table)}" for name, table in tables.items()]
-    both = replace(run, encoder=", ".join(tables))
-    both.save_table("table_baselines", title, rows, "\n\n".join(layouts), text)
+    theirs = " Published: DINO ViT-S/16, all images, the better of PCA and NCA at that length."
+    return text if reference == "none" else text + theirs
 
 
-def save_float16(run: Run, table: pd.DataFrame, k: int) -> None:
-    """Write what float16 changes."""
-    largest = table["difference"][table["change"].str.contains("float16")].abs().max()
+def table_baselines(run: Run, numbers: Mapping[str, pd.DataFrame], reference: str) -> Table:
+    """Euclidean retrieval by length; ``numbers``: by encoder, as the run would name it, :func:`baseline_table`."""
+    rows = pd.concat([part.assign(encoder=encoder) for encoder, part in numbers.items()], ignore_index=True)
+    layouts = [f"## {encoder}\n\n{baseline_layout(part)}" for encoder, part in numbers.items()]
+    return Table("Euclidean retrieval", rows, caption(run, reference), markdown="\n\n".join(layouts))
+
+
+def table_float16(rows: pd.DataFrame, k: int) -> Table:
+    """What float16 changes, from the rows of :func:`float16`."""
+    largest = rows["difference"][rows["change"].str.contains("float16")].abs().max()
     text = (
         f"Euclidean retrieval of {k} images with input features in float16 against float32; all folds by image, all "
         f"queries. MAP@{k} in percent, AP divided by min(k, relevant). The last row is a rotation in float32. The "
         f"largest change of MAP@{k} by float16 is {largest:.3f} points."
     )
-    title = f"float16 input features on {run.dataset}"
-    run.save_table("table_float16", title, table, float16_layout(table, k), text, free=["distance", "largest_query"])
+    free = ["distance", "largest_query"]
+    return Table("float16 input features", rows, text, free=free, markdown=float16_layout(rows, k))

@@ -9,7 +9,7 @@ from torch import Tensor
 from lib.geometry import Geometry
 from lib.losses import hyper_dino
 from lib.papers.hyper_dino.mapper import figures
-from lib.results.store import Run
+from lib.results.shown import Figure
 from lib.training.fit import Schedule
 from lib.training.methods import Fitted
 
@@ -64,14 +64,13 @@ def verdicts(rows: pd.DataFrame) -> list[str]:
     return lines
 
 
-def save_figure_2(run: Run, rows: pd.DataFrame) -> None:
-    """Write Fig. 2, the loss over the iterations, from the rows of :func:`curves`."""
+def figure_2(rows: pd.DataFrame, batch_size: int) -> Figure:
+    """Fig. 2, the loss over the iterations, from the rows of :func:`curves`."""
     epochs, published = rows["epoch"].max(), Schedule().epochs
-    caption = (
+    text = (
         "Training loss over iterations, the mean of each epoch: mean over the folds, band from the lowest to the "
         f"highest of {rows['fold'].nunique()} folds by image; {epochs} epochs (published: {published}) with batches "
-        f"of {run.parameters['batch_size']}. The paper draws the loss of its own training sets and prints no numbers, "
-        "so shapes can be compared, values cannot."
+        f"of {batch_size}. The paper draws the loss of its own training sets and prints no numbers, so shapes can be "
+        "compared, values cannot."
     )
-    title = f"Hyper-DINO, training loss on {run.dataset}"
-    run.save_figure("figure_2", title, figures.loss_curves(rows), rows, caption)
+    return Figure("training loss", rows, text, figure=figures.loss_curves(rows))

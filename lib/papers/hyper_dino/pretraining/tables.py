@@ -1,16 +1,16 @@
-"""Encoders side by side: table, paired tests, sentences, and how the self-distillation before it went."""
+"""Encoders side by side: table and paired tests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import paired_permutation
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Table
 from lib.results.store import Run
 
 PAIRS = (
@@ -21,15 +21,15 @@ PAIRS = (
 )
 """The questions: does it help to train on the images at hand, to train at all, and is it better than the classic?"""
 
-Asked = Mapping[str, Mapping[str, PerQuery]]
+Results = Mapping[str, Mapping[str, PerQuery]]
 """Encoder → gallery → values per query."""
 
 
-def table(asked: Asked, dims: Mapping[str, int]) -> pd.DataFrame:
+def values(results: Results, dims: Mapping[str, int]) -> pd.DataFrame:
     """One row per gallery, encoder, metric and k: ours (mean over queries, percent), dim, counts of queries."""
     frames = [
         per_query.mean().assign(gallery=gallery, encoder=encoder, dim=dims[encoder])
-        for encoder, galleries in asked.items()
+        for encoder, galleries in results.items()
         for gallery, per_query in galleries.items()
     ]
     rows = pd.concat(frames, ignore_index=True)
@@ -47,11 +47,11 @@ def layout(rows: pd.DataFrame, metric: str = "ap_min") -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
-def tests(asked: Asked, groups: np.ndarray, ks: Sequence[int], *, seed: int) -> pd.DataFrame:
+def tests(results: Results, groups: np.ndarray, ks: Sequence[int], *, seed: int) -> pd.DataFrame:
     """Paired permutation tests of MAP@k (min(k, relevant)) for :data:`PAIRS`, groups of queries are the unit.
 
     Args:
-        asked: what each encoder answered.
+        results: what each encoder retrieved.
         groups: (q,) group of each query.
         ks: list lengths.
         seed: of the random sign flips.
@@ -62,18 +62,18 @@ def tests(asked: Asked, groups: np.ndarray, ks: Sequence[int], *, seed: int) -> 
     """
     lines = []
     for first, second in PAIRS:
-        if first not in asked or second not in asked:
+        if first not in results or second not in results:
             continue
-        for gallery in asked[first]:
+        for gallery in results[first]:
             for k in ks:
-                a, b = (100 * asked[name][gallery].values["ap_min", k].to_numpy() for name in (first, second))
+                a, b = (100 * results[name][gallery].values["ap_min", k].to_numpy() for name in (first, second))
                 test = paired_permutation(a, b, groups=groups, seed=seed)
                 lines.append({"gallery": gallery, "first": first, "second": second, "k": k} | asdict(test))
     return paired.together(lines)
 
 
-def save_table(run: Run, rows: pd.DataFrame) -> None:
-    """Write the comparison."""
+def table_encoders(run: Run, rows: pd.DataFrame) -> Table:
+    """The comparison, from the rows of :func:`values`."""
     at_most = rows.groupby("gallery")["n_without_relevant"].max()
     left_out = ", ".join(f"{gallery}: {n}" for gallery, n in at_most.items())
     text = (
@@ -84,20 +84,4 @@ def save_table(run: Run, rows: pd.DataFrame) -> None:
     )
     if "domain_vit" in set(rows["encoder"]):
         text += f" domain_vit was trained on the training groups for {run.parameters['steps']} steps without labels."
-    run.save_table("table_encoders", f"Encoders on {run.dataset}", rows, layout(rows), text)
-
-
-def save_tests(run: Run, found: pd.DataFrame) -> None:
-    """Write the paired tests."""
-    shown = paired.tests_layout(found, "gallery", "gallery")
-    title, text = f"Encoders on {run.dataset}, paired tests", f"MAP@k (min(k, relevant)). {paired.SAYS}"
-    run.save_table("table_encoders_tests", title, found, shown, text, of=100)
-
-
-def save_pretraining(run: Run, figure: Figure, history: pd.DataFrame) -> None:
-    """Write the curves of the self-distillation."""
-    text = (
-        f"Self-distillation (DINO) of the small vision transformer for {run.parameters['steps']} steps without labels, "
-        "on the training groups: loss, entropy of the teacher's answers, spread of its features (0: all the same)."
-    )
-    run.save_figure("figure_pretraining", f"Self-distillation on {run.dataset}", figure, history, text)
+    return Table("encoders", rows, text, markdown=layout(rows))

@@ -8,6 +8,7 @@ from sklearn.decomposition import PCA
 from lib.heads import Reduction
 from lib.papers.hyper_dino.embeddings import tables as features
 from lib.processes import spread
+from lib.results.store import Run
 from lib.training.experiment import answers
 from lib.training.hyper_dino import Settings
 from lib.training.methods import of_recipes
@@ -186,3 +187,22 @@ def test_float16_layout_prints_the_largest_differences(rounded):
     text = features.float16_layout(rounded.reset_index(), 5)
     assert text.count("\n") == 1 + len(rounded)
     assert "| PCA(6) for 6 scaled, both float32 | – |" in text
+
+
+RUN = Run("10_hyper_dino_embeddings", "demo", "tissue", "120 images", "abc", "two encoders", {"folds": 3})
+
+
+def test_the_table_of_float16_says_what_the_largest_change_is(rounded):
+    rows = rounded.reset_index()
+    shown = features.table_float16(rows, 5)
+    largest = rounded["difference"][rounded.index.str.contains("float16")].abs().max()
+    assert f"by float16 is {largest:.3f} points" in shown.caption
+    assert shown.markdown == features.float16_layout(rows, 5)
+
+
+def test_the_table_of_baselines_has_a_part_for_each_encoder(table):
+    shown = features.table_baselines(RUN, {"one (6 numbers)": table, "other (6 numbers)": table}, "kather")
+    assert shown.rows["encoder"].tolist() == ["one (6 numbers)"] * len(table) + ["other (6 numbers)"] * len(table)
+    assert shown.markdown.count(features.baseline_layout(table)) == 2
+    assert "3 folds" in shown.caption and "better of PCA and NCA" in shown.caption
+    assert "Published" not in features.caption(RUN)

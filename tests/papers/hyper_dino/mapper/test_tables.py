@@ -85,9 +85,9 @@ def test_verdicts_count_the_folds(rows):
 
 def test_figure_2_says_how_long_was_trained(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
-    run = Run("hyper_dino", "demo", "tissue", "12", "2,000 tiles", "abc", "texture", {"batch_size": 4})
-    contrastive.save_figure_2(run, rows)
-    folder = tmp_path / "hyper_dino" / "demo" / "tissue"
+    run = Run("12_hyper_dino_mapper", "demo", "tissue", "2,000 tiles", "abc", "texture", {"batch_size": 4})
+    run.save("figure_2", contrastive.figure_2(rows, batch_size=4))
+    folder = tmp_path / "hyper_dino" / "demo" / "tissue" / "mapper"
     assert {path.name for path in folder.iterdir()} == {f"figure_2.{kind}" for kind in ("csv", "json", "png", "svg")}
     caption = json.loads((folder / "figure_2.json").read_text())["caption"]
     assert "2 epochs (published: 100) with batches of 4" in caption and "2 folds" in caption

@@ -8,7 +8,7 @@ import pytest
 
 from lib import paths
 from lib.metrics.retrieval import PerQuery
-from lib.papers.hyper_dino.pretraining import tables as results
+from lib.papers.hyper_dino.pretraining import tables
 from lib.results import paired
 from lib.results.store import Run
 
@@ -37,7 +37,7 @@ DIMS = {"demo_vit": 384, "demo_vit-untrained": 384, "texture": 156}
 
 
 def test_the_table_holds_means_in_percent_and_counts(asked):
-    rows = results.table(asked, DIMS)
+    rows = tables.values(asked, DIMS)
     row = rows.query("gallery == 'closed' and encoder == 'demo_vit' and metric == 'ap_min' and k == 20").iloc[0]
     base = np.delete(np.linspace(0.2, 0.6, 16), 3)
     assert row["ours"] == pytest.approx(100 * (base.mean() + 0.2))
@@ -46,14 +46,14 @@ def test_the_table_holds_means_in_percent_and_counts(asked):
 
 
 def test_the_layout_has_a_row_per_encoder_and_a_column_per_list(asked):
-    lines = results.layout(results.table(asked, DIMS)).splitlines()
+    lines = tables.layout(tables.values(asked, DIMS)).splitlines()
     assert lines[0] == "| encoder | numbers | closed, k = 1 | closed, k = 20 | open, k = 1 | open, k = 20 |"
     assert [line.split("|")[1].strip() for line in lines[2:]] == list(asked)
     assert lines[3].split("|")[3] == lines[3].split("|")[4]
 
 
 def test_tests_are_paired_over_groups_and_only_for_encoders_that_are_there(asked):
-    found = results.tests(asked, GROUPS, [20], seed=0)
+    found = tables.tests(asked, GROUPS, [20], seed=0)
     pairs = [("demo_vit", "demo_vit-untrained"), ("demo_vit", "texture")]
     assert list(found[["gallery", "first", "second"]].itertuples(index=False, name=None)) == [
         (gallery, *pair) for pair in pairs for gallery in ("closed", "open")
@@ -65,25 +65,26 @@ def test_tests_are_paired_over_groups_and_only_for_encoders_that_are_there(asked
 
 
 def test_each_outcome_has_its_sentence(asked):
-    sentences = paired.verdicts(results.tests(asked, GROUPS, [20], seed=0), "gallery", "gallery")
+    sentences = paired.verdicts(tables.tests(asked, GROUPS, [20], seed=0), "gallery", "gallery")
     assert sentences[0] == "k = 20, gallery closed: demo_vit is better than demo_vit-untrained"
     assert sentences[1] == "k = 20, gallery open: demo_vit is worse than demo_vit-untrained"
     assert sentences[2] == "k = 20, gallery closed: demo_vit is not clearly different from texture"
-    few = paired.verdicts(results.tests(asked, np.repeat(list("abcd"), 4), [20], seed=0), "gallery", "gallery")
+    few = paired.verdicts(tables.tests(asked, np.repeat(list("abcd"), 4), [20], seed=0), "gallery", "gallery")
     assert few[0] == "k = 20, gallery closed: demo_vit cannot, with 4 groups, be told from demo_vit-untrained"
 
 
 def test_what_is_saved_says_what_it_is(asked, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
     about = {"steps": 40, "folds": 3, "seed": 0}
-    run = Run("hyper_dino", "demo", "tissue", "15", "tiles, 16 images", "abc", "three encoders", about)
-    found = results.tests(asked, GROUPS, [1, 20], seed=0)
-    results.save_table(run, results.table(asked, DIMS))
-    results.save_tests(run, found)
+    run = Run("15_hyper_dino_pretraining", "demo", "tissue", "tiles, 16 images", "abc", "three encoders", about)
+    found = tables.tests(asked, GROUPS, [1, 20], seed=0)
+    run.save("table_encoders", tables.table_encoders(run, tables.values(asked, DIMS)))
+    text = "MAP@k (min(k, relevant))."
+    run.save("table_encoders_tests", paired.table(found, "encoders, paired tests", text, "gallery", "gallery"))
     text = (run.folder / "table_encoders.md").read_text()
     assert "fold 0 of 3 by group" in text and "closed: 1, open: 1" in text and "domain_vit" not in text
     assert (run.folder / "table_encoders_tests.md").read_text().count("≤ 0.0078") == 4
-    trained = results.table(asked | {"domain_vit": asked["texture"]}, DIMS | {"domain_vit": 384})
-    results.save_table(run, trained)
+    trained = tables.values(asked | {"domain_vit": asked["texture"]}, DIMS | {"domain_vit": 384})
+    run.save("table_encoders", tables.table_encoders(run, trained))
     record = json.loads((run.folder / "table_encoders.json").read_text())
     assert "domain_vit was trained on the training groups for 40 steps without labels" in record["caption"]
