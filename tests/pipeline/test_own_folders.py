@@ -210,4 +210,4 @@ def test_few_groups_are_not_taken_for_evidence(folder):
     few = folder.name == "two patients"
     sentences = evidence.verdicts(folder.run("linear_prototypes_significance")["rows"])
     assert [("cannot, with" in sentence) for sentence in sentences] == [few] * len(sentences)
-    assert folder.run("linear_prototypes_retrieval")["found"].keys() == ({"closed"} if few else {"closed", "open"})
+    assert folder.run("linear_prototypes_retrieval")["results"].keys() == ({"closed"} if few else {"closed", "open"})

@@ -142,16 +142,16 @@ def _line(axis: plt.Axes, x: Sequence[float], part: pd.DataFrame, label: str, nu
     )
 
 
-def gains(found: Mapping[str, Evidence]) -> Figure:
+def gains(results: Mapping[str, Evidence]) -> Figure:
     """Both distributions of a mean gain and both intervals, as they should be drawn (Fig. 3, LP-5): a row per title.
 
     The sign-flip null and its 95 % range at the left of the legend, the bootstrap and the confidence interval beside.
     Where fewer than two groups allow no test, the observed gain stands alone and the title says so.
     """
     with style.house():
-        size = (style.WIDTH, 0.6 + 1.45 * len(found))
-        figure, axes = plt.subplots(len(found), 1, figsize=size, squeeze=False)
-        for axis, (title, one) in zip(axes[:, 0], found.items(), strict=True):
+        size = (style.WIDTH, 0.6 + 1.45 * len(results))
+        figure, axes = plt.subplots(len(results), 1, figsize=size, squeeze=False)
+        for axis, (title, one) in zip(axes[:, 0], results.items(), strict=True):
             if one.test.n_units > 1:
                 _distributions(axis, one)
             if one.test.n_units > 0:

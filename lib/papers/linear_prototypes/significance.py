@@ -5,15 +5,38 @@ from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.metrics.significance import Evidence, corrected, evidence
+from lib.papers.linear_prototypes.published import PT, SCALED, TL
+from lib.papers.linear_prototypes.retrieval.experiment import PAPER
 from lib.results import paired
 from lib.results.markdown import markdown_table, points
+from lib.results.shown import Table
 from lib.results.store import Run
 
 UNIT = ["fold", "image_id"]
+
+
+def encoders(methods: Sequence[str]) -> list[str]:
+    """Those whose frozen and trained features are among the methods.
+
+    >>> encoders([f"texture, {TL}", f"texture, {PT}", PAPER])
+    ['texture']
+    """
+    return [name.removesuffix(f", {TL}") for name in methods if name.endswith(f", {TL}")]
+
+
+def comparisons(methods: Sequence[str]) -> list[tuple[str, str]]:
+    """TL against PT, as they are and scaled, of each encoder; other heads against the paper's.
+
+    >>> comparisons([f"texture, {TL}", PAPER, "another head"])[1:]
+    [('texture, TL', 'texture, PT, scaled'), ('another head', "the paper's: squared Euclidean, cosine search")]
+    """
+    ours = encoders(methods)
+    heads = [name for name in methods if not name.startswith(tuple(f"{encoder}, " for encoder in ours))]
+    pairs = [(f"{encoder}, {TL}", f"{encoder}, {frozen}") for encoder in ours for frozen in (PT, SCALED)]
+    return pairs + [(name, PAPER) for name in heads if name != PAPER]
 
 
 def pick(scores: pd.DataFrame, gallery: str, k: int) -> pd.DataFrame:
@@ -31,14 +54,14 @@ def compare(table: pd.DataFrame, pairs: Sequence[tuple[str, str]], seed: int = 0
     return {(a, b): evidence(table[a].to_numpy(), table[b].to_numpy(), groups, seed=seed) for a, b in pairs}
 
 
-def rows(found: Mapping[tuple[str, str], Evidence]) -> pd.DataFrame:
+def rows(results: Mapping[tuple[str, str], Evidence]) -> pd.DataFrame:
     """One row per comparison, p corrected by Holm for all rows together.
 
     Columns first, second, difference, p_value, p_floor, n_units, low, high (confidence interval), null_low, null_high
     (95 % of the null), wilcoxon_p, effect_size (d_z), rank_biserial, n_tests, p_holm, wilcoxon_holm.
     """
     lines = []
-    for (first, second), one in found.items():
+    for (first, second), one in results.items():
         numbers = {name: getattr(one, name) for name in ("null_low", "null_high", "wilcoxon_p", "effect_size")}
         lines.append({"first": first, "second": second} | asdict(one.test) | numbers)
         lines[-1]["rank_biserial"] = one.rank_biserial
@@ -110,15 +133,17 @@ def coverage(gain: float, spread: float, n: int, times: int, seed: int) -> pd.Da
     return pd.DataFrame(lines)
 
 
-def save(run: Run, table: pd.DataFrame, figure: Figure) -> None:
-    """Write the table of the comparisons and Fig. 3."""
+def caption(run: Run) -> str:
+    """What the comparisons and Fig. 3 show."""
     k, folds, groups = (run.parameters[name] for name in ("k", "folds", "groups"))
-    text = (
+    return (
         f"AP@{k} over min(k, relevant), percentage points, averaged per group first; class-balanced queries of {folds} "
         f"folds by {groups} against the training images. p: two-sided sign flips, 10,000 resamples; Holm over all "
         "rows. The confidence interval is a percentile bootstrap and lies around the gain; 95 % of the null lie around "
         "0 and are what the paper's Fig. 3 draws as its interval (LP-5)."
     )
-    title = f"Linear prototypes, significance on {run.dataset}"
-    run.save_table("table_significance", title, table, layout(table), text, of=100)
-    run.save_figure("figure_3", title, figure, table, text, of=100)
+
+
+def table(run: Run, comparisons: pd.DataFrame) -> Table:
+    """The comparisons, as :func:`rows` makes them."""
+    return Table("significance", comparisons, caption(run), of=100, markdown=layout(comparisons))

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import RidgeClassifierCV
@@ -14,7 +13,9 @@ from sklearn.neighbors import NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from lib.papers.linear_prototypes import figures
 from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.training.methods import Fitted
 
@@ -106,10 +107,11 @@ def measure(space: Space, seed: int = 0) -> dict[str, float]:
     }
 
 
-def rows(found: Mapping[str, Sequence[Space]], seed: int = 0) -> pd.DataFrame:
+def rows(spaces: Mapping[str, Sequence[Space]], seed: int = 0) -> pd.DataFrame:
     """One row per method and measure: method, measure, ours (mean over the splits), spread."""
     frames = [
-        pd.DataFrame([measure(one, seed) for one in spaces]).assign(method=name) for name, spaces in found.items()
+        pd.DataFrame([measure(one, seed) for one in of_splits]).assign(method=name)
+        for name, of_splits in spaces.items()
     ]
     long = pd.concat(frames).melt(id_vars="method", value_vars=list(MEASURES), var_name="measure")
     grouped = long.groupby(["method", "measure"], sort=False)["value"]
@@ -151,25 +153,26 @@ def verdicts(table: pd.DataFrame) -> list[str]:
     ]
 
 
-def save(
-    run: Run,
-    table: pd.DataFrame,
-    figure: Figure,
-    parts: Mapping[str, tuple[np.ndarray, np.ndarray]],
-    labels: Sequence[str],
-) -> None:
-    """Write the measures and Fig. 4; arguments as :func:`lib.papers.linear_prototypes.figures.components`."""
-    folds, epochs, groups = (run.parameters[name] for name in ("folds", "epochs", "groups"))
-    about = (
-        f"embeddings of length 1 of {groups}s that were held out; heads trained for {epochs} epochs (published: 100) "
-        "by episodes on the others."
-    )
-    title = f"Linear prototypes, the space of the embeddings on {run.dataset}"
+def table(run: Run, measures: pd.DataFrame) -> Table:
+    """The measures, as :func:`rows` makes them."""
     text = (
-        f"Mean ± standard deviation over {folds} folds by {groups}; {about} Classifiers learn from the training "
-        "images; accuracies are means over the classes."
+        f"Mean ± standard deviation over {run.parameters['folds']} folds by {run.parameters['groups']}; {_about(run)} "
+        "Classifiers learn from the training images; accuracies are means over the classes."
     )
-    run.save_table("table_space", title, table, layout(table), text)
+    return Table("the space of the embeddings", measures, text, markdown=layout(measures))
+
+
+def figure_4(run: Run, spaces: Mapping[str, Space], labels: Sequence[str]) -> Figure:
+    """Fig. 4: the first components of each method's space, all of one split; labels: of its held-out images."""
+    parts = {name: first_components(one) for name, one in spaces.items()}
     frames = [pd.DataFrame(xyz, columns=AXES).assign(method=name, label=labels) for name, (xyz, _) in parts.items()]
-    text = f"First three principal components of the training images, fold 0; shown are {about}"
-    run.save_figure("figure_4", title, figure, pd.concat(frames), text, free=AXES)
+    text = f"First three principal components of the training images, fold 0; shown are {_about(run)}"
+    drawn = figures.components(parts, labels)
+    return Figure("the space of the embeddings", pd.concat(frames), text, free=AXES, figure=drawn)
+
+
+def _about(run: Run) -> str:
+    return (
+        f"embeddings of length 1 of {run.parameters['groups']}s that were held out; heads trained for "
+        f"{run.parameters['epochs']} epochs (published: 100) by episodes on the others."
+    )

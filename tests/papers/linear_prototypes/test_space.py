@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lib.papers.linear_prototypes import space
+from lib.results.store import Run
 
 RNG = np.random.default_rng(0)
 
@@ -85,3 +86,16 @@ def test_one_class_of_held_out_images_is_not_measured_and_nothing_is_said_of_it(
     table = space.rows({name: [alone, alone] for name in ("frozen", "head", "linear")})
     assert space.layout(table).count("– ± –") == 3 * len(space.MEASURES)
     assert all("is not clearly different from" in sentence for sentence in space.verdicts(table))
+
+
+def test_table_and_figure_say_whom_they_show():
+    about = {"folds": 3, "epochs": 7, "groups": "patient"}
+    run = Run("43_linear_prototypes_space", "demo", "tissue", "images", "abc", "texture", about)
+    spaces = {name: [both(clouds, 4.0) for _ in range(2)] for name in ("frozen", "head")}
+    table = space.table(run, space.rows(spaces))
+    assert "3 folds by patient" in table.caption and table.markdown.count("\n| ") == 3
+    labels = np.array(["fat", "gland", "muscle"])[spaces["head"][0].held_out_labels]
+    figure = space.figure_4(run, {name: several[0] for name, several in spaces.items()}, labels)
+    assert "patients that were held out; heads trained for 7 epochs" in figure.caption
+    assert figure.rows.groupby("method", sort=False).size().to_dict() == {"frozen": 90, "head": 90}
+    assert set(figure.free) == set(space.AXES) and len(figure.figure.axes) == 4

@@ -13,7 +13,7 @@ from lib.metrics import retrieval
 from lib.papers.beyond.storage import figures
 from lib.progress import track
 from lib.results.markdown import markdown_table, percent
-from lib.results.store import Run
+from lib.results.shown import Figure, Table
 from lib.search import codecs, nearest
 from lib.search.index import FaissFlat, FaissHnsw, Index, Qdrant
 from lib.training.methods import Fitted
@@ -39,15 +39,15 @@ def codec_rows(
         what it cannot exceed; NaN in flat space).
     """
     lines = []
-    flat = [one for several in fitted.values() for one in several]
+    flat = [one for of_splits in fitted.values() for one in of_splits]
     for one in track(flat, total=len(flat), what=f"codecs, folds {rule}", unit="galleries"):
         gallery, query = one.embed(x[one.split.train]), one.embed(x[one.split.test])
         names = {"rule": rule, "fold": one.split.fold, "method": "mapper" if one.network else "no mapper"}
         curved = isinstance(one.geometry, PoincareBall)
         for codec in codecs.CODECS if curved else FLAT_CODECS:
             stored = _stored(gallery, codec, one.geometry)
-            asked = labels[one.split.test], labels[one.split.train]
-            values = retrieval.evaluate(query, stored, *asked, one.geometry, ks).values
+            classes = labels[one.split.test], labels[one.split.train]
+            values = retrieval.evaluate(query, stored, *classes, one.geometry, ks).values
             lines.append(
                 names
                 | {"numbers": gallery.shape[1], "codec": codec if curved else codec.removesuffix(" tangent")}
@@ -113,17 +113,24 @@ def storage_layout(rows: pd.DataFrame) -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
-def save_storage(run: Run, rows: pd.DataFrame, rule: str, k: int) -> None:
-    """Write ``table_storage`` and ``figure_storage``, of which the figure shows one fold ``rule``."""
-    caption = (
+def storage(rows: pd.DataFrame, k: int) -> Table:
+    """:func:`summary` as a table; ``k`` is the length of the list of which neighbours are counted."""
+    return Table("what a stored embedding costs", rows, _about(k), markdown=storage_layout(rows))
+
+
+def figure_storage(rows: pd.DataFrame, rule: str, k: int) -> Figure:
+    """MAP@k and neighbours kept over the bytes of a stored image, for one fold ``rule``."""
+    part = rows[rows["rule"] == rule]
+    drawn = figures.storage(part, k)
+    return Figure("what a stored embedding costs", part, f"{_about(k)} Folds {rule}.", figure=drawn)
+
+
+def _about(k: int) -> str:
+    return (
         f"Bytes per stored image against MAP (AP divided by min(k, relevant)), means over the folds. The gallery is "
         f"stored, queries are not. Neighbours kept: of the {k} nearest before coding. moved: largest change of a "
         "distance, bound: what it cannot exceed. No mapper: principal components in flat space."
     )
-    title = "what a stored embedding costs"
-    run.save_table("table_storage", title, rows, storage_layout(rows), caption)
-    shown = rows[rows["rule"] == rule]
-    run.save_figure("figure_storage", title, figures.storage(shown, k), shown, f"{caption} Folds {rule}.")
 
 
 def index_rows(galleries: Mapping[str, tuple[Tensor, Tensor, Geometry]], k: int, most: int = 20_000) -> pd.DataFrame:
@@ -151,13 +158,13 @@ def index_rows(galleries: Mapping[str, tuple[Tensor, Tensor, Geometry]], k: int,
     return pd.DataFrame(lines)
 
 
-def save_indexes(run: Run, rows: pd.DataFrame, k: int) -> None:
-    """Write ``table_index``."""
-    caption = (
+def indexes(rows: pd.DataFrame, k: int) -> Table:
+    """:func:`index_rows` as a table; ``k`` is the length of the lists."""
+    text = (
         f"Share of the exact {k} nearest that each structure finds (percent), when it proposes as many candidates as "
         "are asked for, and when it proposes more of them. The candidates are sorted by their true distance."
     )
-    run.save_table("table_index", "recall of index structures", rows, index_layout(rows), caption)
+    return Table("recall of index structures", rows, text, markdown=index_layout(rows))
 
 
 def index_layout(rows: pd.DataFrame) -> str:
@@ -177,10 +184,12 @@ def smallest_within(rows: pd.DataFrame, rule: str, k: int, points: float) -> pd.
 def codec_at_radii(radii: Sequence[float], dim: int, n: int, seed: int) -> pd.DataFrame:
     """How far the codecs move ``n`` random points at each radius √c‖x‖, c = 1: columns radius, codec, moved, bound."""
     ball = PoincareBall(1.0)
-    way = torch.nn.functional.normalize(torch.randn(n, dim, generator=torch.Generator().manual_seed(seed)), dim=1)
+    directions = torch.nn.functional.normalize(
+        torch.randn(n, dim, generator=torch.Generator().manual_seed(seed)), dim=1
+    )
     lines = []
     for radius in radii:
-        points = (radius * way.double()).float()
+        points = (radius * directions.double()).float()
         for codec in codecs.CODECS:
             stored = codecs.decode(codecs.encode(points, codec, 1.0), codec, 1.0)
             moved = ball.between(points.double(), stored.double()).max().item()

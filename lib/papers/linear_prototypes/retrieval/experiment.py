@@ -24,7 +24,7 @@ from lib.training.splits import Split, galleries, query_splits
 
 PAPER = "the paper's: squared Euclidean, cosine search"
 
-Found = dict[str, dict[str, list[Answer]]]
+Results = dict[str, dict[str, list[Answer]]]
 """Gallery → method → its answer on each split."""
 
 
@@ -75,20 +75,20 @@ def in_galleries(
     views: np.ndarray,
     labels: np.ndarray,
     groups: np.ndarray,
-    where: Sequence[Split],
+    splits: Sequence[Split],
     methods: Sequence[Method],
     ks: Sequence[int],
     what: str = "heads",
-) -> Found:
+) -> Results:
     """Every method in the closed gallery, and in the open one where it is large enough.
 
     views: (V, n, dim) features of V views of each image; labels, groups: (n,).
     """
     checks.values(ks=ks)
-    fitted = fit(views, labels, methods, where, what=what)
+    fitted = fit(views, labels, methods, splits, what=what)
     return {
         gallery: ask(fitted, views[0], labels, ks, gallery=gallery, groups=groups, what=f"{what}, {gallery}")
-        for gallery in galleries(where, groups, max(ks))
+        for gallery in galleries(splits, groups, max(ks))
     }
 
 
@@ -96,22 +96,22 @@ def pretrained_and_trained(
     features: Mapping[str, np.ndarray],
     labels: np.ndarray,
     groups: np.ndarray,
-    where: Sequence[Split],
+    splits: Sequence[Split],
     head: Method,
     ks: Sequence[int],
-) -> Found:
+) -> Results:
     """Gallery → "encoder, method" → its answers, for PT, scaled PT and TL of every encoder; cosine search.
 
     features: encoder → (V, n, dim) features of V views, V of each encoder's own. head: what is trained, of any input.
     """
-    found: Found = {}
+    results: Results = {}
     for encoder, views in features.items():
         dim = views.shape[2]
         methods = [*frozen(dim), replace(head, name=TL, recipe=replace(head.recipe, dim_in=dim))]
-        of_encoder = in_galleries(views, labels, groups, where, methods, ks, f"heads on {encoder}")
+        of_encoder = in_galleries(views, labels, groups, splits, methods, ks, f"heads on {encoder}")
         for gallery, answers in of_encoder.items():
-            found.setdefault(gallery, {}).update({f"{encoder}, {name}": done for name, done in answers.items()})
-    return found
+            results.setdefault(gallery, {}).update({f"{encoder}, {name}": done for name, done in answers.items()})
+    return results
 
 
 GRIDS = {
@@ -173,13 +173,13 @@ def choose(
         trained(title, views.shape[2], dim_out, one, schedule, search="own") for title, (_, one) in candidates.items()
     ]
     fitted = fit(views, labels, methods, [inner], what="temperature and curvature")
-    asked = ask(fitted, views[0], labels, [k], groups=units, what="validation")
+    answers = ask(fitted, views[0], labels, [k], groups=units, what="validation")
     lines = [
         {
             "comparison": name,
             "c": one.comparison.c if name == "poincare" else np.nan,
             "temperature": one.temperature,
-            "validation": 100 * asked[title][0].per_query.values["ap_min", k].mean(),
+            "validation": 100 * answers[title][0].per_query.values["ap_min", k].mean(),
             "settings": one,
         }
         for title, (name, one) in candidates.items()
@@ -194,7 +194,7 @@ def supports(
     views: np.ndarray,
     labels: np.ndarray,
     groups: np.ndarray,
-    where: Sequence[Split],
+    splits: Sequence[Split],
     sizes: Sequence[int],
     head: Method,
     ks: Sequence[int],
@@ -202,16 +202,16 @@ def supports(
     """K → answers of ``head`` with K support images of each class; all training images have labels."""
     checks.values(supports=sizes, ks=ks)
     methods = [replace(head, name=f"K = {k}", schedule=replace(head.schedule, k=k)) for k in sizes]
-    fitted = fit(views, labels, methods, where, what="support")
-    asked = ask(fitted, views[0], labels, ks, groups=groups, what="support, queries")
-    return dict(zip(sizes, asked.values(), strict=True))
+    fitted = fit(views, labels, methods, splits, what="support")
+    answers = ask(fitted, views[0], labels, ks, groups=groups, what="support, queries")
+    return dict(zip(sizes, answers.values(), strict=True))
 
 
 def label_efficiency(
     x: np.ndarray,
     labels: np.ndarray,
     groups: np.ndarray,
-    where: Sequence[Split],
+    splits: Sequence[Split],
     sizes: Sequence[int],
     head: Method,
     mapper: Method,
@@ -224,13 +224,13 @@ def label_efficiency(
     the smallest size.
     """
     checks.values(labelled=sizes, ks=ks)
-    found = {}
+    results = {}
     for size in sizes:
         few = [
             replace(split, labelled=of_each_class(labels, split.seed, rows=split.train, per_class=size))
-            for split in where
+            for split in splits
         ]
         episodes = replace(head, schedule=replace(head.schedule, k=min(head.schedule.k, size - 1)))
         fitted = fit(x, labels, [episodes, mapper], few, what=f"{size} labels per class")
-        found[size] = ask(fitted, x, labels, ks, groups=groups, what=f"{size} labels per class, queries")
-    return found
+        results[size] = ask(fitted, x, labels, ks, groups=groups, what=f"{size} labels per class, queries")
+    return results

@@ -4,11 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from lib import files, paths
 from lib.datasets.table import ImageTable
@@ -17,11 +15,12 @@ from lib.papers.linear_prototypes.published import DATASETS, PT, TL, published
 from lib.papers.linear_prototypes.retrieval.experiment import words
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Table
 from lib.results.store import Run
 from lib.training.linear_prototypes import Settings
 from lib.training.methods import Answer
 
-Found = Mapping[str, Mapping[str, Sequence[Answer]]]
+Results = Mapping[str, answers.Answers]
 """Gallery → method → its answer on each split."""
 
 
@@ -34,9 +33,9 @@ def named(encoder: str, method: str) -> str:
     return f"{encoder}, {method}"
 
 
-def values(found: Found) -> pd.DataFrame:
+def values(results: Results) -> pd.DataFrame:
     """Mean and spread over the splits, encoder and method apart; columns as :func:`lib.results.answers.values`."""
-    table = answers.values(found).rename(columns={"rule": "gallery", "method": "name"})
+    table = answers.values(results).rename(columns={"rule": "gallery", "method": "name"})
     table[["encoder", "method"]] = table["name"].str.split(", ", n=1, expand=True)
     return table
 
@@ -53,20 +52,20 @@ def layout(table: pd.DataFrame, gallery: str, metric: str = "ap_min") -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
-def scores(found: Found, images: ImageTable) -> pd.DataFrame:
+def scores(results: Results, images: ImageTable) -> pd.DataFrame:
     """The value of every query, so that any two methods can be compared later.
 
     Columns gallery, method, fold, image_id, label, group, k, ap_min (AP@k over min(k, relevant), percent) and
     precision (percent); NaN where the gallery has no relevant image.
     """
-    ids, labels, groups = (images.rows["image_id"].to_numpy(), images.labels, images.groups)
+    ids, labels, groups = images.rows["image_id"].to_numpy(), np.asarray(images.labels), np.asarray(images.groups)
     frames = []
-    for gallery, methods in found.items():
-        for method, several in methods.items():
-            for answer in several:
-                rows = answer.split.test
+    for gallery, methods in results.items():
+        for method, of_splits in methods.items():
+            for answer in of_splits:
+                queries = answer.split.test
                 about = {"gallery": gallery, "method": method, "fold": answer.split.fold}
-                about |= {"image_id": ids[rows], "label": np.asarray(labels)[rows], "group": np.asarray(groups)[rows]}
+                about |= {"image_id": ids[queries], "label": labels[queries], "group": groups[queries]}
                 both = 100 * answer.per_query.values[["ap_min", "precision"]]
                 for k in both.columns.levels[1]:
                     values_at_k = {name: both[name, k].to_numpy() for name in ("ap_min", "precision")}
@@ -102,14 +101,14 @@ def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame
 
     A dataset that the paper does not have gets the ranges of all of its datasets instead.
     """
-    theirs = published()
-    name = DATASETS.get(dataset)
-    chosen = theirs if name is None else theirs[theirs["dataset"] == name]
+    chosen = published()
+    if dataset in DATASETS:
+        chosen = chosen[chosen["dataset"] == DATASETS[dataset]]
     lines = []
-    for where, printed in chosen.groupby("dataset", sort=False):
+    for theirs, printed in chosen.groupby("dataset", sort=False):
         for backbone, rows in printed.groupby("backbone", sort=False):
             cells = rows.set_index("variant")["value"]
-            lines.append({"source": f"published, {where}", "k": "not stated", "backbone": backbone} | cells.to_dict())
+            lines.append({"source": f"published, {theirs}", "k": "not stated", "backbone": backbone} | cells.to_dict())
     ours = table[(table["gallery"] == "closed") & (table["metric"] == "ap_min") & table["k"].isin(ks)]
     for (encoder, k), rows in ours.groupby(["encoder", "k"], sort=False):
         cells = rows.set_index("method")["ours"]
@@ -126,42 +125,44 @@ def beside_layout(rows: pd.DataFrame) -> str:
     return markdown_table(shown)
 
 
-def definitions(table: pd.DataFrame, k: int) -> str:
-    """The same rankings as MAP@k and as the precision that the paper describes (LP-10), as Markdown."""
+def definitions(table: pd.DataFrame, k: int) -> Table:
+    """The same rankings as MAP@k and as the precision that the paper describes (LP-10)."""
     names = {"ap_min": f"MAP@{k}, ÷ min(k, relevant)", "ap_hits": f"MAP@{k}, ÷ hits", "precision": f"precision@{k}"}
     part = table[(table["gallery"] == "closed") & (table["k"] == k) & table["metric"].isin(list(names))]
     wide = part.pivot_table(index=["encoder", "method"], columns="metric", values="ours", sort=False)
-    shown = wide[list(names)].map(percent).rename(columns=names).reset_index()
-    return markdown_table(shown)
+    markdown = markdown_table(wide[list(names)].map(percent).rename(columns=names).reset_index())
+    text = f"The same rankings of the closed gallery, k = {k}, percent."
+    return Table("definitions of MAP@k", part, text, markdown=markdown)
 
 
-def shot_rows(found: Mapping[int, Sequence[Answer]], k: int, everything: int | None = None) -> pd.DataFrame:
+def shot_rows(results: Mapping[int, Sequence[Answer]], k: int, everything: int | None = None) -> pd.DataFrame:
     """MAP@k over a size: columns size, ours, spread (percent); ``everything`` is written as 0, for "all"."""
-    table = answers.values({str(size): {"": several} for size, several in found.items()})
+    table = answers.values({str(size): {"": of_splits} for size, of_splits in results.items()})
     table = table[(table["metric"] == "ap_min") & (table["k"] == k)]
     sizes = table["rule"].astype(int)
     return table.assign(size=sizes.where(sizes != everything, 0))[["size", "ours", "spread"]].reset_index(drop=True)
 
 
-def label_rows(found: Mapping[int, Mapping[str, Sequence[Answer]]], k: int, everything: int) -> pd.DataFrame:
+def label_rows(results: Mapping[int, answers.Answers], k: int, everything: int) -> pd.DataFrame:
     """The same for several methods: columns method, size, ours, spread."""
-    methods = next(iter(found.values()))
+    methods = next(iter(results.values()))
     frames = [
-        shot_rows({size: several[method] for size, several in found.items()}, k, everything).assign(method=method)
+        shot_rows({size: done[method] for size, done in results.items()}, k, everything).assign(method=method)
         for method in methods
     ]
     return pd.concat(frames, ignore_index=True)[["method", "size", "ours", "spread"]]
 
 
-def shots_caption(run: Run) -> str:
-    """What is swept in both tables, and what is not."""
+def shots(run: Run, supports: pd.DataFrame, labels: pd.DataFrame, k: int) -> Table:
+    """Both sweeps; ``supports`` as :func:`shot_rows` and ``labels`` as :func:`label_rows` makes them."""
     of = run.parameters
-    return caption(
-        run,
+    heads = (
         f"heads trained for {of['epochs']} epochs (published: 100). Support: K as the rows say, all labels, "
         f"{of['views']} views of each image. Labels: K = {of['K']} or one less than there are labels, the images "
-        "themselves without augmented views; Hyper-DINO's mapper is searched by its own distance",
+        "themselves without augmented views; Hyper-DINO's mapper is searched by its own distance"
     )
+    rows, markdown = shot_table(supports, labels), shots_layout(supports, labels, k)
+    return Table("support and labels", rows, caption(run, heads), markdown=markdown)
 
 
 def shot_table(supports: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
@@ -187,19 +188,23 @@ def shots_layout(supports: pd.DataFrame, labels: pd.DataFrame, k: int) -> str:
     return f"{markdown_table(first)}\n\n{markdown_table(second.reset_index())}"
 
 
-def table_1(zoo: pd.DataFrame) -> str:
-    """Table I as Markdown: what the paper states, what timm builds, licence, gate, and whether the weights are here."""
-    shown = pd.DataFrame(
+def table_1(zoo: pd.DataFrame) -> Table:
+    """Table I: what the paper states, what timm builds, licence, gate, and whether the weights are here.
+
+    zoo: of :func:`lib.encoders.zoo.table`.
+    """
+    text = (
+        "What timm builds, in brackets what Table I prints. Counted without the classifier, which the printed 25.6 of "
+        "ResNet-50 includes. A gate: the terms have to be accepted on the model's page before it gives the weights."
+    )
+    dims = zip(zoo["dim"], zoo["published_dim"], strict=True)
+    parameters = zip(zoo["parameters_millions"], zoo["published_parameters_millions"], strict=True)
+    layout = pd.DataFrame(
         {
             "model": zoo["model"],
             "timm": zoo["timm"],
-            "embedding": [
-                f"{ours} ({theirs:.0f})" for ours, theirs in zip(zoo["dim"], zoo["published_dim"], strict=True)
-            ],
-            "parameters, M": [
-                f"{ours:.1f} ({theirs:g})"
-                for ours, theirs in zip(zoo["parameters_millions"], zoo["published_parameters_millions"], strict=True)
-            ],
+            "embedding": [f"{ours} ({theirs:.0f})" for ours, theirs in dims],
+            "parameters, M": [f"{ours:.1f} ({theirs:g})" for ours, theirs in parameters],
             "learning": zoo["learning"],
             "data": zoo["data"],
             "licence": zoo["licence"],
@@ -207,7 +212,7 @@ def table_1(zoo: pd.DataFrame) -> str:
             "weights": zoo["weights_here"].map({True: "here", False: "not here"}),
         }
     )
-    return markdown_table(shown)
+    return Table("Table I, the backbones", zoo, text, markdown=markdown_table(layout), free=["weights_here"])
 
 
 def caption(run: Run, heads: str = "") -> str:
@@ -231,22 +236,10 @@ def caption(run: Run, heads: str = "") -> str:
     return f"{ours} {why[run.profile]}"
 
 
-def save(run: Run, name: str, title: str, rows: pd.DataFrame, markdown: str, text: str = "", **tolerance: Any) -> None:
-    """Write one table of this paper; ``text`` stands in for what the captions of retrieval tables say.
-
-    tolerance: ``free`` and ``of``, as :meth:`lib.results.store.Run.save_table` takes them.
-    """
-    title = f"Linear prototypes, {title} on {run.dataset}"
-    run.save_table(name, title, rows, markdown, text or caption(run), **tolerance)
-
-
-def save_models(run: Run, zoo: pd.DataFrame) -> None:
-    """Write Table I."""
-    text = (
-        "What timm builds, in brackets what Table I prints. Counted without the classifier, which the printed 25.6 of "
-        "ResNet-50 includes. A gate: the terms have to be accepted on the model's page before it gives the weights."
-    )
-    save(run, "table_1", "Table I, the backbones", zoo, table_1(zoo), text, free=["weights_here"])
+def pretrained_and_trained(run: Run, numbers: pd.DataFrame) -> Table:
+    """PT and TL in each gallery; numbers: as :func:`values` makes them."""
+    parts = [f"## Gallery {gallery}\n\n{layout(numbers, gallery)}" for gallery in numbers["gallery"].unique()]
+    return Table("PT and TL", numbers, caption(run), markdown="\n\n".join(parts))
 
 
 def choice_layout(candidates: pd.DataFrame) -> str:
@@ -263,37 +256,25 @@ def choice_layout(candidates: pd.DataFrame) -> str:
     return markdown_table(shown)
 
 
-def save_choice(run: Run, candidates: pd.DataFrame, k: int) -> None:
-    """Write how temperature and curvature were chosen."""
+def choice(run: Run, candidates: pd.DataFrame, k: int) -> Table:
+    """How temperature and curvature were chosen."""
     text = (
         f"MAP@{k} in percent, AP divided by min(k, relevant), of class-balanced queries from a quarter of the groups "
         "that the first fold learns from, against the other three quarters, searched as in training; heads trained for "
         f"{run.parameters['epochs']} epochs without augmented views. No query of the other tables is among them."
     )
-    save(
-        run,
-        "table_choice",
-        "temperature and curvature",
-        candidates,
-        choice_layout(candidates),
-        text,
-        free=["chosen"],
-        of=100,
-    )
+    markdown = choice_layout(candidates)
+    return Table("temperature and curvature", candidates, text, markdown=markdown, free=["chosen"], of=100)
 
 
-def save_variants(run: Run, rows: pd.DataFrame, markdown: str, chosen: Mapping[str, Settings]) -> None:
-    """Write the other distances and heads; ``chosen``: comparison → its settings."""
+def variants(run: Run, numbers: pd.DataFrame, tests: pd.DataFrame, chosen: Mapping[str, Settings]) -> Table:
+    """The other distances and heads, and their tests against the paper's; ``chosen``: comparison → its settings."""
     of = run.parameters
     heads = (
         f"heads trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
         "image, but for the row without augmented views"
     )
-    values = "; ".join(f"{name}: {words(settings)}" for name, settings in chosen.items())
-    text = f"{caption(run, heads)} Chosen on validation images ({values}). Tests: {paired.SAYS}"
-    save(run, "table_variants", "other distances and heads", rows, markdown, text)
-
-
-def save_figure(run: Run, name: str, title: str, figure: Figure, rows: pd.DataFrame, text: str = "") -> None:
-    """Write one figure of this paper; ``text`` stands in for what the captions of retrieval tables say."""
-    run.save_figure(name, f"Linear prototypes, {title} on {run.dataset}", figure, rows, text or caption(run))
+    best = "; ".join(f"{name}: {words(settings)}" for name, settings in chosen.items())
+    text = f"{caption(run, heads)} Chosen on validation images ({best}). Tests: {paired.SAYS}"
+    markdown = f"{answers.layout(numbers, 'gallery')}\n\n{paired.tests_layout(tests, 'gallery')}"
+    return Table("other distances and heads", numbers, text, markdown=markdown)

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 import torch
 
+from lib import paths
 from lib.geometry import Euclidean, PoincareBall
-from lib.papers.beyond.storage import tables as storage
+from lib.papers.beyond.storage import tables
 from lib.results.store import Run
 from lib.search.synthetic import hierarchy
 from lib.training.experiment import fit
@@ -24,10 +25,10 @@ def rows() -> pd.DataFrame:
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3
     x = (rng.normal(size=(60, 8)) + 2 * rng.normal(size=(3, 8))[labels]).astype(np.float32)
-    todo = [Recipe("PCA", 8, 4), Recipe("PCA", 4, 0)]
-    methods = of_recipes(todo, Settings(half=False), Schedule(epochs=2, batch_size=16))
-    found = fit(x, labels, methods, splits(np.arange(60) // 20, seed=0), workers=1)
-    return storage.codec_rows(found, x, labels, "by image", KS)
+    recipes = [Recipe("PCA", 8, 4), Recipe("PCA", 4, 0)]
+    methods = of_recipes(recipes, Settings(half=False), Schedule(epochs=2, batch_size=16))
+    fitted = fit(x, labels, methods, splits(np.arange(60) // 20, seed=0), workers=1)
+    return tables.codec_rows(fitted, x, labels, "by image", KS)
 
 
 def test_float32_changes_nothing_and_float16_halves_the_bytes(rows):
@@ -45,14 +46,14 @@ def test_no_distance_changes_by_more_than_the_bound(rows):
 
 
 def test_the_summary_has_means_over_the_folds_and_the_worst_move(rows):
-    table = storage.summary(rows)
+    table = tables.summary(rows)
     block = rows[(rows["method"] == "mapper") & (rows["codec"] == "float16 ball")]
     line = table[(table["method"] == "mapper") & (table["codec"] == "float16 ball")].iloc[0]
     assert line["map_5"] == pytest.approx(block["map_5"].mean())
     assert line["spread"] == pytest.approx(np.std(block["map_5"], ddof=1))
     assert line["moved"] == block["moved"].max()
     other = table.assign(rule="by patient", map_1=0.0)
-    layout = storage.storage_layout(pd.concat([table, other]))
+    layout = tables.storage_layout(pd.concat([table, other]))
     assert len(layout.splitlines()) == 2 + len(table)
     assert "MAP@5 by image" in layout and "MAP@1 by patient" in layout and "| 0.00 |" in layout
 
@@ -66,7 +67,7 @@ def test_the_smallest_row_within_a_point_is_the_cheapest_that_is_good_enough():
             "map_5": [60.0, 59.2, 58.9, 60.0],
         }
     )
-    assert storage.smallest_within(table, "by image", 5, points=1.0)["bytes"] == 16
+    assert tables.smallest_within(table, "by image", 5, points=1.0)["bytes"] == 16
 
 
 def test_every_index_finds_the_neighbours_of_every_gallery():
@@ -75,7 +76,7 @@ def test_every_index_finds_the_neighbours_of_every_gallery():
         "tree": (hierarchy(20, 8, seed=1), hierarchy(600, 8, seed=2), ball),
         "flat": (torch.randn(20, 8), torch.randn(900, 8), Euclidean()),
     }
-    table = storage.index_rows(galleries, k=5, most=800)
+    table = tables.index_rows(galleries, k=5, most=800)
     assert set(zip(table["gallery"], table["structure"], strict=True)) == {
         ("tree", "faiss flat"),
         ("tree", "faiss hnsw"),
@@ -84,21 +85,24 @@ def test_every_index_finds_the_neighbours_of_every_gallery():
         ("flat", "faiss hnsw"),
     }
     assert (table.loc[table["proposed"] > 5, "recall"] >= 99).all()
-    assert "recall, 5 proposed | recall, 36 proposed" in storage.index_layout(table)
+    assert "recall, 5 proposed | recall, 36 proposed" in tables.index_layout(table)
 
 
 def test_codecs_at_all_radii_keep_their_promise():
-    table = storage.codec_at_radii([0.1, 0.9, 0.999], dim=8, n=100, seed=0)
+    table = tables.codec_at_radii([0.1, 0.9, 0.999], dim=8, n=100, seed=0)
     assert len(table) == 9 and (table["moved"] <= table["bound"]).all()
 
 
 def test_tables_and_figure_say_what_they_are_of(rows, tmp_path, monkeypatch):
-    monkeypatch.setattr(storage.Run, "folder", tmp_path)
-    run = Run("beyond", "demo", "tissue", "92_beyond_storage", "60 images", "hash", "none (8 numbers)")
-    storage.save_storage(run, storage.summary(rows), "by image", k=5)
-    assert {path.name for path in tmp_path.iterdir()} == {
+    monkeypatch.setattr(paths, "REPORTS", tmp_path)
+    run = Run("92_beyond_storage", "demo", "tissue", "60 images", "hash", "none (8 numbers)")
+    costs = tables.summary(rows)
+    run.save("table_storage", tables.storage(costs, k=5))
+    run.save("figure_storage", tables.figure_storage(costs, "by image", k=5))
+    assert {path.name for path in run.folder.iterdir()} == {
         *(f"table_storage.{kind}" for kind in ("csv", "md", "json")),
         *(f"figure_storage.{kind}" for kind in ("csv", "json", "svg", "png")),
     }
-    text = (tmp_path / "table_storage.md").read_text()
+    text = (run.folder / "table_storage.md").read_text()
     assert "60 images" in text and "5 nearest before coding" in text
+    assert "Folds by image." in (run.folder / "figure_storage.json").read_text()
