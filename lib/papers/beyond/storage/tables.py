@@ -182,7 +182,10 @@ def smallest_within(rows: pd.DataFrame, rule: str, k: int, points: float) -> pd.
 
 
 def codec_at_radii(radii: Sequence[float], dim: int, n: int, seed: int) -> pd.DataFrame:
-    """How far the codecs move ``n`` random points at each radius √c‖x‖, c = 1: columns radius, codec, moved, bound."""
+    """How far the codecs move ``n`` random points at each radius √c‖x‖, c = 1.
+
+    Columns radius, distance (from the centre), codec, moved (the farthest), bound.
+    """
     ball = PoincareBall(1.0)
     directions = torch.nn.functional.normalize(
         torch.randn(n, dim, generator=torch.Generator().manual_seed(seed)), dim=1
@@ -190,9 +193,10 @@ def codec_at_radii(radii: Sequence[float], dim: int, n: int, seed: int) -> pd.Da
     lines = []
     for radius in radii:
         points = (radius * directions.double()).float()
+        distance = 2 * math.atanh(radius)
         for codec in codecs.CODECS:
             stored = codecs.decode(codecs.encode(points, codec, 1.0), codec, 1.0)
             moved = ball.between(points.double(), stored.double()).max().item()
-            lines.append({"radius": radius, "codec": codec, "moved": moved})
+            lines.append({"radius": radius, "distance": distance, "codec": codec, "moved": moved})
             lines[-1]["bound"] = codecs.largest_move(points.double().norm(dim=1).max().item(), dim, codec)
     return pd.DataFrame(lines)

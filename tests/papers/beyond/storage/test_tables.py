@@ -91,6 +91,10 @@ def test_every_index_finds_the_neighbours_of_every_gallery():
 def test_codecs_at_all_radii_keep_their_promise():
     table = tables.codec_at_radii([0.1, 0.9, 0.999], dim=8, n=100, seed=0)
     assert len(table) == 9 and (table["moved"] <= table["bound"]).all()
+    ball = PoincareBall(1.0)
+    origin, point = torch.zeros(8, dtype=torch.float64), torch.eye(8, dtype=torch.float64)[0]
+    expected = [ball.between(origin, radius * point).item() for radius in table["radius"]]
+    assert table["distance"].tolist() == pytest.approx(expected)
 
 
 def test_tables_and_figure_say_what_they_are_of(rows, tmp_path, monkeypatch):
