@@ -257,8 +257,8 @@ def test_a_slip_in_a_profile_is_refused_before_anything_is_built(tmp_path, monke
             "no stage 'hyper_dino_retreival': did you mean hyper_dino_r",
         ),
         (
-            "encoders: [texture, demo_vit]",
-            "encoders: [texture, demo_vti]",
+            "encoders: [texture, demo_vit,",
+            "encoders: [texture, demo_vti,",
             "no encoder 'demo_vti': did you mean demo_vit",
         ),
         ("lengths: [5, 20, 80, 384], epochs: 25", "lengths: [0], epochs: 25", r"lengths\[0\] = 0 cannot be used"),
