@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lib.errors import InputError
 from lib.geometry import PoincareBall
-from lib.geometry.numerics import shortened
+from lib.geometry.numerics import root, shortened
 from lib.geometry.points import Points, floating
 
 
@@ -41,7 +41,7 @@ def lower(point: Points, c: float) -> Tensor:
     """
     c = _positive(c)
     space = shortened(floating(point)[0][..., 1:])
-    return space / (1 + (1 + c * space.square().sum(-1, keepdim=True)).sqrt())
+    return space / (1 + root(1 + c * space.square().sum(-1, keepdim=True)))
 
 
 def _positive(c: float) -> float:

@@ -35,6 +35,15 @@ def shortened(x: Tensor, c: float | Tensor = 1.0) -> Tensor:
     return x * shortening(x, c)
 
 
+def root(x: Tensor) -> Tensor:
+    """√x for x ≥ 0, with the same bits on every processor; the gradient at 0 is not defined.
+
+    ``torch.sqrt`` is MKL's, which rounds differently on processors of different makers, however it is pinned
+    (:mod:`lib.pins`); its reciprocal is torch's own.
+    """
+    return x.rsqrt().reciprocal()
+
+
 def over_root(function: Callable[[Tensor], Tensor], series: tuple[float, ...], z: Tensor) -> Tensor:
     """``function(√z)/√z`` for z ≥ 0, by its Taylor series near 0, where it is 0/0 and its derivative cancels.
 
@@ -42,10 +51,10 @@ def over_root(function: Callable[[Tensor], Tensor], series: tuple[float, ...], z
     Eight terms below z = 0.01 are exact to float64 in value and to 1e-13 in slope.
     """
     small = z < 0.01
-    root = z.masked_fill(small, 1.0).sqrt()
+    length = root(z.masked_fill(small, 1.0))
     near = z.masked_fill(~small, 0.0)
     taylor = functools.reduce(lambda value, coefficient: value * near + coefficient, reversed(series))
-    return torch.where(small, taylor, function(root) / root)
+    return torch.where(small, taylor, function(length) / length)
 
 
 def chords(x: Tensor, y: Tensor) -> Tensor:
@@ -87,9 +96,9 @@ class Asinh(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, u: Tensor) -> Tensor:
         squared = u.square()
-        root = (1 + squared).sqrt_()
-        ctx.save_for_backward(root)
-        larger = root + 1 if ctx.needs_input_grad[0] else root.add_(1)
+        hypotenuse = root(1 + squared)
+        ctx.save_for_backward(hypotenuse)
+        larger = hypotenuse + 1 if ctx.needs_input_grad[0] else hypotenuse.add_(1)
         return squared.div_(larger).add_(u).log1p_()
 
     @staticmethod
@@ -136,7 +145,7 @@ def _by_products(x: Tensor, y: Tensor, one_set: bool) -> Tensor:
         squared[near] = (wide_x[*batch, row] - wide_y[*batch, column]).square().sum(-1)
     if one_set:
         squared.diagonal(dim1=-2, dim2=-1).zero_()
-    return squared.to(x.dtype).sqrt_()
+    return root(squared.to(x.dtype))
 
 
 def chord_of_rows(x: Tensor, y: Tensor) -> Tensor:

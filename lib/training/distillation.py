@@ -81,7 +81,7 @@ class Pair:
         decayed = [p for p in self.student.parameters() if p.ndim in (2, 4)]
         free = [p for p in self.student.parameters() if p.ndim not in (2, 4)]
         groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": free, "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(groups, lr=settings.lr[0])
+        self.optimiser = torch.optim.AdamW(groups, lr=settings.lr[0], fused=True)
         self.settings, self.device, self.bf16 = settings, device, bf16
         self.good, self.longest = self.state(), longest(p[None] for p in self.student.parameters())
 

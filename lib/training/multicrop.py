@@ -12,6 +12,8 @@ from skimage.color import hed_from_rgb, rgb_from_hed
 from torch import Generator, Tensor
 from torch.nn import functional
 
+from lib.geometry.numerics import root
+
 ASPECT = 4 / 3  # the most that a crop is stretched, either way
 
 
@@ -33,7 +35,7 @@ def placements(n: int, area: tuple[float, float], generator: Generator) -> Tenso
     log_aspect = math.log(ASPECT)
     aspect = _uniform((n,), (-log_aspect, log_aspect), generator).exp()
     covered = _uniform((n,), area, generator)
-    side = torch.stack([(covered * aspect).sqrt(), (covered / aspect).sqrt()], dim=-1).clamp(max=1)
+    side = torch.stack([root(covered * aspect), root(covered / aspect)], dim=-1).clamp(max=1)
     centre = (1 - side) * _uniform((n, 2), (-1, 1), generator)
     mirrored = 2 * torch.randint(2, (n, 2), generator=generator) - 1
     turned = torch.randint(2, (n,), generator=generator).bool()
