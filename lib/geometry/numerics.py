@@ -38,8 +38,8 @@ def shortened(x: Tensor, c: float | Tensor = 1.0) -> Tensor:
 def root(x: Tensor) -> Tensor:
     """√x for x ≥ 0, with the same bits on every processor; the gradient at 0 is not defined.
 
-    ``torch.sqrt`` is MKL's, which rounds differently on processors of different makers, however it is pinned
-    (:mod:`lib.pins`); its reciprocal is torch's own.
+    ``torch.sqrt`` is MKL's, whose last bit depends on the processor, however it is pinned (:mod:`lib.pins`);
+    ``torch.rsqrt`` is torch's own.
     """
     return x.rsqrt().reciprocal()
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from lib import checks
 from lib.errors import InputError
 from lib.geometry.interface import Geometry
-from lib.geometry.numerics import ARTANH, ASINH, TANH, Asinh, chord_of_rows, chords, over_root, shortened
+from lib.geometry.numerics import ARTANH, ASINH, TANH, Asinh, chord_of_rows, chords, over_root, root, shortened
 from lib.geometry.points import Points, floating, rows, sets, weighted
 
 RIM_MARGIN = {torch.float32: 1e-3, torch.float64: 1e-5}
@@ -83,7 +83,7 @@ class PoincareBall(Geometry):
         x = shortened(*floating(x), self.c)
         limit = (1 - (RIM_MARGIN[x.dtype] if margin is None else margin)) ** 2
         squared = self._squared(x).unsqueeze(-1)
-        return torch.where(squared > limit, x * (limit / squared.clamp_min(limit)).sqrt(), x)
+        return torch.where(squared > limit, x * (squared.clamp_min(limit) / limit).rsqrt(), x)
 
     def mean(self, x: Points, weights: Points | None = None) -> Tensor:
         """The gyromidpoint ½ ⊗ (Σ wλx / Σ w(λ − 1)), with λ the conformal factor.
@@ -91,16 +91,16 @@ class PoincareBall(Geometry):
         Of two equally weighted points it is the midpoint; in general it is not the Fréchet mean, which minimises
         the sum of squared distances and has no closed form.
 
-        With p = w/(1 − c‖x‖²), P = Σp, W = Σw, x̄ = Σpx/P and V = Σp‖x − x̄‖² it is written as
-        2P·x̄ / (2P − W + √(W² + 4cPV)): a sum of positive terms only, so nothing cancels near the rim.
+        With p = (w/Σw)/(1 − c‖x‖²), P = Σp, x̄ = Σpx/P and V = Σp‖x − x̄‖² it is written as
+        2P·x̄ / (2P − 1 + √(1 + 4cPV)): a sum of positive terms only, so nothing cancels near the rim.
         """
         x, weights = weighted(x, weights)
         x = self._returned(x)
-        p = weights / self._gap(x).unsqueeze(-1)
-        total, total_p = weights.sum(-2), p.sum(-2)
+        p = weights / weights.sum(-2, keepdim=True) / self._gap(x).unsqueeze(-1)
+        total_p = p.sum(-2)
         centre = (p * x).sum(-2) / total_p
         spread = (p * (x - centre.unsqueeze(-2)).square()).sum((-2, -1)).unsqueeze(-1)
-        return 2 * total_p * centre / (2 * total_p - total + (total**2 + 4 * self.c * total_p * spread).sqrt())
+        return 2 * total_p * centre / (2 * total_p - 1 + root(1 + 4 * self.c * total_p * spread))
 
     def rank_key(self, query: Points, gallery: Points) -> Tensor:
         """‖x − y‖²/(1 − c‖y‖²): the distance grows with it, the factor of the query is the same in a row."""
@@ -148,5 +148,5 @@ class PoincareBall(Geometry):
         if isinstance(self.c, Tensor) or self.c < 0.01:  # smooth in c, through c = 0
             stretched = chord * (gap_x.rsqrt() * gap_y.rsqrt())
             return 2 * stretched * over_root(torch.asinh, ASINH, self.c * stretched.square())
-        root = math.sqrt(self.c)
-        return Asinh.apply(chord * (root * gap_x.rsqrt() * gap_y.rsqrt())).mul_(2 / root)
+        scale = math.sqrt(self.c)
+        return Asinh.apply(chord * (scale * gap_x.rsqrt() * gap_y.rsqrt())).mul_(2 / scale)

@@ -9,7 +9,7 @@ from torch import Tensor
 from lib.errors import InputError
 from lib.geometry import RIM_MARGIN, PoincareBall, Sphere, clip
 from lib.geometry.lorentz import lift, lower
-from lib.geometry.numerics import ARTANH, TANH, chords, over_root
+from lib.geometry.numerics import ARTANH, TANH, chords, over_root, root
 
 DTYPES = (torch.float32, torch.float64)
 every_dtype = pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -107,7 +107,7 @@ def plain(name: str, c: float, x: Tensor) -> Tensor:
         return x * over_root(torch.atanh, ARTANH, squared.clamp_max(1 - torch.finfo(x.dtype).eps))
     if name == "project":
         limit = (1 - RIM_MARGIN[x.dtype]) ** 2
-        return torch.where(squared > limit, x * (limit / squared.clamp_min(limit)).sqrt(), x)
+        return torch.where(squared > limit, x * (squared.clamp_min(limit) / limit).rsqrt(), x)
     norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     return x / norm.masked_fill(norm == 0, 1.0) if name == "sphere" else x * (c / norm.clamp_min(c))
 
@@ -133,11 +133,12 @@ def test_ordinary_vectors_and_their_gradients_are_those_of_the_plain_formulas_to
 def test_the_mean_of_points_of_the_ball_is_the_plain_formula_to_the_bit(c, dtype):
     x = PoincareBall(1.0).project(ordinary(dtype).unflatten(0, (67, 4))).requires_grad_()
     weights = torch.ones(67, 4, 1, dtype=dtype)
-    p = weights / (1 - c * x.square().sum(-1)).clamp_min(torch.finfo(dtype).eps).unsqueeze(-1)
-    total, total_p = weights.sum(-2), p.sum(-2)
+    gap = (1 - c * x.square().sum(-1)).clamp_min(torch.finfo(dtype).eps).unsqueeze(-1)
+    p = weights / weights.sum(-2, keepdim=True) / gap
+    total_p = p.sum(-2)
     centre = (p * x).sum(-2) / total_p
     spread = (p * (x - centre.unsqueeze(-2)).square()).sum((-2, -1)).unsqueeze(-1)
-    expected = 2 * total_p * centre / (2 * total_p - total + (total**2 + 4 * c * total_p * spread).sqrt())
+    expected = 2 * total_p * centre / (2 * total_p - 1 + root(1 + 4 * c * total_p * spread))
     got = PoincareBall(c).mean(x)
     assert torch.equal(got, expected)
     assert torch.equal(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, expected)))
