@@ -66,7 +66,7 @@ SWITCHES: dict[str, dict[str, str]] = {
 TIMES, LARGE = 3, 8
 """What the pins cost is measured on inputs so many times as large; of so many turns of a step the quickest counts."""
 
-MINUTES = 8
+MINUTES = 9
 """What an emulated processor may take for all steps, most of it for the imports."""
 
 
