@@ -63,8 +63,9 @@ SWITCHES: dict[str, dict[str, str]] = {
 }
 """What a processor is like → the switches that make this one take its kernels; the pins overrule those they set."""
 
-TIMES, LARGE = 3, 8
-"""What the pins cost is measured on inputs so many times as large; of so many turns of a step the quickest counts."""
+TIMES, TURNS, LARGE = 3, 3, 8
+"""What the pins cost: the quickest of so many times counts, in each of so many processes with the pins and without that
+take turns, so that a busy moment meets both; inputs are so many times as large."""
 
 MINUTES = 9
 """What an emulated processor may take for all steps, most of it for the imports."""
@@ -180,9 +181,11 @@ Lines = Mapping[str, dict[str, Any]]
 """Step → what a run said of it."""
 
 
-def run(processor: str, pinned: bool, size: int = 1, times: int = 1, minutes: float | None = None) -> Lines:
+def run(
+    processor: str, pinned: bool, size: int = 1, times: int = 1, turn: int = 0, minutes: float | None = None
+) -> Lines:
     """What :func:`steps` says in a process of its own, of all steps that it reached by now."""
-    journal = _journals() / f"{processor}, {_pins(pinned)}, {size}.jsonl"
+    journal = _journals() / f"{processor}, {_pins(pinned)}, {size}, {turn}.jsonl"
     journal.parent.mkdir(parents=True, exist_ok=True)
     if todo := [step for step in STEPS if step not in _read(journal)]:
         switches, emulator = processors()[processor]
@@ -222,6 +225,11 @@ def processors() -> dict[str, tuple[dict[str, str], tuple[str, ...]]]:
     return found
 
 
+def quickest(turns: Sequence[Lines]) -> dict[str, float]:
+    """Step → the least processor time of all turns."""
+    return {step: min(lines[step]["seconds"] for lines in turns) for step in STEPS}
+
+
 def overruled(processor: str) -> bool:
     """Whether the pins leave nothing of what makes this processor like another."""
     switches, emulator = processors()[processor]
@@ -229,16 +237,18 @@ def overruled(processor: str) -> bool:
 
 
 def table(
-    here: Mapping[bool, Lines], elsewhere: Mapping[str, Mapping[bool, Lines]], large: Mapping[bool, Lines]
+    here: Mapping[bool, Lines],
+    elsewhere: Mapping[str, Mapping[bool, Lines]],
+    seconds: Mapping[bool, Mapping[str, float]],
 ) -> pd.DataFrame:
     """A row per step: the price of the pins, and for every processor whether it gave the bits of this one.
 
-    here, large: pinned → what was said on this processor, of small and of large inputs. elsewhere: processor → the
-    same of small ones, of the steps that were reached.
+    here: pinned → what was said on this processor. elsewhere: processor → the same, of the steps that were reached.
+    seconds: pinned → step → processor time.
     """
     rows = []
     for step in STEPS:
-        row = {"step": step, "price": round(large[True][step]["seconds"] / large[False][step]["seconds"], 2)}
+        row = {"step": step, "price": round(seconds[True][step] / seconds[False][step], 2)}
         for processor, both in elsewhere.items():
             for pinned, lines in both.items():
                 row[f"{processor}, {_pins(pinned)}"] = _compared(lines.get(step), here[pinned][step])
@@ -255,13 +265,13 @@ def _compared(there: dict[str, Any] | None, here: dict[str, Any]) -> str:
 def main(minutes: float = MINUTES) -> None:
     """Run all steps everywhere, print, and write ``reports/bench/bits.csv`` and ``.md``."""
     here = {pinned: run(HERE, pinned) for pinned in (True, False)}
-    large = {pinned: run(HERE, pinned, LARGE, TIMES) for pinned in (True, False)}
+    turns = [{pinned: run(HERE, pinned, LARGE, TIMES, turn) for pinned in (True, False)} for turn in range(TURNS)]
+    seconds = {pinned: quickest([turn[pinned] for turn in turns]) for pinned in (True, False)}
     elsewhere: dict[str, dict[bool, Lines]] = {name: {} for name in processors() if name != HERE}
     todo = [(name, pinned) for name in elsewhere for pinned in (True, False) if not (pinned and overruled(name))]
     for name, pinned in track(todo, total=len(todo), what="bits", unit="runs"):
         elsewhere[name][pinned] = run(name, pinned, minutes=minutes)
-    seconds = {pinned: sum(line["seconds"] for line in lines.values()) for pinned, lines in large.items()}
-    write(table(here, elsewhere, large), seconds[True] / seconds[False])
+    write(table(here, elsewhere, seconds), sum(seconds[True].values()) / sum(seconds[False].values()))
 
 
 def write(found: pd.DataFrame, price: float) -> None:
@@ -285,7 +295,7 @@ def caption(price: float) -> str:
         "the switches); plain: without, with one thread. equal: every number of the result is to the last bit the one "
         "that this processor gives, pinned or plain as the row is; other: at least one is not; not reached: the "
         "emulator had no time left. price: processor time pinned over plain, of inputs "
-        f"{LARGE} times as large, the quickest of {TIMES} turns; {price:.2f} for all steps together. Measured with "
+        f"{LARGE} times as large, the quickest of {TIMES * TURNS}; {price:.2f} for all steps together. Measured with "
         f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}."
     )
 

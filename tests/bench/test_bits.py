@@ -29,7 +29,8 @@ def lines(sha256: str, seconds: float = 1.0) -> dict[str, dict]:
 def test_the_table_says_where_the_bits_are_other_what_was_not_reached_and_what_the_pins_cost():
     here, late = {True: lines("a"), False: lines("b")}, {"texture": lines("a")["texture"]}
     elsewhere = {"old": {True: lines("a", 9.0), False: lines("a", 9.0)}, "emulated": {True: late}}
-    found = bits.table(here, elsewhere, {True: lines("", 3.0), False: lines("", 2.0)})
+    turns = {pinned: [lines("", seconds), lines("", 9.0)] for pinned, seconds in ((True, 3.0), (False, 2.0))}
+    found = bits.table(here, elsewhere, {pinned: bits.quickest(several) for pinned, several in turns.items()})
     assert found["step"].tolist() == [*bits.STEPS] and set(found["price"]) == {1.5}
     assert set(found["old, pinned"]) == {"equal"} and set(found["old, plain"]) == {"other"}
     assert found["emulated, pinned"].tolist() == ["equal"] + ["not reached"] * (len(bits.STEPS) - 1)
@@ -57,8 +58,8 @@ def test_what_was_computed_is_kept_and_the_rest_is_reached_by_the_next_run(start
     assert [*bits.run(bits.HERE, True)] == [first]
     assert bits.run(bits.HERE, True) == bits.run(bits.HERE, True) == lines("a")
     assert started == [[first, *rest], rest]
-    bits.run(bits.HERE, False), bits.run(bits.HERE, True, size=2)
-    assert started[2:] == [[first, *rest]] * 2
+    bits.run(bits.HERE, False), bits.run(bits.HERE, True, size=2), bits.run(bits.HERE, True, turn=1)
+    assert started[2:] == [[first, *rest]] * 3
 
 
 def test_another_processor_begins_anew(started, monkeypatch):
