@@ -2,8 +2,13 @@
 
 Each step computes something small, and the SHA-256 of its result is compared with the one of this processor. Other
 processors are imitated by the switches of the numerical libraries and, where ``qemu-x86_64`` is installed, emulated.
+
+Every finished step is kept in ``build/bits``, so a run that was interrupted goes on, and one that could not reach all
+steps in :data:`MINUTES` reaches more when it is started again; ``python -m lib.bench.bits 30`` gives it 30.
 """
 
+import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -13,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +30,7 @@ from lib import errors, files, paths, pins
 from lib.encoders import registry
 from lib.geometry import PoincareBall
 from lib.heads import Reduction
+from lib.losses.linear_prototypes import Comparison
 from lib.metrics.significance import paired_permutation
 from lib.progress import track
 from lib.results import answers
@@ -38,7 +45,9 @@ from lib.training.methods import Method
 from lib.training.recipes import Recipe
 from lib.training.splits import splits
 
-EMULATED = ("Haswell", "EPYC-Rome")
+HERE = "this processor"
+EMULATED = ("EPYC-Rome", "Haswell")
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 SWITCHES: dict[str, dict[str, str]] = {
     "AVX2 alone": {
         "ATEN_CPU_CAPABILITY": "avx2",
@@ -50,12 +59,16 @@ SWITCHES: dict[str, dict[str, str]] = {
     "no AVX2 in torch": {"ATEN_CPU_CAPABILITY": "default", "MKL_ENABLE_INSTRUCTIONS": "SSE4_2"},
     "AMD Zen for OpenBLAS": {"OPENBLAS_CORETYPE": "Zen"},
     "AVX-512 of 2017": {"ONEDNN_MAX_CPU_ISA": "AVX512_CORE", "OPENBLAS_CORETYPE": "SkylakeX"},
-    "two threads": {"OMP_NUM_THREADS": "2", "MKL_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"},
+    "two threads": dict.fromkeys(THREADS, "2"),
 }
 """What a processor is like → the switches that make this one take its kernels; the pins overrule those they set."""
 
-TIMES, LARGE = 3, 8
-"""What the pins cost is measured on inputs so many times as large; of so many turns of a step the quickest counts."""
+TIMES, TURNS, LARGE = 3, 3, 8
+"""What the pins cost: the quickest of so many times counts, in each of so many processes with the pins and without that
+take turns, so that a busy moment meets both; inputs are so many times as large."""
+
+MINUTES = 9
+"""What an emulated processor may take for all steps, most of it for the imports."""
 
 
 def _features(n: int, dim: int = 48, classes: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,7 +106,8 @@ def _mappers(size: int) -> list:
 
 
 def _prototypes(size: int) -> list:
-    settings, schedule = linear_prototypes.Settings(hidden=64), Episodes(epochs=3, batch_size=64)
+    settings = linear_prototypes.Settings(Comparison("poincare", 0.5), hidden=64)
+    schedule = Episodes(epochs=3, batch_size=64)
     x, labels, _ = _features(160)
     loss = settings.lessons(x[None], labels, schedule, "bits").loss
     return _sweep(size, settings, schedule, lambda seed: settings.make(Recipe("scaled", 48, 16), seed), loss)
@@ -136,11 +150,11 @@ STEPS: dict[str, Callable[[int], Any]] = {
     "NCA": lambda size: _reduced("NCA", 4, size),
     "sweep, Hyper-DINO": _mappers,
     "sweep, prototypes": _prototypes,
-    "fine-tuning (DINO)": _dino,
     "search in the ball": _search,
     "table with a test": _table,
+    "fine-tuning (DINO)": _dino,
 }
-"""What is computed, of inputs of a size."""
+"""What is computed, of inputs of a size; the slowest comes last."""
 
 
 def digest(result: Any) -> str:
@@ -151,87 +165,139 @@ def digest(result: Any) -> str:
     return found.hexdigest()
 
 
-def steps(size: int, times: int) -> None:
-    """Run every step and print a line of json for each: its name, its hash, its processor time in seconds."""
+def steps(size: int, times: int, names: Sequence[str]) -> None:
+    """Run the steps and print a line of json for each: its name, its hash, its processor time in seconds."""
     paths.TRAINED = None  # nothing that was trained before stands in
-    for name, step in STEPS.items():
+    for name in names:
         seconds = []
         for _ in range(times):
             start = time.process_time()
-            result = step(size)
+            result = STEPS[name](size)
             seconds.append(time.process_time() - start)
         print(json.dumps({"step": name, "sha256": digest(result), "seconds": min(seconds)}), flush=True)
-
-
-def run(
-    pinned: bool, switches: Mapping[str, str], emulator: Sequence[str] = (), size: int = 1, times: int = 1
-) -> dict[str, dict[str, Any]]:
-    """Step → what :func:`steps` says of it in a process of its own, with and without the pins."""
-    environment = {name: value for name, value in os.environ.items() if name not in pins.PINS} | switches
-    module = ["lib.pinned", "lib.bench.bits"] if pinned else ["lib.bench.bits"]
-    command = [*emulator, sys.executable, "-m", *module, "steps", str(size), str(times)]
-    done = subprocess.run(command, cwd=paths.ROOT, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    return {line["step"]: line for line in lines}
-
-
-def processors() -> dict[str, tuple[dict[str, str], tuple[str, ...]]]:
-    """Name → switches and emulator."""
-    found: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {name: (s, ()) for name, s in SWITCHES.items()}
-    if emulator := shutil.which("qemu-x86_64"):
-        found |= {f"{model}, emulated": ({}, (emulator, "-cpu", model)) for model in EMULATED}
-    return found
 
 
 Lines = Mapping[str, dict[str, Any]]
 """Step → what a run said of it."""
 
 
+def run(
+    processor: str, pinned: bool, size: int = 1, times: int = 1, turn: int = 0, minutes: float | None = None
+) -> Lines:
+    """What :func:`steps` says in a process of its own, of all steps that it reached by now."""
+    journal = _journals() / f"{processor}, {_pins(pinned)}, {size}, {turn}.jsonl"
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    if todo := [step for step in STEPS if step not in _read(journal)]:
+        switches, emulator = processors()[processor]
+        environment = {name: value for name, value in os.environ.items() if name not in pins.PINS} | switches
+        module = ["lib.pinned", "lib.bench.bits"] if pinned else ["lib.bench.bits"]
+        command = [*emulator, sys.executable, "-m", *module, "steps", str(size), str(times), *todo]
+        with journal.open("a") as lines, contextlib.suppress(subprocess.TimeoutExpired):
+            limit = 60 * minutes if minutes and emulator else None
+            subprocess.run(command, cwd=paths.ROOT, env=environment, stdout=lines, check=True, timeout=limit)
+    return _read(journal)
+
+
+def _journals() -> Path:
+    """The folder of what was computed by this code on this processor."""
+    code = [file.read_bytes() for file in sorted((paths.ROOT / "lib").rglob("*.py"))]
+    return paths.BUILD / "bits" / digest([model(), *code])[:16]
+
+
+def _read(journal: Path) -> Lines:
+    said = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
+    lines = [json.loads(line) for line in said if line.startswith("{")]
+    return {line["step"]: line for line in lines}
+
+
+def _pins(pinned: bool) -> str:
+    return "pinned" if pinned else "plain"
+
+
+@functools.cache
+def processors() -> dict[str, tuple[dict[str, str], tuple[str, ...]]]:
+    """Name → switches, one thread unless they say otherwise, and emulator."""
+    one: dict[str, str] = dict.fromkeys(THREADS, "1")
+    found: dict[str, tuple[dict[str, str], tuple[str, ...]]] = {HERE: (one, ())}
+    found |= {name: (one | switches, ()) for name, switches in SWITCHES.items()}
+    if emulator := shutil.which("qemu-x86_64"):
+        found |= {f"{chip}, emulated": (one, (emulator, "-cpu", chip)) for chip in EMULATED}
+    return found
+
+
+def quickest(turns: Sequence[Lines]) -> dict[str, float]:
+    """Step → the least processor time of all turns."""
+    return {step: min(lines[step]["seconds"] for lines in turns) for step in STEPS}
+
+
+def overruled(processor: str) -> bool:
+    """Whether the pins leave nothing of what makes this processor like another."""
+    switches, emulator = processors()[processor]
+    return not emulator and switches.keys() <= pins.PINS.keys()
+
+
 def table(
-    here: Mapping[bool, Lines], elsewhere: Mapping[str, Mapping[bool, Lines]], large: Mapping[bool, Lines]
+    here: Mapping[bool, Lines],
+    elsewhere: Mapping[str, Mapping[bool, Lines]],
+    seconds: Mapping[bool, Mapping[str, float]],
 ) -> pd.DataFrame:
     """A row per step: the price of the pins, and for every processor whether it gave the bits of this one.
 
-    here, large: pinned → what was said on this processor, of small and of large inputs. elsewhere: processor → the
-    same of small ones.
+    here: pinned → what was said on this processor. elsewhere: processor → the same, of the steps that were reached.
+    seconds: pinned → step → processor time.
     """
     rows = []
     for step in STEPS:
-        row = {"step": step, "price": round(large[True][step]["seconds"] / large[False][step]["seconds"], 2)}
+        row = {"step": step, "price": round(seconds[True][step] / seconds[False][step], 2)}
         for processor, both in elsewhere.items():
             for pinned, lines in both.items():
-                equal = lines[step]["sha256"] == here[pinned][step]["sha256"]
-                row[f"{processor}, {'pinned' if pinned else 'plain'}"] = "equal" if equal else "other"
+                row[f"{processor}, {_pins(pinned)}"] = _compared(lines.get(step), here[pinned][step])
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def main() -> None:
+def _compared(there: dict[str, Any] | None, here: dict[str, Any]) -> str:
+    if there is None:
+        return "not reached"
+    return "equal" if there["sha256"] == here["sha256"] else "other"
+
+
+def main(minutes: float = MINUTES) -> None:
     """Run all steps everywhere, print, and write ``reports/bench/bits.csv`` and ``.md``."""
-    here = {pinned: run(pinned, {}) for pinned in (True, False)}
-    large = {pinned: run(pinned, {}, size=LARGE, times=TIMES) for pinned in (True, False)}
-    todo = processors()
-    elsewhere: dict[str, dict[bool, Lines]] = {name: {} for name in todo}
-    both = [(name, pinned) for name in todo for pinned in (True, False)]
-    for name, pinned in track(both, total=len(both), what="bits", unit="runs"):
-        elsewhere[name][pinned] = run(pinned, *todo[name])
-    write(table(here, elsewhere, large))
+    here = {pinned: run(HERE, pinned) for pinned in (True, False)}
+    turns = [{pinned: run(HERE, pinned, LARGE, TIMES, turn) for pinned in (True, False)} for turn in range(TURNS)]
+    seconds = {pinned: quickest([turn[pinned] for turn in turns]) for pinned in (True, False)}
+    elsewhere: dict[str, dict[bool, Lines]] = {name: {} for name in processors() if name != HERE}
+    todo = [(name, pinned) for name in elsewhere for pinned in (True, False) if not (pinned and overruled(name))]
+    for name, pinned in track(todo, total=len(todo), what="bits", unit="runs"):
+        elsewhere[name][pinned] = run(name, pinned, minutes=minutes)
+    write(table(here, elsewhere, seconds), sum(seconds[True].values()) / sum(seconds[False].values()))
 
 
-def write(found: pd.DataFrame) -> None:
-    """Write the table, and print it."""
-    note = (
-        f"Bits of every step against those of {model()}, with the pins of `lib/pins.py` and without. price: processor "
-        f"time with the pins over without, of inputs {LARGE} times as large, the quickest of {TIMES} turns."
-    )
+def write(found: pd.DataFrame, price: float) -> None:
+    """Write the table, with the ``price`` of all steps together, and print it."""
     folder = paths.REPORTS / "bench"
     turned = found.set_index("step").T.rename_axis("processor").reset_index()
-    text = f"# The same bits\n\n{markdown_table(turned)}\n\n{note}\n"
+    text = f"# The same bits\n\n{markdown_table(turned)}\n\n{caption(price)}\n"
     with files.whole(folder / "bits.csv") as draft:
         found.to_csv(draft, index=False, lineterminator="\n")
     with files.whole(folder / "bits.md") as draft:
         draft.write_text(text, encoding="utf-8")
     print(text)
+
+
+def caption(price: float) -> str:
+    """What the table says, with the ``price`` of all steps together."""
+    return (
+        f"A column is a step of the pipeline on a small made-up input. A row is a processor: this one, {model()}, made "
+        "to take the kernels of another by the switches of the numerical libraries, or another, emulated by qemu-user. "
+        "pinned: with the pins of `lib/pins.py`, as every stage and test runs (left out where they overrule all of "
+        "the switches); plain: without, with one thread. equal: every number of the result is to the last bit the one "
+        "that this processor gives, pinned or plain as the row is; other: at least one is not; not reached: the "
+        "emulator had no time left. price: processor time pinned over plain, of inputs "
+        f"{LARGE} times as large, the quickest of {TIMES * TURNS}; {price:.2f} for all steps together. Measured with "
+        f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}."
+    )
 
 
 def model() -> str:
@@ -242,4 +308,8 @@ def model() -> str:
 
 
 if __name__ == "__main__":
-    errors.one_message(lambda: steps(*map(int, sys.argv[2:])) if sys.argv[1:2] == ["steps"] else main())
+    match sys.argv[1:]:
+        case ["steps", size, times, *names]:
+            errors.one_message(lambda: steps(int(size), int(times), names))
+        case minutes:
+            errors.one_message(lambda: main(*map(float, minutes)))
