@@ -7,6 +7,7 @@ RENEW ?=
 NAME ?=
 OPTIONS ?=
 PYTHON ?= >=3.11,<3.14
+PYTHONS ?= python3.12 python3.13
 
 UV := $(shell command -v uv || echo .uv/bin/uv)
 READY := .venv/.ready
@@ -19,7 +20,7 @@ export HF_HUB_DISABLE_TELEMETRY := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce plan data bench test lint unit check-notebooks lab notebooks lock clean
+.PHONY: help env reproduce plan data bench test lint unit versions check-notebooks lab notebooks lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -57,6 +58,16 @@ lint: $(READY)
 unit: $(READY)
 	python -m lib.pinned pytest -n 2 --dist worksteal
 
+versions: | $(UV)  ## the unit tests under other Pythons: PYTHONS="python3.12 python3.13", those that are on this machine
+	@for python in $(PYTHONS); do \
+	  version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) \
+	    || { echo "$$python is not on this machine"; continue; }; \
+	  echo "Python $$version"; here=.venv-$$version; \
+	  { test -x $$here/bin/python || $(UV) venv --quiet --python $$python $$here; } \
+	    && $(UV) pip sync --quiet --python $$here/bin/python requirements.lock \
+	    && PATH="$(CURDIR)/$$here/bin:$$PATH" python -m lib.pinned pytest -n 2 --dist worksteal || exit 1; \
+	done
+
 check-notebooks: $(READY)
 	dvc repro --quiet pipelines/demo/dvc.yaml:features pipelines/demo/dvc.yaml:views
 	REPORTS_DIR=build/checked HEADLESS=1 python -m lib.pinned pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 notebooks
@@ -78,5 +89,5 @@ lock: pyproject.toml | $(UV)  ## compile requirements.lock anew from pyproject.t
 	  --group dev --extra index pyproject.toml -o requirements.lock
 
 clean:  ## remove the environment and everything built; reports, data, weights and your copies in build/lab stay
-	rm -rf .venv .uv *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .uv *.egg-info .pytest_cache .ruff_cache .hypothesis
 	test ! -d build || find build -mindepth 1 -maxdepth 1 ! -name lab -exec rm -rf {} +
