@@ -37,12 +37,13 @@ DIAGRAMS = {"hyper_dino": "12_hyper_dino_mapper", "linear_prototypes": "40_linea
 """The notebook that says what a paper's Fig. 1 draws."""
 COLUMNS = ["paper", "section", "name", "profile", "dataset", "notebook", "title", "images", "encoder", "link"]
 ABOUT = """\
-# Every table and figure
+# Every saved table and figure
 
 Made from `reports/` by `00_start_here`. What a paper numbers comes first, under its number; the rest is what we add. \
 *demo*: procedural tiles, never the paper's numbers. *sample*: real images, fewer than the paper had. *paper*: its own \
-images, encoder and epochs. Which images, how many, which encoder and which parameters, stands below each table and in \
-the json beside it. Numbers like HD-11 or LP-9 are points that a paper leaves open: [errata](errata.md)."""
+images, encoder and epochs. *needs …* says what a run on a dataset lacks. Which images, how many and which encoder \
+stands below each table, and with the parameters in the json beside it. Numbers like HD-11 or LP-9 are points that a \
+paper leaves open: [errata](errata.md)."""
 DEMO = "demo"
 """Column of everything made from embedded tiles or from no images at all."""
 

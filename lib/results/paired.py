@@ -13,9 +13,9 @@ from lib.results.markdown import markdown_table, points
 from lib.results.shown import Table
 
 SAYS = (
-    "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, 10,000 "
-    "resamples; p, Holm: corrected for all tests of this table; the verdicts rest on it. Interval: percentile "
-    "bootstrap over the groups."
+    "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, all patterns "
+    "where these are no more than 10,000, else so many at random; p, Holm: corrected for all tests of this table, what "
+    "a verdict rests on. Interval: percentile bootstrap over the groups."
 )
 """What every table of paired tests says about itself."""
 

@@ -20,6 +20,7 @@ class _Shown:
             answers, coordinates, which candidate won; p-values are always free.
         of: what numbers may deviate by :data:`lib.results.tolerance.SHARE` of, where it is not the largest number of
             the table: 100 for differences of percentages.
+        stamp: profile, images, encoder and notebook, once it is saved.
     """
 
     title: str
@@ -27,6 +28,12 @@ class _Shown:
     caption: str
     free: Collection[str] = ()
     of: float | None = None
+    stamp: str = ""
+
+    @property
+    def _below(self) -> str:
+        """What stands below it: caption and stamp."""
+        return f"*{self.caption}*" + f"\n\n{self.stamp}" * bool(self.stamp)
 
     def __post_init__(self) -> None:
         if unknown := [column for column in self.free if column not in self.rows.columns]:
@@ -40,7 +47,7 @@ class Table(_Shown):
     markdown: str
 
     def _ipython_display_(self) -> None:
-        display(Markdown(f"{self.markdown}\n\n*{self.caption}*"))
+        display(Markdown(f"{self.markdown}\n\n{self._below}"))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,4 +57,4 @@ class Figure(_Shown):
     figure: mpl.Figure
 
     def _ipython_display_(self) -> None:
-        display(self.figure, Markdown(f"*{self.caption}*"))
+        display(self.figure, Markdown(self._below))

@@ -1,7 +1,7 @@
 """Writing tables and figures to ``reports/``, each with the story of where it comes from."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -61,7 +61,7 @@ class Run:
         return f"Profile: {self.profile} · images: {self.images} · encoder: {self.encoder} · notebook: {self.notebook}"
 
     def save(self, name: str, shown: Shown) -> Shown:
-        """Write a table or figure to the run's folder under ``name``, and return it, so that a cell shows it.
+        """Write a table or figure to the run's folder under ``name``; return it with its stamp, for a cell to show.
 
         Both get ``<name>.csv`` (every number) and ``.json`` (where they come from and how far a rebuild may deviate);
         a table ``.md`` (the paper's layout), a figure ``.svg`` and ``.png``.
@@ -83,4 +83,4 @@ class Run:
             for suffix in ("svg", "png"):
                 with whole(self.folder / f"{name}.{suffix}") as draft:
                     style.save(shown.figure, draft)
-        return shown
+        return replace(shown, stamp=self.stamp)

@@ -29,9 +29,9 @@ def reports(tmp_path, monkeypatch):
 
 def test_a_table_shows_what_is_saved():
     table = Table("MAP@k", ROWS, "In percent.", markdown="| a |")
-    assert RUN.save("table_2", table) is table
-    (output,) = shown(table)
-    assert output["text/markdown"] == "| a |\n\n*In percent.*"
+    assert [output["text/markdown"] for output in shown(table)] == ["| a |\n\n*In percent.*"]
+    (output,) = shown(RUN.save("table_2", table))
+    assert output["text/markdown"] == f"| a |\n\n*In percent.*\n\n{RUN.stamp}"
     text = (RUN.folder / "table_2.md").read_text()
     assert text == f"# Hyper-DINO, MAP@k on tissue\n\n| a |\n\nIn percent.\n\n{RUN.stamp}\n"
     assert pd.read_csv(RUN.folder / "table_2.csv").equals(ROWS)
