@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,10 @@ def main() -> None:
             raise
         raise InputError(f"--option: the loader {arguments.dataset} does not take one of them: {error}") from error
     table.write(arguments.target)
-    print(f"{arguments.target}: {table.describe()}, {len(table.skipped)} files left out")
-    for what, why in table.skipped:
-        print(f"left out: {what} ({why})")
+    print(f"{arguments.target}: {table.describe()}")
+    for why, n in Counter(why for _, why in table.skipped).items():
+        example = next(what for what, reason in table.skipped if reason == why)
+        print(f"left out: {example} ({why})" + f" and {n - 1:,} more" * (n > 1))
 
 
 def _option(text: str) -> tuple[str, Any]:

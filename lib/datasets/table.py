@@ -137,7 +137,9 @@ class ImageTable:
 
     def write(self, target: Path) -> None:
         """Write the rows to ``target`` (.csv), and beside them as .json what the images are and where."""
-        about = {"name": self.name, "root": str(self.root), "group_kind": self.group_kind, "skipped": self.skipped}
+        root = Path.cwd() / self.root  # not resolved: data/kather may be a link to a folder elsewhere
+        root = root.relative_to(paths.ROOT) if root.is_relative_to(paths.ROOT) else root
+        about = {"name": self.name, "root": str(root), "group_kind": self.group_kind, "skipped": self.skipped}
         with whole(target) as draft:
             self.rows.to_csv(draft, index=False, lineterminator="\n")
         with whole(target.with_suffix(".json")) as draft:
@@ -146,7 +148,7 @@ class ImageTable:
     @classmethod
     def read(cls, path: Path) -> "ImageTable":
         """The table that :meth:`write` wrote, every value as text; InputError if it is not there."""
-        if not path.is_file():
+        if not (path.is_file() and path.with_suffix(".json").is_file()):
             raise InputError(f"There is no table of images {path}: write it with python -m lib.datasets.")
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         skipped = tuple((what, why) for what, why in about["skipped"])

@@ -31,8 +31,11 @@ def main() -> None:
     except MissingWeights as error:
         if arguments.on_missing == "error":
             raise
-        cache.note_missing(arguments.target, str(error))
-        print(f"{arguments.target}: no features. {error}")
+        if cache.complete(arguments.target, table, arguments.encoder):
+            print(f"{arguments.target}: stays as it was extracted. {error}")
+        else:
+            cache.note_missing(arguments.target, str(error))
+            print(f"{arguments.target}: no features. {error}")
         return
     if arguments.n_views is not None:
         from lib.encoders import views

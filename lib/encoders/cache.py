@@ -171,6 +171,18 @@ def align(table: ImageTable, several: Sequence[Features]) -> tuple[ImageTable, l
     return table, [features.align(table)[1] for features in several]
 
 
+def complete(target: Path, table: ImageTable, encoder: str) -> bool:
+    """Whether the cache file holds features of the encoder of that name for all of the table's images as they are."""
+    try:
+        stored = _Stored.read(Path(target))
+    except InputError:
+        return False
+    ids = [image_id for image_id in table.rows["image_id"] if image_id not in stored.skipped]
+    files_of = dict(zip(table.rows["image_id"], map(table.path, range(len(table))), strict=True))
+    same = all(stored.sha256.get(image_id) == _file_sha256(files_of[image_id]) for image_id in ids)
+    return same and stored.encoder.get("encoder") == encoder
+
+
 def note_missing(target: Path, reason: str) -> None:
     """Write to the cache file that there are no features because the encoder has no weights here."""
     with whole(Path(target)) as draft:

@@ -65,6 +65,8 @@ def load(
     Raises InputError for a side that it cannot halve five times, MissingWeights if the package is not installed or its
     file is not the authors'.
     """
+    if weights not in ("pretrained", "untrained"):
+        raise InputError(f"weights must be 'pretrained' or 'untrained', not {weights!r}.")
     side = size(name)
     if not side or side % LEAST:
         raise InputError(f"{name}: the side must be a multiple of {LEAST} pixels, such as {NAME}_96px.")

@@ -162,17 +162,27 @@ class Augmented:
             "torchvision": torchvision.__version__.partition("+")[0],
         }
 
-    def see(self, image: Image.Image) -> Image.Image:
-        """The view of an image of any size and mode, as RGB; torch's random state is left as it was."""
-        image = _reduced(image.convert("RGB"), self.size)
-        digest = hashlib.sha256(f"{self.seed} {self.view} ".encode() + image.tobytes()).digest()
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(int.from_bytes(digest[:7]))
-            return to_pil_image(self.transform(pil_to_tensor(image)))
-
     def encode(self, images: Sequence[Image.Image]) -> np.ndarray:
         """Features (n, dim) float32 of the views of images of any size and mode."""
         return self.encoder.encode([self.see(image) for image in images])
+
+    def see(self, image: Image.Image) -> Image.Image:
+        """The view of an image: :func:`see`."""
+        return see(image, self.view, self.seed, self.size, self.transform)
+
+
+def see(
+    image: Image.Image, view: int, seed: int = 0, size: int = SIZE, transform: v2.Transform | None = None
+) -> Image.Image:
+    """The view of an image of any size and mode, as RGB; torch's random state is left as it was.
+
+    view, seed, size, transform: as of :class:`Augmented`.
+    """
+    image = _reduced(image.convert("RGB"), size)
+    digest = hashlib.sha256(f"{seed} {view} ".encode() + image.tobytes()).digest()
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(int.from_bytes(digest[:7]))
+        return to_pil_image((transform or augmentation())(pil_to_tensor(image)))
 
 
 def extract(

@@ -40,7 +40,7 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far the numbers of a table may deviate, as the table itself says (:meth:`lib.results.store.Run.save_table`).
+    """How far the numbers of a table may deviate, as the table itself says (:meth:`lib.results.store.Run.save`).
 
     share: of ``of``, or of the largest number of the committed table that is compared and is not whole.
     free: columns that are not compared.

@@ -65,7 +65,8 @@ def _stale(repo: Repo, target: str, name: str, force: bool) -> list[Path]:
     while new := {out.fs_path for stage in stale for out in stage.outs} - made:  # and whatever rests on them
         made |= new
         stale += [stage for stage in stages if stage not in stale and _reads(stage, made)]
-    return [Path(path) for path in sorted(made) if f"/own/{name}/" in path and Path(path).is_dir()]
+    reports = [Path(path) for path in sorted(made) if Path(path).is_relative_to(paths.REPORTS)]
+    return [folder for folder in reports if f"/own/{name}/" in str(folder) and folder.is_dir()]
 
 
 def _reads(stage: Stage, made: set[str]) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from lib import paths
+from lib import checks, paths
 from lib.datasets.loaders import LOADERS
 from lib.encoders import registry
 from lib.encoders.models import OURS
@@ -70,7 +70,11 @@ def _check(content: dict[str, Any], where: str, own: str | None, known: Collecti
     params.check_names("dataset", content["datasets"], datasets, where)
     params.check_names("dataset", [*content["views"]], content["datasets"], f"{where}, views")
     params.check_names("encoder", [*content["views"].values()], known, f"{where}, views")
+    checks.whole("n_views", content["n_views"], least=2)
+    for stage, by_dataset in content["runs"].items():
+        there = [dataset for dataset in by_dataset if dataset in datasets]
+        params.check_names("dataset", there, content["datasets"], f"{where}, {stage}")
     for features in ("features", "features_more"):
         params.check_keys(content[features], ("datasets", "encoders"), f"{where}, {features}")
-        params.check_names("dataset", content[features]["datasets"], datasets, where)
+        params.check_names("dataset", content[features]["datasets"], content["datasets"], f"{where}, {features}")
         params.check_names("encoder", content[features]["encoders"], known, where)

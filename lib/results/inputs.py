@@ -9,9 +9,11 @@ import numpy as np
 
 from lib import paths
 from lib.datasets import folds
+from lib.datasets.catalogue import missing
 from lib.datasets.table import ImageTable
 from lib.encoders import cache
-from lib.errors import MissingWeights
+from lib.encoders.cache import Features
+from lib.errors import InputError, MissingWeights
 from lib.results.store import Run
 
 
@@ -79,14 +81,13 @@ def load(
         InputError: for a table or features that are not there; the message says which command writes them.
         MissingWeights: if the first encoder has none.
     """
-    images = ImageTable.read(paths.table(profile, dataset))
+    images = _table(profile, dataset)
     if n_folds is not None:
         images = folds.usable(images, n_folds, seed)
-    files = {name: paths.features(profile, dataset, name) for name in encoders}
-    found = {encoders[0]: cache.load_views(files[encoders[0]], n_views)}
+    found = {encoders[0]: _features(profile, dataset, encoders[0], n_views)}
     for name in encoders[1:]:
         try:
-            found[name] = [cache.load(files[name])]
+            found[name] = _features(profile, dataset, name)
         except MissingWeights as error:
             warnings.warn(f"{name} is left out: {error}", stacklevel=2)
     n, several = len(images), [features for of_one in found.values() for features in of_one]
@@ -95,3 +96,29 @@ def load(
     features = {main: np.stack(values[:n_views]) if n_views > 1 else values[0]}
     features |= dict(zip(others, values[n_views:], strict=True))
     return Inputs(profile, dataset, images, features, several[0].provenance["images_sha256"], n - len(images))
+
+
+def _table(profile: str, dataset: str) -> ImageTable:
+    """The table of images; where there is none, how to get the images, or the command that writes it."""
+    file, root = paths.table(profile, dataset), paths.images(dataset)
+    if file.is_file():
+        return ImageTable.read(file)
+    if not root.is_dir():
+        raise missing(dataset, root, "is not there", profile)
+    raise InputError(
+        f"There is no table of images {file} yet. Write it: "
+        f"python -m lib.datasets --dataset {dataset} --root {root} --target {file}"
+    )
+
+
+def _features(profile: str, dataset: str, encoder: str, n_views: int = 1) -> list[Features]:
+    """The features of each view; where there are none, the command that extracts them."""
+    file = paths.features(profile, dataset, encoder)
+    absent = [view for view in cache.view_files(file, n_views) if not view.is_file()]
+    if absent:
+        views = f" --n-views {n_views}" if n_views > 1 else ""
+        raise InputError(
+            f"There is no feature file {absent[0]} yet. Extract it: python -m lib.encoders "
+            f"--table {paths.table(profile, dataset)} --encoder {encoder} --target {file}{views}"
+        )
+    return cache.load_views(file, n_views)

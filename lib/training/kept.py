@@ -19,13 +19,12 @@ Result = TypeVar("Result")
 
 
 def once(folder: Path | None, key: str, compute: Callable[[], Result]) -> Result:
-    """What ``compute`` returns, or returned before.
+    """What ``compute`` returns, or returned before; a damaged file is reported, set aside and computed anew.
 
     Args:
         folder: where results are kept; None keeps nothing.
         key: a SHA-256 of all that the result depends on (:func:`code` for the code behind it); names the file.
-        compute: returns tensors, numbers and texts, in lists, tuples and dicts. A file that is damaged is reported and
-            set aside, and called for again.
+        compute: returns tensors, numbers and texts, in lists, tuples and dicts.
     """
     if folder is None:
         return compute()

@@ -133,6 +133,25 @@ def test_missing_weights_can_be_noted(root, tmp_path, monkeypatch, capsys):
         cache.load(target)
 
 
+def test_features_outlive_their_weights(root, tmp_path, monkeypatch, capsys):
+    target = tmp_path / "features.safetensors"
+    arguments = command(root, target, "texture", "--on-missing", "note")
+    monkeypatch.setattr(sys, "argv", ["lib.encoders", *arguments])
+    program.main()
+    before = target.read_bytes()
+
+    def gone(name):
+        raise MissingWeights("No weights for texture.")
+
+    monkeypatch.setattr(registry, "make", gone)
+    program.main()
+    assert target.read_bytes() == before and "stays as it was extracted" in capsys.readouterr().out
+    Image.new("RGB", (20, 20)).save(root / "tumour/1.png")  # another image: what was extracted is not of it
+    program.main()
+    with pytest.raises(MissingWeights):
+        cache.load(target)
+
+
 def test_missing_weights_are_one_line_and_status_2(root, tmp_path, monkeypatch, capsys):
     def unreachable():
         raise ConnectionError("no route to host")

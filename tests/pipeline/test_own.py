@@ -20,6 +20,7 @@ stages:
       cmd: python write.py ${key}
       deps: ["data/${key}"]
       outs:
+        - "build/features/${profile}/${key}/x.views": {cache: false, persist: true}
         - "reports/p/${profile}/${key}/stage": {cache: false, persist: true}
 """
 WRITE = """
@@ -30,6 +31,9 @@ from lib.pipeline.notebooks import SECTION
 value = Path("data", sys.argv[1], "image").read_text()
 if value == "broken":
     raise SystemExit(1)
+views = Path("build/features/own", sys.argv[1], "x.views")
+views.mkdir(parents=True, exist_ok=True)
+(views / "1.safetensors").write_text(value)  # what was extracted before is extracted on
 with whole(Path("reports/p/own", sys.argv[1], "stage"), SECTION) as draft:
     draft.mkdir()
     (draft / f"table_{value}.csv").write_text(value)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +34,18 @@ def test_a_notebook_stage_depends_on_its_source_and_its_code(stage, notebook):
     entry = profiles.stages()[stage]["do"]
     assert entry["deps"][:2] == [f"build/source/{notebook}.ipynb", f"build/code/{notebook}"]
     assert not any(dep.startswith(("lib", "notebooks")) for dep in entry["deps"])
+
+
+@pytest.mark.parametrize(("stage", "notebook"), profiles.notebooks().items())
+def test_a_stage_depends_on_all_that_its_notebook_reads(stage, notebook):
+    cells = notebooks.read(paths.NOTEBOOKS / f"{notebook}.ipynb").cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    deps = profiles.stages()[stage]["do"]["deps"]
+    imported = " ".join(re.findall(r"published import (.+)", code))
+    reads = any(name.islower() for name in re.findall(r"\w+", imported)) or "reference" in code or "published." in code
+    assert ("reports/published" in deps) == reads
+    for end in ("csv", "json"):
+        assert (f"build/tables/${{profile}}/${{key}}.{end}" in deps) == ("inputs.load(" in code)
 
 
 @pytest.fixture(scope="module")

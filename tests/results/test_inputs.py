@@ -27,6 +27,7 @@ class Means:
 def root(tmp_path, monkeypatch) -> Path:
     """Six images of two classes, their table, and features of "a" with two views."""
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
     rng = np.random.default_rng(0)
     for number in range(6):
         file = tmp_path / "images" / "xy"[number % 2] / f"{number}.png"
@@ -83,10 +84,16 @@ def test_small_classes_are_left_out_where_folds_are_made(root):
 
 
 def test_what_is_not_there_is_named(root):
-    with pytest.raises(InputError, match=r"no table of images .*yours\.csv"):
-        inputs.load("demo", "yours", ["a"])
-    with pytest.raises(InputError, match=r"no feature file .*c\.safetensors"):
+    with pytest.raises(InputError, match=r"(?s)needs kather.*make data NAME=kather"):
+        inputs.load("demo", "kather", ["a"])
+    with pytest.raises(InputError, match=r"(?s)no feature file .*c\.safetensors.*lib\.encoders --table .* --encoder c"):
         inputs.load("demo", "mine", ["c"])
+    with pytest.raises(InputError, match=r"a\.views/2\.safetensors.*--n-views 3"):
+        inputs.load("demo", "mine", ["a"], n_views=3)
+    (paths.DATA / "mine").mkdir(parents=True)
+    paths.table("demo", "mine").unlink()
+    with pytest.raises(InputError, match=r"no table of images .*lib\.datasets --dataset mine"):
+        inputs.load("demo", "mine", ["a"])
 
 
 def test_a_run_says_what_it_rests_on(root):
