@@ -28,8 +28,8 @@ COUNTED = (
 )
 NOTE = (
     "Plain features → with the head, in percent. *First*: MAP@1. *List*: MAP@20 (linear prototypes: MAP@15). "
-    "*Published*: the paper's best without and its best with a head, which may be two inputs or two networks, or what "
-    "it prints without a k; other encoders, all images, no stated patient rule, so for orientation only. Our encoder: "
+    "*Published*: the paper's best without and with a head, perhaps of two networks, or what it prints without a k; "
+    "other encoders, all images, no stated patient rule, so for orientation only. Our encoder: "
 )
 
 

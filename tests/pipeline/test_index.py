@@ -51,7 +51,7 @@ def test_what_is_there_is_listed_from_the_files_alone(reports):
 
 def test_no_reports_at_all_make_an_empty_index(reports):
     assert index.overview().empty
-    assert "# Every table and figure" in index.markdown(index.overview())
+    assert "# Every saved table and figure" in index.markdown(index.overview())
 
 
 def test_what_a_run_would_make_says_what_it_needs(reports):
