@@ -2,9 +2,10 @@
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import joblib
@@ -23,7 +24,7 @@ from lib.papers.linear_prototypes import significance as evidence
 from lib.pipeline import notebooks, own, params, profiles
 from lib.search import synthetic
 from lib.search.synthetic import hierarchy as made_up
-from lib.training import dino
+from lib.training import dino, kept
 from lib.training.dino import pretrain as distil
 from lib.training.distillation import Settings
 
@@ -107,6 +108,17 @@ def pretrain(pixels: Tensor, settings: Settings, **rest: Any) -> dino.Distilled:
     return distil(pixels, replace(settings, steps=2, batch_size=4), **rest)
 
 
+def one_at_a_time(function: Callable) -> Callable:
+    """The function behind a lock: two threads that parse sources can end in a SystemError in Python 3.11."""
+    lock = Lock()
+
+    def locked(*arguments: Any) -> Any:
+        with lock:
+            return function(*arguments)
+
+    return locked
+
+
 class Own:
     """A folder of one's own and what its notebooks left behind, each run once."""
 
@@ -144,6 +156,7 @@ def folder(request, tmp_path_factory) -> Iterator[Own]:
         patch.setattr(style, "save", save)
         patch.setattr(dino, "pretrain", pretrain)
         patch.setattr(synthetic, "hierarchy", hierarchy)
+        patch.setattr(kept, "fingerprint", one_at_a_time(kept.fingerprint))
         extract()
         yield Own(request.param)
 

@@ -111,7 +111,7 @@ EVERYTHING = HYPER_DINO | PROTOTYPES | {"hyper_dino_ball", "hyper_dino_pretraini
             "lib/encoders/texture.py",
             "SIZE = 96",
             "SIZE = 64",
-            (EVERYTHING | {"features"}) - {"hyper_dino_ball", "linear_prototypes_significance"},
+            {"features", "views", "start_here"},
         ),
         ("README.md", "companion", "company", set()),
     ],
