@@ -112,6 +112,7 @@ MEANING: dict[str, Check] = {
     **dict.fromkeys(("lr", "temperature", "teacher_temperature", "student_temperature"), positive),
     **dict.fromkeys(("weight_decay", "curvature", "m0", "alpha", "norm_weight"), not_negative),
     "delta": fraction,
+    "start_norm": not_negative,
     **dict.fromkeys(("stain", "centre_momentum"), share),
     "momentum": partial(pair, each=share),
     **dict.fromkeys(("global_area", "local_area"), partial(pair, each=portion)),

@@ -1,9 +1,12 @@
 """The Hyperbolic Mapper of Hyper-DINO (section 2.2): a small network into the tangent space, then onto the ball."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 
 from lib import checks
+from lib.errors import InputError
 from lib.geometry import Geometry, PoincareBall
 
 
@@ -45,6 +48,28 @@ class HyperbolicMapper(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Map features ``x: (..., dim_in)`` to embeddings ``(..., dim_out)`` inside the ball."""
         return self.onto(self.geometry.exp0(defined(self.layers(x))))
+
+    @torch.no_grad()
+    def start(self, x: Tensor, norm: float) -> None:
+        """Divide the last layer once, so that the images ``x: (n, dim_in)`` begin at the median ``norm`` (HD-17).
+
+        As initialised, an input of many numbers, or an output as long as the input, makes so long a vector that
+        ``exp0`` sends it to the rim, where the projection holds it and no gradient leads back.
+
+        Raises:
+            InputError: for a norm that is not inside the ball, and for images that are all mapped to the centre.
+        """
+        radius = self.geometry.c**-0.5 if isinstance(self.geometry, PoincareBall) and self.geometry.c else math.inf
+        if not 0 < norm < radius:
+            raise InputError(
+                f"start_norm = {norm:g} is not inside the ball of radius {radius:g}: choose 0.1 to 0.3 of it"
+            )
+        wanted = self.geometry.log0(torch.tensor([[norm]], dtype=torch.float64)).norm().item()
+        median = defined(self.layers(x)).norm(dim=-1).median().item()
+        if not median > 0:
+            raise InputError("the untrained mapper sends half of the images to the centre: look at its input")
+        self.layers[-1].weight *= wanted / median
+        self.layers[-1].bias *= wanted / median
 
     def onto(self, h: Tensor) -> Tensor:
         """``h: (..., dim_out)`` brought back to within ``(1 - delta)`` of the ball's radius, where it is outside."""

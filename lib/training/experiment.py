@@ -67,6 +67,7 @@ def fit(
     for key in networks:
         split, m = splits[key[0]], wanted[key]
         rows = reduced[keys[key]][1]
+        m.head.start(networks[key], rows[0])
         lessons[key] = m.head.lessons(rows, labels[split.labelled], m.schedule, f"fold {split.fold}")
     history = _train(networks, lessons, wanted, splits, workers, what)
     found: dict[str, list[Fitted]] = {m.name: [] for m in methods}

@@ -25,6 +25,7 @@ class Settings:
     """
 
     hidden: int = 256
+    start_norm: float = 0.3
     geometry: Geometry = field(default_factory=PoincareBall)
     delta: float = 1e-3
     m0: float = 0.5
@@ -60,6 +61,11 @@ class Settings:
             delta=self.delta,
             generator=torch.Generator().manual_seed(seed),
         )
+
+    def start(self, network: HyperbolicMapper, x: np.ndarray) -> None:
+        """Bring the untrained embeddings of the training images ``x: (m, dim_in)`` to ``start_norm``; 0: as printed."""
+        if self.start_norm:
+            network.start(torch.from_numpy(x).float(), self.start_norm)
 
     def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
         """The images themselves: the mapper sees no other views ``(V, m, n)``."""

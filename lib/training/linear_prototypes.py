@@ -52,6 +52,9 @@ class Settings:
             recipe.dim_in, recipe.dim_out, hidden=self.hidden, geometry=self.geometry, generator=generator
         )
 
+    def start(self, network: nn.Module, x: np.ndarray) -> None:
+        """The head begins as it is initialised."""
+
     def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Episodes, where: str) -> Lessons:
         """All views ``(V, m, n)`` one after the other, of classes with K + 1 images or more.
 

@@ -59,6 +59,10 @@ class Head(Protocol):
         """The untrained network."""
         ...
 
+    def start(self, network: nn.Module, x: np.ndarray) -> None:
+        """Fit the untrained network to the reduced training images ``x: (m, n)``, without their labels."""
+        ...
+
     def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
         """From reduced features of all views ``(V, m, n)`` and labels ``(m,)``; ``where`` for messages."""
         ...
