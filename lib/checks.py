@@ -101,7 +101,9 @@ MEANING: dict[str, Check] = {
     # how long, how many, how wide
     **dict.fromkeys(("epochs", "mapper_epochs", "steps", "experiments", "batch_size"), whole),
     **dict.fromkeys(("dim_in", "dim_out", "bottleneck"), whole),
-    **dict.fromkeys(("k", "support", "views", "n_views", "per_class", "images_per_class", "folds_used"), whole),
+    **dict.fromkeys(
+        ("k", "support", "views", "n_views", "n_seeds", "per_class", "images_per_class", "folds_used"), whole
+    ),
     **dict.fromkeys(("n_folds", "n_classes", "prototypes", "nca_images"), two_or_more),
     **dict.fromkeys(("hidden", "local_crops", "seed"), partial(whole, least=0)),
     **dict.fromkeys(("ks", "supports", "dims"), several),

@@ -30,8 +30,9 @@ def fit(
 ) -> dict[str, list[Fitted]]:
     """Fit every method on the training part of every split: scaler and reduction, then all heads at once.
 
-    The heads of a method are a stack of their own, so that a method's result does not depend on the others. What was
-    trained before, here or in another notebook, comes from ``build/trained``.
+    The heads of a method are a stack of their own for each repeat, so that a method's result does not depend on the
+    others, nor on how many repeats there are. What was trained before, here or in another notebook, comes from
+    ``build/trained``. Scaler and reduction are those of a fold, fitted once for all of its repeats.
 
     Args:
         features: (n, dim), or (V, n, dim) of V views of each image, the first of which is the image itself.
@@ -53,7 +54,8 @@ def fit(
         raise InputError(f"methods need different names; twice: {', '.join(twice)}")
     views = features if features.ndim == 3 else features[None]
     wanted = {(s, m.training): m for s in range(len(splits)) for m in methods}
-    keys = {key: _input(key[0], m, len(views)) for key, m in wanted.items()}
+    first = _first(splits)
+    keys = {key: _input(first[key[0]], m, len(views)) for key, m in wanted.items()}
     inputs = {keys[key]: m for key, m in wanted.items()}
     jobs = (
         joblib.delayed(_reduce)(views[: key[-1]], labels, splits[key[0]], m.recipe, m.head, paths.TRAINED)
@@ -81,6 +83,13 @@ def fit(
     return found
 
 
+def _first(splits: Sequence[Split]) -> list[int]:
+    """For every split the first one that is learnt from in the same way but for the seed."""
+    found: dict[tuple, int] = {}
+    same = [(split.fold, split.train.tobytes(), split.labelled.tobytes()) for split in splits]
+    return [found.setdefault(key, number) for number, key in enumerate(same)]
+
+
 def _input(split: int, method: Method, n_views: int) -> tuple[Hashable, ...]:
     """What a reduction depends on; the number of views comes last."""
     recipe, head = method.recipe, method.head
@@ -106,24 +115,25 @@ def _train(
     what: str,
 ) -> dict[tuple, list[float]]:
     """Train all networks in place, those with one loss and schedule side by side; the loss of every epoch."""
-    numbers = {training: number for number, training in enumerate(dict.fromkeys(key[1] for key in networks))}
+    stacks = dict.fromkeys((key[1], splits[key[0]].repeat) for key in networks)
+    numbers = {stack: number for number, stack in enumerate(stacks)}
     kinds: dict[tuple, list[tuple]] = {}
     for key, one in lessons.items():
         kinds.setdefault((one.loss, one.schedule, wanted[key].head.at_once), []).append(key)
     history = {}
-    for (loss, schedule, stack), keys in kinds.items():
+    for (loss, schedule, at_once), keys in kinds.items():
         tasks = [
             sweep.Task(
-                f"{wanted[key].name}, fold {splits[key[0]].fold}",
+                f"{wanted[key].name}, fold {splits[key[0]].fold}, seed {splits[key[0]].seed}",
                 networks[key],
                 lessons[key].x,
                 lessons[key].labels,
                 splits[key[0]].seed,
-                numbers[key[1]],
+                numbers[key[1], splits[key[0]].repeat],
             )
             for key in keys
         ]
-        done = sweep.fit(tasks, loss, schedule, store=paths.TRAINED, workers=workers, chunk=stack, what=what)
+        done = sweep.fit(tasks, loss, schedule, store=paths.TRAINED, workers=workers, chunk=at_once, what=what)
         history |= dict(zip(keys, done, strict=True))
     return history
 

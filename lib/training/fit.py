@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -30,6 +30,16 @@ class Schedule:
     def steps(self, n: int) -> int:
         """Batches in one epoch of ``n`` images."""
         return math.ceil(n / self.batch_size)
+
+    def equal_steps(self, n: int, whole: int) -> "Schedule":
+        """This schedule for ``n`` images, its epochs multiplied so that it takes the steps of ``whole`` images.
+
+        Without it a curve over the number of images or labels is one over the number of steps as well.
+
+        >>> Schedule(epochs=10, batch_size=100).equal_steps(200, 1000).epochs
+        50
+        """
+        return replace(self, epochs=max(1, round(self.epochs * self.steps(whole) / self.steps(n))))
 
     def batches(self, labels: Tensor, seed: int) -> Iterator[Tensor]:
         """Rows of every batch of the whole training, shuffled anew each epoch; the last of an epoch may be smaller.

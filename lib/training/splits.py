@@ -2,11 +2,12 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from lib import checks
 from lib.datasets import folds
 from lib.datasets.queries import Queries
 from lib.errors import InputError
@@ -20,7 +21,8 @@ class Split:
     """Who is learnt from and who asks: indices of images, and the seed of all that is drawn at random.
 
     train: images of the training part, which are the closed gallery; test: the queries; labelled: those of ``train``
-    whose labels are known, by default all; held_out: the open gallery, by default the queries themselves.
+    whose labels are known, by default all; held_out: the open gallery, by default the queries themselves. repeat: which
+    training of the same images this is, with another seed.
     """
 
     fold: int
@@ -29,6 +31,7 @@ class Split:
     seed: int
     labelled: np.ndarray = None  # type: ignore[assignment]
     held_out: np.ndarray = None  # type: ignore[assignment]
+    repeat: int = 0
 
     def __post_init__(self) -> None:
         for name, other in (("labelled", self.train), ("held_out", self.test)):
@@ -48,6 +51,18 @@ def splits(fold_of: np.ndarray, seed: int) -> list[Split]:
 def query_splits(queries: Mapping[int, Queries], seed: int) -> list[Split]:
     """The same where only some of each fold's images ask: splits from the query set of each fold."""
     return [Split(f, one.train, one.queries, seed + f, held_out=one.held_out) for f, one in queries.items()]
+
+
+def repeated(several: Sequence[Split], n_seeds: int) -> list[Split]:
+    """The same splits ``n_seeds`` times over, each time with other training seeds: all of the first, then the second.
+
+    The first time the seeds are those that the splits have.
+
+    >>> [(one.fold, one.repeat, one.seed) for one in repeated(splits(np.array([0, 1]), seed=7), 2)]
+    [(0, 0, 7), (1, 0, 8), (0, 1, 1007), (1, 1, 1008)]
+    """
+    checks.values(n_seeds=n_seeds)
+    return [replace(one, seed=one.seed + 1000 * repeat, repeat=repeat) for repeat in range(n_seeds) for one in several]
 
 
 def galleries(several: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:

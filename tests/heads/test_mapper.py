@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall
 from lib.heads import HyperbolicMapper
 
@@ -72,3 +73,42 @@ def test_a_zero_feature_gives_finite_gradients():
     mapper(x).sum().backward()
     assert torch.equal(mapper(x), torch.zeros(3, 2))
     assert x.grad.isfinite().all()
+
+
+def features(n: int, dim: int) -> torch.Tensor:
+    return 3 * torch.randn(n, dim, generator=seeded(1))
+
+
+@pytest.mark.parametrize("geometry", [PoincareBall(1.0), PoincareBall(0.1), Euclidean()], ids=str)
+@pytest.mark.parametrize("norm", [0.1, 0.3])
+def test_images_begin_at_the_stated_median_norm(geometry, norm):
+    mapper = HyperbolicMapper(300, 40, geometry=geometry, generator=seeded())
+    x = features(61, 300)
+    directions = torch.nn.functional.normalize(mapper.layers(x).detach(), dim=-1)
+    mapper.start(x, norm)
+    h = mapper(x).detach()
+    assert h.norm(dim=-1).median().item() == pytest.approx(norm, rel=1e-5)
+    torch.testing.assert_close(torch.nn.functional.normalize(h, dim=-1), directions)
+
+
+def test_as_printed_an_input_of_many_numbers_begins_at_the_rim():
+    x = features(50, 1280)
+    mapper = HyperbolicMapper(1280, 1280, generator=seeded())
+    assert mapper(x).norm(dim=-1).min() > 0.99
+    mapper.start(x, 0.3)
+    assert mapper(x).norm(dim=-1).max() < 0.5
+
+
+@pytest.mark.parametrize("norm", [0.0, 2.0, 2.5, float("nan")])
+def test_a_start_on_the_rim_or_beyond_is_refused(norm):
+    mapper = HyperbolicMapper(6, 3, geometry=PoincareBall(0.25), generator=seeded())
+    with pytest.raises(InputError, match=f"start_norm = {norm:g} is not inside the ball of radius 2"):
+        mapper.start(features(5, 6), norm)
+
+
+def test_a_mapper_that_sends_all_to_the_centre_has_no_start():
+    mapper = HyperbolicMapper(6, 3, generator=seeded())
+    torch.nn.init.zeros_(mapper.layers[-1].weight)
+    torch.nn.init.zeros_(mapper.layers[-1].bias)
+    with pytest.raises(InputError, match="sends half of the images to the centre"):
+        mapper.start(features(5, 6), 0.3)

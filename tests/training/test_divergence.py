@@ -72,7 +72,7 @@ def test_a_stack(space, schedule, tmp_path):
 @pytest.mark.parametrize("hidden", [0, 16])
 def test_episodes(name, hidden):
     method = Method("prototypes", SCALED, linear_prototypes.Settings(Comparison(name), hidden=hidden), EPISODES)
-    with pytest.raises(Diverged, match="the loss of prototypes, fold 0 is") as caught:
+    with pytest.raises(Diverged, match="the loss of prototypes, fold 0, seed 0 is") as caught:
         experiment.fit(X[None], LABELS, [method], [SPLIT], workers=1)
     story(caught)
 
@@ -80,14 +80,14 @@ def test_episodes(name, hidden):
 @every_space
 def test_the_mapper_of_an_experiment(space):
     method = Method("mapper", SCALED, settings(space), LONGER)
-    with pytest.raises(Diverged, match="the loss of mapper, fold 0 is") as caught:
+    with pytest.raises(Diverged, match="the loss of mapper, fold 0, seed 0 is") as caught:
         experiment.fit(X, LABELS, [method], [SPLIT], workers=1)
     story(caught)
 
 
 def test_few_shot():
     head = Method("prototypes", SCALED, linear_prototypes.Settings(), EPISODES)
-    with pytest.raises(Diverged, match="the loss of K = 2, fold 0 is") as caught:
+    with pytest.raises(Diverged, match="the loss of K = 2, fold 0, seed 0 is") as caught:
         few_shot.supports(X[None], LABELS, GROUPS, [SPLIT], [2], head, (1,))
     story(caught)
 

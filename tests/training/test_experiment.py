@@ -24,7 +24,7 @@ from lib.training.experiment import answers, ask, fit, search
 from lib.training.fit import Schedule, fit_head
 from lib.training.methods import Answer, Fitted, Method, of_recipes
 from lib.training.recipes import Recipe
-from lib.training.splits import Split, query_splits, splits
+from lib.training.splits import Split, query_splits, repeated, splits
 
 RNG = np.random.default_rng(0)
 LABELS = np.tile(np.arange(3), 24)
@@ -121,9 +121,12 @@ def test_a_mapper_is_the_one_fitted_by_hand(recipe, half):
     head = HyperbolicMapper(
         recipe.dim_in, recipe.dim_out, hidden=16, generator=torch.Generator().manual_seed(4)
     )  # delta and curvature are the default of both
-    history = fit_head(
-        head, lambda h, y: contrastive(h, y, PoincareBall(1.0)).total, reduction(X[train]), LABELS[train], SHORT, seed=4
-    )
+    x = reduction(X[train])
+    with torch.no_grad():  # the median of tanh|e| is that of the norms in the ball
+        shrunk = np.arctanh(0.3) / head.layers(torch.from_numpy(x)).norm(dim=-1).median()
+        head.layers[2].weight.copy_(head.layers[2].weight * shrunk)
+        head.layers[2].bias.copy_(head.layers[2].bias * shrunk)
+    history = fit_head(head, lambda h, y: contrastive(h, y, PoincareBall(1.0)).total, x, LABELS[train], SHORT, seed=4)
     with torch.no_grad():
         embedding = head(torch.from_numpy(reduction(X)))
     if half:
@@ -190,6 +193,28 @@ def test_the_scaler_knows_all_training_images_the_head_the_labelled_ones(where):
     (one,) = fit(X, LABELS, [EPISODIC], [few], workers=1)["prototypes"]
     np.testing.assert_allclose(one.reduction.scaler.mean_, X[few.train].mean(0), rtol=1e-5)
     assert one.health.steps == 6  # twenty images are one batch
+
+
+def test_repeats_share_what_is_before_the_head_and_begin_with_the_first_training(where, fitted):
+    again = fit(VIEWS, LABELS, METHODS, repeated(where, 2), workers=1)
+    for name, alone in fitted.items():
+        first, second = again[name][: len(where)], again[name][len(where) :]
+        for one, other, same in zip(first, second, alone, strict=True):
+            assert one.reduction is other.reduction
+            assert torch.equal(one.embed(X), same.embed(X))
+            assert torch.equal(one.embed(X), other.embed(X)) == (one.network is None)
+
+
+def test_the_mapper_begins_where_the_settings_say(where):
+    untrained = replace(SHORT, epochs=1, lr=1e-12)
+    begin = {0.3: MAPPER, 0.1: replace(MAPPER, start_norm=0.1), 0.0: replace(MAPPER, start_norm=0.0)}
+    methods = [Method(f"{norm}", MAPPED.recipe, head, untrained) for norm, head in begin.items()]
+    of_norm = fit(X, LABELS, methods, where[:1], workers=1)
+    norms = {name: one.embed(X[where[0].labelled]).norm(dim=-1).median() for name, (one,) in of_norm.items()}
+    assert norms["0.3"] == pytest.approx(0.3, rel=1e-4) and norms["0.1"] == pytest.approx(0.1, rel=1e-4)
+    printed = MAPPER.make(MAPPED.recipe, where[0].seed)
+    reduced = fit(X, LABELS, [METHODS[1]], where[:1], workers=1)["PCA"][0].embed(X[where[0].labelled]).clone()
+    assert norms["0.0"] == pytest.approx(printed(reduced).norm(dim=-1).median().item(), rel=1e-4)
 
 
 def test_the_seed_of_a_split_decides(where):
