@@ -1,12 +1,16 @@
 """Comparisons from stored scores: the right queries, the right unit, and intervals that do their job."""
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.metrics.significance import corrected, paired_permutation
-from lib.papers.linear_prototypes import significance
+from lib.papers.linear_prototypes.significance import tables as significance
 from lib.results.store import Run
+
+REPEATS = 4
 
 
 @pytest.fixture
@@ -16,28 +20,29 @@ def scores() -> pd.DataFrame:
     for fold in range(3):
         for image in range(20):
             base = 50 + 10 * rng.normal()
+            names = {"fold": fold, "image_id": f"{fold}-{image}", "group": f"{fold}-{image // 2}"}
             for method, gain in (("old", 0.0), ("new", 8.0), ("luck", 0.0)):
-                for gallery, k in (("closed", 1), ("closed", 5), ("open", 5)):
-                    value = base + gain + rng.normal() + (100 if gallery == "open" else k)
-                    about = {"gallery": gallery, "method": method, "fold": fold, "image_id": f"{fold}-{image}"}
-                    lines.append(about | {"group": f"{fold}-{image // 2}", "k": k, "ap_min": value})
+                for gallery, k, repeat in product(("closed", "open"), (1, 5), range(REPEATS)):
+                    value = base + gain + rng.normal() + 0.1 * repeat + (100 if gallery == "open" else k)
+                    about = {"gallery": gallery, "method": method, "k": k, "repeat": repeat, "ap_min": value}
+                    lines.append(names | about)
     return pd.DataFrame(lines)
 
 
 def test_a_table_holds_one_gallery_and_one_k(scores):
     table = significance.pick(scores, "closed", 5)
-    assert table.shape == (60, 3) and set(table.columns) == {"old", "new", "luck"}
+    assert table.shape == (60 * REPEATS, 3) and set(table.columns) == {"old", "new", "luck"}
     chosen = scores[(scores["gallery"] == "closed") & (scores["k"] == 5) & (scores["method"] == "new")]
     assert table["new"].sum() == pytest.approx(chosen["ap_min"].sum())
 
 
-def test_the_group_is_the_unit_and_rows_are_corrected_together(scores):
+def test_groups_and_trainings_are_the_units_and_rows_are_corrected_together(scores):
     table = significance.pick(scores, "closed", 5)
     gains = significance.compare(table, [("new", "old"), ("luck", "old")])
     rows = significance.rows(gains)
-    groups = table.index.get_level_values("group")
-    expected = paired_permutation(table["new"], table["old"], groups)
-    assert rows["n_units"].tolist() == [30, 30]
+    groups, repeats = (table.index.get_level_values(name) for name in ("group", "repeat"))
+    expected = paired_permutation(table["new"], table["old"], groups, repeats)
+    assert rows["n_units"].tolist() == [30, 30] and rows["n_seeds"].tolist() == [REPEATS, REPEATS]
     assert rows.loc[0, "difference"] == expected.difference == pytest.approx(8, abs=1)
     assert rows.loc[0, "p_value"] == expected.p_value
     assert rows["p_holm"].tolist() == corrected(rows["p_value"]).tolist()
@@ -59,14 +64,20 @@ def test_the_best_is_picked_on_one_fold_and_tested_on_the_others(scores):
     assert significance.best(spoiled, list(table), fold=0) == "luck"
     assert significance.best(spoiled, list(table), fold=1) == "new"
     rest = significance.without(spoiled, fold=0)
-    assert len(rest) == 40 and set(rest.index.get_level_values("fold")) == {1, 2}
+    assert len(rest) == 40 * REPEATS and set(rest.index.get_level_values("fold")) == {1, 2}
 
 
-def test_only_the_confidence_interval_holds_the_truth_in_95_of_100_experiments():
-    rows = significance.coverage(gain=4.0, spread=10.0, n=60, times=60, seed=0).set_index("interval")
-    assert 85 < rows.loc["confidence interval", "share"] <= 100
-    assert rows.loc["range of the null", "share"] < 25
-    assert (rows["low"] <= rows["share"]).all() and (rows["share"] <= rows["high"]).all()
+def test_what_came_out_counts_gains_losses_and_names_the_extremes(scores):
+    table = significance.pick(scores, "closed", 5)
+    rows = significance.rows(significance.compare(table, [("new", "old"), ("luck", "old"), ("luck", "new")]))
+    counted, smallest, largest, floor = significance.came_out(rows)
+    assert counted == "2 of 3 comparisons stand after Holm: 1 gains and 1 losses of the first."
+    sizes = rows.set_index(["first", "second"])["difference"].abs()
+    first = [("new", "old"), ("luck", "new")]
+    low, high = sorted(first, key=lambda pair: sizes[pair])
+    assert smallest.startswith(f"The smallest: {low[0]} − {low[1]}") and largest.startswith(f"The largest: {high[0]}")
+    assert floor.endswith("in 2 of 3.")
+    assert significance.came_out(rows[rows["first"] == "nobody"])[0].startswith("0 of 0 comparisons")
 
 
 def test_the_table_shows_all_comparisons_and_says_what_they_are_of(scores):

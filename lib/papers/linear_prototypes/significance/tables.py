@@ -1,0 +1,140 @@
+"""How sure is a gain? Every comparison of the linear prototypes with its interval, effect sizes and corrected p."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+
+from lib.metrics.significance import Evidence, corrected, evidence
+from lib.papers.linear_prototypes.published import TL
+from lib.papers.linear_prototypes.retrieval.experiment import PAPER
+from lib.results import paired
+from lib.results.markdown import markdown_table, points
+from lib.results.shown import Table
+from lib.results.store import Run
+
+ROW = ["fold", "image_id", "group", "repeat"]
+
+
+def encoders(methods: Sequence[str]) -> list[str]:
+    """Those whose trained features are among the methods.
+
+    >>> encoders([f"texture, {TL}", "texture, NCA", PAPER])
+    ['texture']
+    """
+    return [name.removesuffix(f", {TL}") for name in methods if name.endswith(f", {TL}")]
+
+
+def comparisons(methods: Sequence[str]) -> list[tuple[str, str]]:
+    """TL against every other method of its encoder, then other heads against the paper's.
+
+    >>> comparisons([f"texture, {TL}", "texture, NCA", PAPER, "another head"])
+    [('texture, TL', 'texture, NCA'), ('another head', "the paper's: squared Euclidean, cosine search")]
+    """
+    pairs, heads = [], list(methods)
+    for encoder in encoders(methods):
+        own = [name for name in heads if name.startswith(f"{encoder}, ")]
+        pairs += [(f"{encoder}, {TL}", name) for name in own if name != f"{encoder}, {TL}"]
+        heads = [name for name in heads if name not in own]
+    return pairs + [(name, PAPER) for name in heads if name != PAPER]
+
+
+def pick(scores: pd.DataFrame, gallery: str, k: int) -> pd.DataFrame:
+    """AP@k in percent, a row per query and training (index fold, image_id, group, repeat), a column per method."""
+    part = scores[(scores["gallery"] == gallery) & (scores["k"] == k)]
+    return part.pivot(index=ROW, columns="method", values="ap_min")
+
+
+def compare(table: pd.DataFrame, pairs: Sequence[tuple[str, str]], seed: int = 0) -> dict[tuple[str, str], Evidence]:
+    """Pair → evidence that the first method is better than the second, for other groups and for other trainings.
+
+    table: as :func:`pick` makes it, in percent.
+    """
+    groups, repeats = (table.index.get_level_values(name).to_numpy() for name in ("group", "repeat"))
+    return {(a, b): evidence(table[a].to_numpy(), table[b].to_numpy(), groups, repeats, seed=seed) for a, b in pairs}
+
+
+def rows(results: Mapping[tuple[str, str], Evidence]) -> pd.DataFrame:
+    """One row per comparison, p corrected by Holm for all rows together.
+
+    Columns first, second, the fields of :class:`lib.metrics.significance.PairedTest`, null_low, null_high (95 % of the
+    null), wilcoxon_p, effect_size (d_z), rank_biserial, skewness, n_tests, p_holm, wilcoxon_holm.
+    """
+    more = ("null_low", "null_high", "wilcoxon_p", "effect_size", "rank_biserial", "skewness")
+    table = paired.together(
+        [
+            {"first": first, "second": second} | asdict(one.test) | {name: getattr(one, name) for name in more}
+            for (first, second), one in results.items()
+        ]
+    )
+    return table.assign(wilcoxon_holm=corrected(table["wilcoxon_p"]))
+
+
+def layout(table: pd.DataFrame) -> str:
+    """The table of :func:`rows` as Markdown."""
+    lines = []
+    for row in table.itertuples():
+        cells = {"first": row.first, "second": row.second} | paired.cells(row, "gain, points")
+        cells |= {"Wilcoxon, Holm": _cell(row.wilcoxon_holm, "{:.2g}"), "d_z": _cell(row.effect_size, "{:.2f}")}
+        lines.append(cells | {"rank-biserial": _cell(row.rank_biserial, "{:.2f}")})
+    return markdown_table(pd.DataFrame(lines))
+
+
+def _cell(value: float, form: str) -> str:
+    return "–" if np.isnan(value) else form.format(value)
+
+
+def verdicts(table: pd.DataFrame) -> list[str]:
+    """A sentence per comparison, from p corrected by Holm."""
+    return [f"{row.first} {paired.relation(row)} {row.second}" for row in table.itertuples()]
+
+
+def came_out(table: pd.DataFrame) -> list[str]:
+    """What the comparisons of :func:`rows` say together."""
+    sure = table[table["p_holm"] <= 0.05]
+    gains, losses = (np.count_nonzero(sign * sure["difference"] > 0) for sign in (1, -1))
+    lines = [
+        f"{len(sure)} of {len(table)} comparisons stand after Holm: {gains} gains and {losses} losses of the first."
+    ]
+    ordered = sure.sort_values("difference", key=np.abs)
+    for what, part in (("smallest", ordered.head(1)), ("largest", ordered.tail(1))):
+        lines += [
+            f"The {what}: {row.first} − {row.second}, {points(row.difference)} points (95 % interval "
+            f"{paired.interval(row.low, row.high)}), d_z {row.effect_size:.2f}."
+            for row in part.itertuples()
+        ]
+    floor = np.count_nonzero(table["p_value"] <= table["p_floor"])
+    return [*lines, f'p is at its floor, and says no more than "at most", in {floor} of {len(table)}.']
+
+
+def best(table: pd.DataFrame, methods: Sequence[str], fold: int) -> str:
+    """The one of ``methods`` with the highest mean over the queries of one fold."""
+    return str(table.xs(fold, level="fold")[list(methods)].mean().idxmax())
+
+
+def without(table: pd.DataFrame, fold: int) -> pd.DataFrame:
+    """The queries of the other folds."""
+    return table[table.index.get_level_values("fold") != fold]
+
+
+def caption(run: Run) -> str:
+    """What is compared, in the table and in Fig. 3."""
+    k, folds, groups = (run.parameters[name] for name in ("k", "folds", "groups"))
+    return f"AP@{k} over min(k, relevant); class-balanced queries of {folds} folds by {groups} against the training images."
+
+
+def table(run: Run, comparisons: pd.DataFrame) -> Table:
+    """The comparisons, as :func:`rows` makes them."""
+    text = f"{caption(run)} {paired.SAYS}"
+    return Table("significance", comparisons, text, of=100, markdown=layout(comparisons))
+
+
+def drawn(run: Run) -> str:
+    """What Fig. 3 shows."""
+    return (
+        f"{caption(run)} Means over groups and trainings of gains with signs flipped at random, and of groups drawn again "
+        "with replacement, 10,000 each. 95 % of the null lie around 0 and are what the paper's Fig. 3 draws as its "
+        "interval (LP-5); the confidence interval lies around the gain, and is longer than the bootstrap where groups "
+        "are few or trainings differ."
+    )

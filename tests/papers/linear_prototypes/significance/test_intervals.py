@@ -1,0 +1,124 @@
+"""Each interval against the library or a slow loop, and the simulation where the answer is known."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lib.metrics.significance import paired_permutation
+from lib.papers.linear_prototypes.significance import figures, intervals
+
+X = np.random.default_rng(0).exponential(size=(3, 12))
+
+
+def limits(name: str, x: np.ndarray) -> np.ndarray:
+    return np.column_stack(intervals.FORMS[name](x, np.random.default_rng(1)))
+
+
+def resampled(x: np.ndarray, times: int = 20_000) -> np.ndarray:
+    return np.random.default_rng(2).choice(x, (times, len(x)))
+
+
+def test_student_is_what_paired_tests_print():
+    for x, found in zip(X, limits("Student's t", X), strict=True):
+        test = paired_permutation(x, np.zeros_like(x))
+        assert found == pytest.approx([test.low, test.high])
+
+
+@pytest.mark.parametrize("name, method", [("percentile bootstrap", "percentile"), ("BCa bootstrap", "BCa")])
+def test_the_bootstraps_equal_scipys(name, method):
+    for x, found in zip(X, limits(name, X), strict=True):
+        one = {"method": method, "n_resamples": 20_000, "random_state": np.random.default_rng(3)}
+        expected = stats.bootstrap((x,), np.mean, **one).confidence_interval
+        assert found == pytest.approx([expected.low, expected.high], abs=0.08 * x.std())
+
+
+def test_bca_lies_where_the_skewness_pulls_it():
+    assert (limits("BCa bootstrap", X) > limits("percentile bootstrap", X)).all()
+
+
+def test_the_studentised_bootstrap_equals_a_loop():
+    for x, found in zip(X, limits("studentised bootstrap", X), strict=True):
+        draws = resampled(x)
+        t = (draws.mean(1) - x.mean()) / (draws.std(1, ddof=1) / 12**0.5)
+        expected = x.mean() - np.quantile(t, [0.975, 0.025]) * x.std(ddof=1) / 12**0.5
+        assert found == pytest.approx(expected, abs=0.15 * x.std())
+
+
+@pytest.mark.parametrize("n", [6, 9])
+def test_permutation_limits_are_where_the_sign_flips_begin_to_reject(n):
+    x = np.random.default_rng(n).normal(1, 1, n)
+    ((low, high),) = limits("permutation limits", x[None])
+    step = 1e-6
+    for inside, outside in ((low + step, low - step), (high - step, high + step)):
+        assert paired_permutation(x, np.full(n, inside)).p_value > 0.05
+        assert paired_permutation(x, np.full(n, outside)).p_value <= 0.05
+
+
+def test_random_sets_approach_all_sets():
+    x = np.random.default_rng(4).normal(size=(1, 14))
+    sets = np.array([[i >> bit & 1 for bit in range(14)] for i in range(1, 2**14)], dtype=bool)
+    means = np.sort([x[0, one].mean() for one in sets])
+    assert limits("permutation limits", x)[0] == pytest.approx(means[[408, -409]], abs=0.15)  # 2.5 % of 16,384
+
+
+def test_three_groups_have_no_permutation_and_no_studentised_limits():
+    for name in ("permutation limits", "studentised bootstrap"):
+        assert np.isinf(limits(name, X[:, :3])).all()
+    assert np.isinf(limits("permutation limits", X[:, :5])).all()
+    assert np.isfinite(limits("permutation limits", X[:, :6])).all()
+
+
+@pytest.mark.parametrize("draw", intervals.GAINS.values())
+def test_gains_have_a_mean_of_zero_and_a_spread_of_one(draw):
+    x = draw(np.random.default_rng(5), (1000, 200))
+    assert [x.mean(), x.std()] == pytest.approx([0, 1], abs=0.02)
+    assert stats.skew(x.ravel()) == pytest.approx({"normal": 0, "skewed": 2}[draw.__name__], abs=0.1)
+
+
+def test_students_interval_holds_95_of_100_normal_means_and_a_bootstrap_of_three_does_not():
+    forms = {name: intervals.FORMS[name] for name in ("Student's t", "percentile bootstrap", "permutation limits")}
+    rows = intervals.coverage(forms, {"normal": intervals.normal}, [3], 2000, seed=6).set_index("interval")
+    student, bootstrap = rows.loc["Student's t"], rows.loc["percentile bootstrap"]
+    assert student["low"] <= 95 <= student["high"] and student["low"] < student["share"] < student["high"]
+    assert bootstrap["share"] < 80
+    # The median of s from three is √(2 ln 2 / 2): s² has an exponential distribution.
+    assert student["width"] == pytest.approx(2 * stats.t.ppf(0.975, 2) * np.sqrt(np.log(2) / 3), rel=0.05)
+    assert rows.loc["permutation limits", ["share", "low", "high", "width"]].isna().all()
+
+
+def test_the_range_of_the_null_does_not_hold_a_true_gain():
+    forms = {"t": intervals.student, "null": intervals.null}
+    rows = intervals.coverage(forms, {"normal": intervals.normal}, [93], 1000, gain=0.5).set_index("interval")
+    assert rows.loc["t", "low"] <= 95 <= rows.loc["t", "high"] and rows.loc["null", "share"] < 5
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return intervals.coverage(intervals.FORMS, intervals.GAINS, [3, 20], 200)
+
+
+def test_a_verdict_names_the_closest_and_those_without_limits(rows):
+    first, second = intervals.verdicts(rows)
+    assert first.startswith("3 groups: closest to 95 is Student's t, ")
+    assert first.endswith("no finite limits: studentised bootstrap, permutation limits")
+    assert "finite" not in second and all(name in second for name in intervals.FORMS)
+    shares = rows[(rows["groups"] == 3) & (rows["interval"] == "percentile bootstrap")]["share"]
+    assert f"percentile bootstrap {shares.min():.0f}" in first
+
+
+def test_the_table_has_a_dash_where_there_are_no_limits(rows):
+    shown = intervals.table(rows, 200)
+    lines = shown.markdown.splitlines()
+    assert len(lines) == 2 + 2 * len(intervals.FORMS) and "holds, 20 groups" in lines[0] and "width, 3" in lines[0]
+    assert next(line for line in lines if "permutation" in line).count("–") == 2
+    assert "200 made-up experiments" in shown.caption
+
+
+def test_the_figure_draws_every_finite_share(rows):
+    figure = figures.coverage(rows)
+    above, below = figure.axes[0], figure.axes[2]
+    part = rows[rows["gains"] == "normal"]
+    for axis, column in ((above, "share"), (below, "width")):
+        drawn = np.concatenate([bars.lines[0].get_ydata() for bars in axis.containers])
+        np.testing.assert_allclose(np.sort(drawn), np.sort(part[column]))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == list(intervals.FORMS)
