@@ -15,8 +15,8 @@ from lib.results.shown import Table
 SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, all patterns "
     "where these are no more than 10,000, else so many at random; of several trainings, the larger of that and of "
-    "a t-test over their mean differences. p, Holm: corrected for all tests of this table, what a verdict rests on. "
-    "Interval: 95 %, Student's t over the groups, with the variance of the trainings added."
+    "Student's t with the variance of groups and trainings. p, Holm: corrected for all tests of this table, what a "
+    "verdict rests on. Interval: 95 %, of the same t."
 )
 """What every table of paired tests says about itself."""
 

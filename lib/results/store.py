@@ -12,7 +12,7 @@ from lib.results.papers import PAPERS
 from lib.results.shown import Figure, Table
 from lib.results.tolerance import SHARE
 
-P_VALUES = ("p_value", "p_holm", "wilcoxon_p", "wilcoxon_holm")
+P_VALUES = ("p_value", "p_seeds", "p_holm", "wilcoxon_p", "wilcoxon_holm")
 """Columns that no rebuild is compared in: without an effect any p is as likely as another."""
 
 Shown = TypeVar("Shown", Table, Figure)

@@ -101,16 +101,37 @@ def test_a_difference_has_to_hold_for_other_seeds_too():
     alone, result = paired_permutation(units, np.zeros(10)), paired_permutation(*several(units, seeds))
     assert result.difference == pytest.approx(alone.difference) and result.n_units == alone.n_units == 10
     assert alone.p_value == alone.p_floor < 0.05
-    assert result.p_value == result.p_seeds == pytest.approx(stats.ttest_1samp(1 + seeds, 0).pvalue)
+    parts = units.var(ddof=1) / 10, seeds.var(ddof=1) / 5
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 9 + parts[1] ** 2 / 4)
+    assert result.p_value == result.p_seeds == pytest.approx(2 * stats.t.sf(1 / sum(parts) ** 0.5, freedom))
     assert result.p_value > 0.3
     assert result.n_seeds == 5 and result.low < 0 < alone.low
 
 
-def test_trainings_that_agree_leave_the_groups_to_decide():
-    units = np.random.default_rng(6).normal(0.2, 1, 8)
-    result = paired_permutation(*several(units, 0.01 * np.arange(-2, 3)))
-    assert result.p_value == pytest.approx(by_enumeration(units))
-    assert result.p_value > result.p_seeds
+@pytest.mark.parametrize("units", [[0.1, 0.2, 0.3, 0.3, 0.5], [0.1, 0.1, 0.1, 0.1, 0.2, 6.0]])
+def test_trainings_that_agree_leave_the_groups_to_decide(units):
+    """Of five groups that all gain the flips reject at 1/16 at most; of six, one of them far out, the t-test less."""
+    result = paired_permutation(*several(np.array(units), 1e-4 * np.arange(-2, 3)))
+    flips, by_t = by_enumeration(np.array(units)), stats.ttest_1samp(units, 0).pvalue
+    assert (flips > by_t) == (len(units) == 5)
+    assert result.p_value == pytest.approx(max(flips, by_t), abs=1e-4)
+    assert result.p_seeds == pytest.approx(by_t, abs=1e-4)
+
+
+def test_the_interval_holds_zero_where_the_trainings_p_is_above_5_percent():
+    for shift in np.linspace(0.5, 1.5, 11):
+        result = paired_permutation(*several(shift + np.linspace(-1, 1, 7), np.linspace(-1, 1, 5)))
+        assert (result.low < 0) == (result.p_seeds > 0.05)
+
+
+def test_ten_equal_groups_and_seeds_are_found_different_in_5_of_100():
+    """Groups and trainings add the same error, which is where a test over either alone errs most (notebook 42)."""
+    generator = np.random.default_rng(8)
+    found = [
+        paired_permutation(*several(generator.normal(size=10), generator.normal(0, 0.5**0.5, 5))) for _ in range(400)
+    ]
+    assert np.mean([one.p_value <= 0.05 for one in found]) < 0.08
+    assert np.mean([one.low <= 0 <= one.high for one in found]) > 0.92
 
 
 def test_the_interval_adds_the_variance_of_groups_and_trainings():
@@ -197,6 +218,8 @@ def test_ranks_and_effect_size_by_hand():
     found = evidence([3.0, 2.0, 0.0, 1.0], [0.0, 0.0, 1.0, 1.0])  # differences 3, 2, -1, 0
     assert found.effect_size == pytest.approx(1.0 / np.sqrt((4 + 1 + 4 + 1) / 3))
     assert found.rank_biserial == pytest.approx((3 + 2 - 1) / 6)
+    assert found.skewness == pytest.approx(0)  # around their mean: 2, 1, -2, -1
+    assert evidence([0, 0, 3], np.zeros(3)).skewness == pytest.approx(2 / 2**1.5)  # -1, -1, 2
     # Ranks 1, 2, 3: of the eight patterns of signs, those with W- <= 1 or W+ <= 1 are four.
     assert found.wilcoxon_p == pytest.approx(4 / 8)
 

@@ -94,9 +94,7 @@ def came_out(table: pd.DataFrame) -> list[str]:
     """What the comparisons of :func:`rows` say together."""
     sure = table[table["p_holm"] <= 0.05]
     gains, losses = (np.count_nonzero(sign * sure["difference"] > 0) for sign in (1, -1))
-    lines = [
-        f"{len(sure)} of {len(table)} comparisons stand after Holm: {gains} gains and {losses} losses of the first."
-    ]
+    lines = [f"{len(sure)} of {len(table)} comparisons stand after Holm: {gains} gained, {losses} lost."]
     ordered = sure.sort_values("difference", key=np.abs)
     for what, part in (("smallest", ordered.head(1)), ("largest", ordered.tail(1))):
         lines += [
@@ -121,7 +119,10 @@ def without(table: pd.DataFrame, fold: int) -> pd.DataFrame:
 def caption(run: Run) -> str:
     """What is compared, in the table and in Fig. 3."""
     k, folds, groups = (run.parameters[name] for name in ("k", "folds", "groups"))
-    return f"AP@{k} over min(k, relevant); class-balanced queries of {folds} folds by {groups} against the training images."
+    return (
+        f"AP@{k} over min(k, relevant); class-balanced queries of {folds} folds by {groups} against the training "
+        "images."
+    )
 
 
 def table(run: Run, comparisons: pd.DataFrame) -> Table:
@@ -133,8 +134,8 @@ def table(run: Run, comparisons: pd.DataFrame) -> Table:
 def drawn(run: Run) -> str:
     """What Fig. 3 shows."""
     return (
-        f"{caption(run)} Means over groups and trainings of gains with signs flipped at random, and of groups drawn again "
-        "with replacement, 10,000 each. 95 % of the null lie around 0 and are what the paper's Fig. 3 draws as its "
-        "interval (LP-5); the confidence interval lies around the gain, and is longer than the bootstrap where groups "
-        "are few or trainings differ."
+        f"{caption(run)} Means over groups and trainings: of gains with signs flipped at random, and of groups drawn "
+        "again with replacement. 95 % of the null lie around 0 and are what the paper's Fig. 3 draws as its interval "
+        "(LP-5); the confidence interval lies around the gain, and is wider than the bootstrap where groups are few or "
+        "trainings differ."
     )

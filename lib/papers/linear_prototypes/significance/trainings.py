@@ -1,13 +1,13 @@
-"""Other groups could have come and training begun otherwise: how often a test finds a difference where there is none."""
+"""Other groups could have come, and training begun otherwise: how often a test finds what is not there."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 from scipy import stats
-from statsmodels.stats.proportion import proportion_confint
 
 from lib.metrics.significance import student
+from lib.papers.linear_prototypes.significance.intervals import share
 from lib.results.markdown import markdown_table
 from lib.results.shown import Table
 
@@ -36,10 +36,7 @@ def alarms(
         gains = generator.normal(size=(times, n_groups, 1)) + shift
         gains += 0.5 * generator.normal(size=(times, n_groups, n_trainings))
         for test, p in _p_values(gains).items():
-            count = np.count_nonzero(p <= 0.05)
-            low, high = proportion_confint(count, times, method="wilson")
-            shares = {"share": 100 * count / times, "low": 100 * low, "high": 100 * high}
-            lines.append({"ratio": ratio, "test": test} | shares)
+            lines.append({"ratio": ratio, "test": test} | share(p <= 0.05))
     return pd.DataFrame(lines)
 
 
@@ -74,9 +71,9 @@ def layout(rows: pd.DataFrame) -> str:
 def caption(times: int) -> str:
     """What the table and the figure show."""
     return (
-        f"{times:,} made-up experiments per ratio, 10 groups and 5 trainings each, of two methods that are equally good: "
-        "how many have p ≤ 0.05 (5 % is right). Ratio: standard error of the mean from the trainings over that from the "
-        "groups."
+        f"{times:,} made-up experiments per ratio, 10 groups and 5 trainings each, of two methods that are as good; "
+        "how many have p ≤ 0.05 (5 % is right). Ratio: standard error of the mean gain that comes from the trainings, "
+        "over the one from the groups."
     )
 
 

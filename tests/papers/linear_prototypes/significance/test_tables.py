@@ -71,7 +71,7 @@ def test_what_came_out_counts_gains_losses_and_names_the_extremes(scores):
     table = significance.pick(scores, "closed", 5)
     rows = significance.rows(significance.compare(table, [("new", "old"), ("luck", "old"), ("luck", "new")]))
     counted, smallest, largest, floor = significance.came_out(rows)
-    assert counted == "2 of 3 comparisons stand after Holm: 1 gains and 1 losses of the first."
+    assert counted == "2 of 3 comparisons stand after Holm: 1 gained, 1 lost."
     sizes = rows.set_index(["first", "second"])["difference"].abs()
     first = [("new", "old"), ("luck", "new")]
     low, high = sorted(first, key=lambda pair: sizes[pair])
