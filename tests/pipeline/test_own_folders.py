@@ -20,7 +20,7 @@ from lib.datasets import loaders
 from lib.encoders import registry, views, zoo
 from lib.figures import style
 from lib.papers.hyper_dino.mapper import sliders
-from lib.papers.linear_prototypes import significance as evidence
+from lib.papers.linear_prototypes.significance import tables as evidence
 from lib.pipeline import notebooks, own, params, profiles
 from lib.search import synthetic
 from lib.search.synthetic import hierarchy as made_up
