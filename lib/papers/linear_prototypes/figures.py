@@ -1,4 +1,4 @@
-"""The linear prototypes: decision regions in a plane, MAP over k and over labels, principal components."""
+"""The linear prototypes: decision regions in a plane, MAP over k and over labels, gains, principal components."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle
 
 from lib.figures import style
+from lib.metrics.significance import Evidence
 from lib.papers.linear_prototypes.plane.experiment import Plane
 
 MARKERS = (*style.MARKERS, "X", "p", "*", "h")
@@ -139,6 +140,47 @@ def _line(axis: plt.Axes, x: Sequence[float], part: pd.DataFrame, label: str, nu
         linewidth=1.2,
         capsize=2,
     )
+
+
+def gains(results: Mapping[str, Evidence]) -> Figure:
+    """Both distributions of a mean gain and both intervals, as they should be drawn (Fig. 3, LP-5): a row per title.
+
+    The sign-flip null and its 95 % range at the left of the legend, the bootstrap and the confidence interval beside.
+    Where fewer than two groups allow no test, the observed gain stands alone and the title says so.
+    """
+    with style.house():
+        size = (style.WIDTH, 0.6 + 1.45 * len(results))
+        figure, axes = plt.subplots(len(results), 1, figsize=size, squeeze=False)
+        for axis, (title, one) in zip(axes[:, 0], results.items(), strict=True):
+            if one.test.n_units > 1:
+                _distributions(axis, one)
+            if one.test.n_units > 0:
+                axis.axvline(one.test.difference, color="black", linewidth=1.6, label="observed gain")
+            untested = ": fewer than two groups, no test" if one.test.n_units < 2 else ""
+            axis.set_title(f"{title}{untested}", loc="left")
+            axis.set_ylabel("resamples (%)")
+        axes[-1, 0].set_xlabel("mean gain of AP@k (percentage points)")
+        handles = {}
+        for axis in axes[:, 0]:
+            handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True)) | handles
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def _distributions(axis: plt.Axes, one: Evidence) -> None:
+    """Both distributions as histograms, and both ends of their intervals."""
+    ends = (one.null_low, one.null_high), (one.test.low, one.test.high)
+    kinds = ("no difference (signs flipped)", "bootstrap of the gain")
+    bins = np.histogram_bin_edges(np.concatenate([one.null, one.bootstrap]), 80)
+    for number, (values, interval, kind) in enumerate(zip((one.null, one.bootstrap), ends, kinds, strict=True)):
+        look = {"color": style.PALETTE[number]}
+        share = np.full(len(values), 100 / len(values))
+        style_of = {"alpha": 0.55, "hatch": ("", "////")[number], "edgecolor": style.PALETTE[number]}
+        axis.hist(values, bins, weights=share, label=kind, histtype="stepfilled", **look, **style_of)
+        name = ("95 % of the null", "95 % confidence interval (Student's t)")[number]
+        for end in interval:
+            axis.axvline(end, linestyle=("--", "-.")[number], linewidth=1.2, label=name, **look)
 
 
 def components(parts: Mapping[str, tuple[np.ndarray, Sequence[float]]], labels: Sequence[str]) -> Figure:

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lib.figures import style
+from lib.metrics.significance import evidence
 from lib.papers.linear_prototypes import figures
 from lib.papers.linear_prototypes.plane import experiment as plane
 
@@ -62,6 +63,15 @@ def test_labels_that_are_all_known_stand_at_the_end():
     assert [tick.get_text() for tick in figure.axes[1].get_xticklabels()] == ["3", "all"]
     assert "frozen features, scaled" in [text.get_text() for text in figure.legends[0].get_texts()]
     assert "MAP@15" in figure.axes[0].get_ylabel()
+
+
+def test_gains_show_both_intervals_where_they_are():
+    found = evidence(np.random.default_rng(0).normal(3, 5, 40), np.zeros(40), n_resamples=500)
+    figure = figures.gains({"a − b": found})
+    drawn = sorted({line.get_xdata()[0] for line in figure.axes[0].lines})
+    expected = [found.null_low, found.null_high, found.test.low, found.test.high, found.test.difference]
+    assert drawn == pytest.approx(sorted(expected))
+    assert len(figure.legends[0].get_texts()) == 5
 
 
 def test_components_are_a_row_per_method_with_their_share_of_variance():

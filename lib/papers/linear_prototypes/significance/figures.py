@@ -1,55 +1,12 @@
-"""The figures of notebook 42: a gain between both intervals, and how often an interval or a test is right."""
+"""How often an interval or a test is right; Fig. 3 is with the figures of the paper."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.figures import style
-from lib.metrics.significance import Evidence
-
-
-def gains(results: Mapping[str, Evidence]) -> Figure:
-    """Both distributions of a mean gain and both intervals, as they should be drawn (Fig. 3, LP-5): a row per title.
-
-    The sign-flip null and its 95 % range at the left of the legend, the bootstrap and the confidence interval beside.
-    Where fewer than two groups allow no test, the observed gain stands alone and the title says so.
-    """
-    with style.house():
-        size = (style.WIDTH, 0.6 + 1.45 * len(results))
-        figure, axes = plt.subplots(len(results), 1, figsize=size, squeeze=False)
-        for axis, (title, one) in zip(axes[:, 0], results.items(), strict=True):
-            if one.test.n_units > 1:
-                _distributions(axis, one)
-            if one.test.n_units > 0:
-                axis.axvline(one.test.difference, color="black", linewidth=1.6, label="observed gain")
-            untested = ": fewer than two groups, no test" if one.test.n_units < 2 else ""
-            axis.set_title(f"{title}{untested}", loc="left")
-            axis.set_ylabel("resamples (%)")
-        axes[-1, 0].set_xlabel("mean gain of AP@k (percentage points)")
-        handles = {}
-        for axis in axes[:, 0]:
-            handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True)) | handles
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
-        plt.close(figure)
-    return figure
-
-
-def _distributions(axis: plt.Axes, one: Evidence) -> None:
-    """Both distributions as histograms, and both ends of their intervals."""
-    ends = (one.null_low, one.null_high), (one.test.low, one.test.high)
-    kinds = ("no difference (signs flipped)", "bootstrap of the gain")
-    bins = np.histogram_bin_edges(np.concatenate([one.null, one.bootstrap]), 80)
-    for number, (values, interval, kind) in enumerate(zip((one.null, one.bootstrap), ends, kinds, strict=True)):
-        look = {"color": style.PALETTE[number]}
-        share = np.full(len(values), 100 / len(values))
-        style_of = {"alpha": 0.55, "hatch": ("", "////")[number], "edgecolor": style.PALETTE[number]}
-        axis.hist(values, bins, weights=share, label=kind, histtype="stepfilled", **look, **style_of)
-        name = ("95 % of the null", "95 % confidence interval (Student's t)")[number]
-        for end in interval:
-            axis.axvline(end, linestyle=("--", "-.")[number], linewidth=1.2, label=name, **look)
 
 
 def coverage(rows: pd.DataFrame) -> Figure:
@@ -100,7 +57,7 @@ def _lines(
     lines = list(rows.groupby(name, sort=False))
     for number, (label, part) in enumerate(lines):
         axis.errorbar(
-            [places.index(value) + 0.08 * (number - (len(lines) - 1) / 2) for value in part[x]],
+            [places.index(place) + 0.08 * (number - (len(lines) - 1) / 2) for place in part[x]],
             part[value],
             yerr=[part["share"] - part["low"], part["high"] - part["share"]] if value == "share" else None,
             label=label,

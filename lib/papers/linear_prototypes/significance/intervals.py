@@ -9,8 +9,9 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.metrics import significance
+from lib.papers.linear_prototypes.significance import figures
 from lib.results.markdown import markdown_table
-from lib.results.shown import Table
+from lib.results.shown import Figure, Table
 
 RESAMPLES = 999
 """Of every experiment; all experiments of a size share the draws of who is resampled, or whose sign is flipped."""
@@ -193,7 +194,7 @@ def _cell(value: float, form: str) -> str:
 
 
 def caption(times: int) -> str:
-    """What the table and the figure show."""
+    """What the table and the picture show."""
     return (
         f"{times:,} made-up experiments of each number of groups, the truth known; {RESAMPLES} resamples each (for the "
         "permutation limits all sign patterns, where there are no more than 10,000). Skewed: exponential, skewness 2. "
@@ -204,3 +205,9 @@ def caption(times: int) -> str:
 def table(rows: pd.DataFrame, times: int) -> Table:
     """The table of :func:`coverage`."""
     return Table("how often a 95 % interval holds", rows, caption(times), of=100, markdown=layout(rows))
+
+
+def figure(rows: pd.DataFrame, times: int) -> Figure:
+    """The picture of :func:`coverage`."""
+    text = f"{caption(times)} Dotted: 95 %. Bars: 95 % interval of the share."
+    return Figure("how often a 95 % interval holds", rows, text, of=100, figure=figures.coverage(rows))

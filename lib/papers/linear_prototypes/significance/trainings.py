@@ -7,9 +7,10 @@ import pandas as pd
 from scipy import stats
 
 from lib.metrics.significance import student
+from lib.papers.linear_prototypes.significance import figures
 from lib.papers.linear_prototypes.significance.intervals import share
 from lib.results.markdown import markdown_table
-from lib.results.shown import Table
+from lib.results.shown import Figure, Table
 
 FLIPS, TRAININGS, OURS = "sign flips of the groups", "t of the trainings", "the larger of flips and t with both"
 TESTS = (FLIPS, TRAININGS, "the larger of these two", "t with both variances", OURS)
@@ -69,7 +70,7 @@ def layout(rows: pd.DataFrame) -> str:
 
 
 def caption(times: int) -> str:
-    """What the table and the figure show."""
+    """What the table and the picture show."""
     return (
         f"{times:,} made-up experiments per ratio, 10 groups and 5 trainings each, of two methods that are as good; "
         "how many have p ≤ 0.05 (5 % is right). Ratio: standard error of the mean gain that comes from the trainings, "
@@ -80,3 +81,9 @@ def caption(times: int) -> str:
 def table(rows: pd.DataFrame, times: int) -> Table:
     """The table of :func:`alarms`."""
     return Table("false alarms with several trainings", rows, caption(times), of=100, markdown=layout(rows))
+
+
+def figure(rows: pd.DataFrame, times: int) -> Figure:
+    """The picture of :func:`alarms`."""
+    text = f"{caption(times)} Dotted: 5 %. Bars: 95 % interval of the share."
+    return Figure("false alarms with several trainings", rows, text, of=100, figure=figures.alarms(rows))
