@@ -103,7 +103,9 @@ def came_out(table: pd.DataFrame) -> list[str]:
             for row in part.itertuples()
         ]
     floor = np.count_nonzero(table["p_value"] <= table["p_floor"])
-    return [*lines, f'p is at its floor, and says no more than "at most", in {floor} of {len(table)}.']
+    lines.append(f'p is at its floor, and says no more than "at most", in {floor} of {len(table)}.')
+    ends = (f"{end:+.1f}" for end in (table["skewness"].min(), table["skewness"].max()))
+    return [*lines, f"Skewness of the groups' gains: {' to '.join(ends)} (made up above: 0 and 2)."]
 
 
 def best(table: pd.DataFrame, methods: Sequence[str], fold: int) -> str:

@@ -70,13 +70,14 @@ def test_the_best_is_picked_on_one_fold_and_tested_on_the_others(scores):
 def test_what_came_out_counts_gains_losses_and_names_the_extremes(scores):
     table = significance.pick(scores, "closed", 5)
     rows = significance.rows(significance.compare(table, [("new", "old"), ("luck", "old"), ("luck", "new")]))
-    counted, smallest, largest, floor = significance.came_out(rows)
+    counted, smallest, largest, floor, skewness = significance.came_out(rows)
     assert counted == "2 of 3 comparisons stand after Holm: 1 gained, 1 lost."
     sizes = rows.set_index(["first", "second"])["difference"].abs()
     first = [("new", "old"), ("luck", "new")]
     low, high = sorted(first, key=lambda pair: sizes[pair])
     assert smallest.startswith(f"The smallest: {low[0]} − {low[1]}") and largest.startswith(f"The largest: {high[0]}")
     assert floor.endswith("in 2 of 3.")
+    assert f"{rows['skewness'].min():+.1f} to {rows['skewness'].max():+.1f}" in skewness
     assert significance.came_out(rows[rows["first"] == "nobody"])[0].startswith("0 of 0 comparisons")
 
 
