@@ -29,7 +29,11 @@ def normal(generator: np.random.Generator, shape: tuple[int, int]) -> np.ndarray
 
 
 def skewed(generator: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
-    """Gains most of which are small and a few large (skewness 2): AP ends at 100 %, so who has it has none to gain."""
+    """Gains most of which are small and a few large, with a skewness of 2 (an exponential distribution).
+
+    AP ends at 100 %, so a patient who has it has nothing to gain. 2 is about the most that we saw: the gains of slides,
+    patients and lesions by a linear head on texture features had -1.2 to 2.0 on Kather, BreakHis and HAM10000.
+    """
     return generator.exponential(size=shape) - 1
 
 
@@ -193,21 +197,25 @@ def _cell(value: float, form: str) -> str:
     return "–" if np.isnan(value) else form.format(value)
 
 
-def caption(times: int) -> str:
+def caption(rows: pd.DataFrame, times: int) -> str:
     """What the table and the picture show."""
-    return (
-        f"{times:,} made-up experiments of each number of groups, the truth known; {RESAMPLES} resamples each (for the "
-        "permutation limits all sign patterns, where there are no more than 10,000). Skewed: exponential, skewness 2. "
-        "Width: median, in standard deviations of a group's gain. A dash: no finite limits with so few groups."
+    text = (
+        f"{times:,} made-up experiments of each number of groups, the truth known; {RESAMPLES} resamples each. Width: "
+        "median, in standard deviations of a group's gain."
     )
+    if "skewed" in set(rows["gains"]):
+        text += " Skewed: exponential, skewness 2."
+    if rows["share"].isna().any():
+        text += " A dash, or no point: no finite limits with so few groups."
+    return text
 
 
 def table(rows: pd.DataFrame, times: int) -> Table:
     """The table of :func:`coverage`."""
-    return Table("how often a 95 % interval holds", rows, caption(times), of=100, markdown=layout(rows))
+    return Table("how often a 95 % interval holds", rows, caption(rows, times), of=100, markdown=layout(rows))
 
 
 def figure(rows: pd.DataFrame, times: int) -> Figure:
     """The picture of :func:`coverage`."""
-    text = f"{caption(times)} Dotted: 95 %. Bars: 95 % interval of the share."
+    text = f"{caption(rows, times)} Dotted: 95 %. Bars: 95 % interval of the share."
     return Figure("how often a 95 % interval holds", rows, text, of=100, figure=figures.coverage(rows))
