@@ -139,7 +139,7 @@ def test_the_plan_counts_every_stage_and_adds_up_all_hours(profile, tmp_path, mo
     rows, text = plan.table(profile, profiles.settings()), plan.text(profile)
     runs = sum(map(len, profiles.runs(profile).values()))
     content = profiles.profile(profile)
-    features = sum(len(content[b]["datasets"]) * len(content[b]["encoders"]) for b in ("features", "features_more"))
+    features = sum(len(content[b]["datasets"]) * len(content[b]["encoders"]) for b in profiles.FEATURES)
     assert len(rows) == runs + features + len(content["views"])
     assert (rows["hours"] >= 0).all() and rows["hours"].gt(0).sum() >= len(rows) - 1
     assert f"{len(rows)} stages, {rows['hours'].sum():.1f} hours" in text
@@ -193,7 +193,7 @@ def test_other_hours_grow_with_images_and_epochs():
     settings = profiles.settings()
     settings["plan"]["demo_seconds"] = {"hyper_dino_mapper": 36.0}
     demo = next(iter(profiles.runs("demo")["hyper_dino_mapper"].values()))
-    n = settings["tissue"]["n_tiles"]
+    n = settings["drawn"]["tissue"]["n_tiles"]
     assert plan.scaled_hours("hyper_dino_mapper", demo, n, settings) == pytest.approx(0.01)
     twice = {"epochs": 2 * demo["epochs"]}
     assert plan.scaled_hours("hyper_dino_mapper", twice, 3 * n, settings) == pytest.approx(0.06)

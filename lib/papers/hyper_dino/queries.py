@@ -9,6 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib import paths
+from lib.datasets.catalogue import facts
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.figures import style
@@ -21,9 +22,6 @@ from lib.results.store import Run
 from lib.search import nearest
 from lib.training.experiment import search
 from lib.training.methods import Fitted
-
-DRAWN = "tissue"
-"""The one dataset whose pictures may be published: they are drawn, nobody was photographed."""
 
 OF_AN_ANSWER = ("reference", "reference_class", "distance", "right", "own_group")
 """Columns that belong to a single answer: two that are nearly as near may swap."""
@@ -273,15 +271,17 @@ def table_twins(run: Run, rows: pd.DataFrame, k: int) -> Table:
 def save_strips(run: Run, name: str, shown: Sequence[Strip], group_kind: str, table: pd.DataFrame) -> Figure:
     """Draw and write the strips; returns the figure with its pictures, as a notebook shows it.
 
-    Drawn tiles go to the reports. Of photographs the reports get the frames without the pictures, and the figure with
-    them goes to ``build/figures/<profile>/<dataset>/``.
+    Pictures that may be published go to the reports, with the line that their licence asks for. Of others the reports
+    get the frames alone, and the figure with the pictures goes to ``build/figures/<profile>/<dataset>/``.
     """
     text = (
         f"Queries at the left, their nearest training images at the right, by {run.parameters['recipe']}; above each "
         "its hyperbolic distance and its class. A dashed frame and a cross mark another class than the query's."
     )
+    source = facts(run.dataset).pictures
+    text += f" {source}" if source else ""
     figure = Figure("query examples", table, text, free=OF_AN_ANSWER, figure=draw(shown, group_kind))
-    if run.dataset == DRAWN:
+    if source is not None:
         return run.save(name, figure)
     with whole(paths.BUILD / "figures" / run.profile / run.dataset / f"{name}.png") as draft:
         style.save(figure.figure, draft)

@@ -194,33 +194,44 @@ def run(dataset: str) -> Run:
     return Run("14_hyper_dino_queries", "sample", dataset, "nine images", "0", "texture", about)
 
 
-def test_drawn_tiles_go_to_the_reports(folders, table, images):
-    queries.save_strips(run("tissue"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
-    assert (folders / "reports/hyper_dino/sample/tissue/queries/figure_4.png").exists()
-    assert not (folders / "build").exists()
+RED = (255, 0, 1)
 
 
-def test_photographs_never_reach_the_reports(folders, table, images, monkeypatch):
-    """A picture of one colour that nothing else in the figure has is found in build and nowhere in the reports."""
-    red = (255, 0, 1)
+@pytest.fixture
+def strips(table, images) -> list:
+    """Pictures of one colour that nothing else in the figure has."""
     for path in images.root.glob("*.png"):
-        Image.new("RGB", (4, 4), red).save(path)
-    shown = queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
+        Image.new("RGB", (4, 4), RED).save(path)
+    return queries.strips(table, images, ["i0"])
 
-    def colours(path):
-        return set(map(tuple, np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3).tolist()))
 
-    assert red in colours(folders / "build/figures/sample/kather/figure_4.png")
-    reports = folders / "reports/hyper_dino/sample/kather/queries"
-    assert red not in colours(reports / "figure_4.png")
+def is_in(path) -> bool:
+    """Whether the pictures are in a figure."""
+    return RED in set(map(tuple, np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3).tolist()))
+
+
+@pytest.mark.parametrize("dataset", ["tissue", "tissue_40x", "kather"])
+def test_drawn_tiles_and_those_of_kather_go_to_the_reports(folders, table, strips, dataset):
+    queries.save_strips(run(dataset), "figure_4", strips, "patient", table)
+    reports = folders / "reports/hyper_dino/sample" / dataset / "queries"
+    assert is_in(reports / "figure_4.png") and not (folders / "build").exists()
+    text = (reports / "figure_4.json").read_text()
+    owed = "Kather et al. 2016, doi 10.5281/zenodo.53169, CC BY 4.0 (https://creativecommons.org/licenses/by/4.0/)"
+    assert "not published" not in text and (owed in text) == (dataset == "kather")
+
+
+@pytest.mark.parametrize("dataset", ["bh200x", "birds"])
+def test_other_photographs_never_reach_the_reports(folders, table, strips, dataset):
+    shown = queries.save_strips(run(dataset), "figure_4", strips, "patient", table)
+    assert is_in(folders / "build/figures/sample" / dataset / "figure_4.png")
+    reports = folders / "reports/hyper_dino/sample" / dataset / "queries"
+    assert not is_in(reports / "figure_4.png")
+    svg = (reports / "figure_4.svg").read_text()
     assert "not published" in (reports / "figure_4.json").read_text()
     shown.figure.savefig(folders / "shown.png")
-    assert red in colours(folders / "shown.png")
-    svg = (reports / "figure_4.svg").read_text()
-    monkeypatch.setattr(queries, "DRAWN", "kather")
-    queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
-    assert (reports / "figure_4.svg").read_text() != svg
-    assert "not published" not in (reports / "figure_4.json").read_text()
+    assert is_in(folders / "shown.png")
+    queries.save_strips(run("kather"), "figure_4", strips, "patient", table)
+    assert (folders / "reports/hyper_dino/sample/kather/queries/figure_4.svg").read_text() != svg
 
 
 def test_every_answer_is_in_the_table_of_queries(folders, table):
