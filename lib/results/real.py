@@ -86,8 +86,8 @@ def relations(rows: pd.DataFrame) -> list[str]:
     """Paired tests as sentences: each pair of methods with all that stand in one relation, and their differences.
 
     Args:
-        rows: as :func:`lib.results.paired.together` gives them, with columns rule and k where there are several; p is
-            corrected here where it is not yet.
+        rows: as :func:`lib.results.paired.together` gives them, with columns rule, gallery and k where there are
+            several; p is corrected here where it is not yet.
 
     >>> test = {"rule": "by slide", "first": "ball", "second": "flat", "p_value": 0.01, "p_floor": 0.002, "n_units": 10}
     >>> relations(pd.DataFrame([test | {"k": 1, "difference": 2.5}, test | {"k": 20, "difference": 4.0}]))
@@ -96,8 +96,8 @@ def relations(rows: pd.DataFrame) -> list[str]:
     known = rows if "p_holm" in rows else paired.together(rows.to_dict("records"))
     found: dict[str, list[str]] = {}
     for test in known.itertuples():
-        place = [getattr(test, "rule", ""), f"k = {test.k}" if "k" in rows else ""]
-        where = ", ".join(filter(None, place))
+        place = [getattr(test, name) for name in ("rule", "gallery") if name in rows]
+        where = ", ".join([*place, *([f"k = {test.k}"] if "k" in rows else [])])
         pair = f"{test.first} {paired.relation(test)} {test.second}"
         found.setdefault(pair, []).append(f"{where} ({points(test.difference)})".strip())
     return [f"{pair}: {'; '.join(places)}" for pair, places in found.items()]

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from lib import paths
 from lib.datasets import images, loaders, table
-from lib.datasets.catalogue import DATASETS
+from lib.datasets.catalogue import DATASETS, facts
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage, InputError, MissingDataset
@@ -140,9 +141,9 @@ def test_facts_exist_for_every_loader_and_sizes_are_approximate():
 
 
 def test_pictures_are_published_of_drawn_tiles_and_of_kather_alone():
-    shown = {name: facts for name, facts in DATASETS.items() if facts.pictures is not None}
+    shown = {name: one for name, one in DATASETS.items() if one.pictures is not None}
     assert set(shown) == {*paths.DRAWN, "kather"} and facts("birds").pictures is None
-    assert {name for name, facts in shown.items() if facts.pictures} == {"kather"}
+    assert {name for name, one in shown.items() if one.pictures} == {"kather"}
     for part in (shown["kather"].doi, shown["kather"].licence, shown["kather"].citation):
         assert part in shown["kather"].pictures
 

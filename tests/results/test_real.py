@@ -100,8 +100,11 @@ def test_sentences_say_of_each_pair_how_it_stands_and_by_how_much(holm):
     ]
 
 
-def test_tests_without_rule_and_k_are_sentences_too():
-    assert real.relations(TESTS[3:].drop(columns=["rule", "k"])) == ["ball is worse than NCA: (-3.00)"]
+def test_tests_differ_in_what_their_columns_say():
+    one = TESTS[3:]
+    assert real.relations(one.drop(columns=["rule", "k"])) == ["ball is worse than NCA: (-3.00)"]
+    of_gallery = one.assign(rule="open").rename(columns={"rule": "gallery"})
+    assert real.relations(of_gallery) == ["ball is worse than NCA: open, k = 20 (-3.00)"]
 
 
 def test_a_table_of_an_earlier_version_stops_nothing(reports):
