@@ -8,7 +8,7 @@ from PIL import Image
 from lib import paths
 from lib.datasets.table import ImageTable
 from lib.metrics import retrieval
-from lib.papers.hyper_dino.queries import lists, twins
+from lib.papers.hyper_dino.queries import confusion, lists, twins
 from lib.results import store
 from lib.results.store import Run
 from lib.training.experiment import fit
@@ -180,6 +180,31 @@ def test_twins_of_another_class_are_shown_first():
     assert twins.twin_queries(found, 3).tolist() == [7, 8, 3]
     assert twins.twin_queries(found, 9).tolist() == [7, 8, 3, 9]
     assert twins.twin_queries(found.assign(same=0, other=0), 3).tolist() == []
+
+
+@pytest.fixture
+def confused() -> pd.DataFrame:
+    """Of four "a" one is answered by "b"; of two "b" both by "a"; rank 2 does not count."""
+    first = [("a", "a"), ("a", "a"), ("a", "a"), ("a", "b"), ("b", "a"), ("b", "a")]
+    rows = pd.DataFrame(first, columns=["query_class", "reference_class"]).assign(rule="by image", rank=1)
+    return confusion.confusion(pd.concat([rows, rows.assign(rank=2, reference_class="b")]))
+
+
+def test_confusion_is_a_share_of_the_queries_of_a_class(confused):
+    shares = confused.set_index(["query_class", "answer_class"])["share"].to_dict()
+    assert shares == {("a", "a"): 75, ("a", "b"): 25, ("b", "a"): 100}
+
+
+def test_the_worst_mistakes_come_first(confused):
+    assert confusion.mistaken(confused) == ["Folds by image: b answered by a (100 %), a answered by b (25 %)"]
+    assert confusion.mistaken(confused, 1) == ["Folds by image: b answered by a (100 %)"]
+
+
+def test_the_picture_of_confusion_has_the_numbers_in_their_places(confused):
+    axis = confusion.figure_confusion(run("kather"), confused).figure.axes[0]
+    written = {text.get_position(): text.get_text() for text in axis.texts}
+    assert written == {(0, 0): "75", (1, 0): "25", (0, 1): "100"}  # (column, row)
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["a", "b"]
 
 
 @pytest.fixture

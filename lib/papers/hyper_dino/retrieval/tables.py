@@ -171,8 +171,9 @@ def caption(run: Run, reference: str) -> str:
     """What the numbers of the retrieval table are, and why they differ from the published ones."""
     ours = (
         "MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over "
-        f"{run.parameters['folds']} folds, test images against training images; mappers trained once for "
-        f"{run.parameters['epochs']} epochs (published: {Schedule().epochs}). Chance: a gallery in random order."
+        f"{run.parameters['folds']} folds, test images against training images; mappers trained for "
+        f"{run.parameters['epochs']} epochs (published: {Schedule().epochs}), once each. Chance: a gallery in random "
+        "order."
     )
     if reference == "none":
         return f"{ours} The paper has no such table."
