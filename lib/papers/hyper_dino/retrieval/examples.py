@@ -63,16 +63,16 @@ def figure_folds(images: ImageTable, fold_of: Mapping[str, np.ndarray], n_groups
 def worked(x: np.ndarray, images: ImageTable, seed: int, k: int = 10, per_class: int = 6) -> pd.DataFrame:
     """A query and its first answers from a small archive, such that the denominators of AP@k differ.
 
-    The archive has ``per_class`` images of each class, drawn at random, and is searched by cosine of the features
-    ``x: (n, dim)``. Of the others the first query is taken that has a right answer at rank 1 and one after an error,
-    and fewer hits than the archive has right images.
+    The archive has ``per_class`` images of each class, at most half of them, drawn at random, and is searched by cosine
+    of the features ``x: (n, dim)``. Of the others the first query is taken that has a right answer at rank 1 and one
+    after an error, and fewer hits than there could be.
 
     Returns:
         One row per rank: query, relevant (right images in the archive), rank, image (both its place in ``images``),
         label, right, precision (of the ranks so far).
     """
     labels = images.labels
-    archive = of_each_class(labels, seed, per_class=per_class)
+    archive = of_each_class(labels, seed, per_class=per_class, fraction=0.5)
     k = min(k, len(archive))
     queries = np.random.default_rng(seed).permutation(np.setdiff1d(np.arange(len(labels)), archive))
     points = torch.from_numpy(x).float()

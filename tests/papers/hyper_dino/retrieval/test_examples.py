@@ -56,6 +56,13 @@ def test_ap_is_the_sum_of_the_bars_over_each_denominator(x, images):
     assert examples.ap_values(rows) == pytest.approx(expected)
 
 
+def test_a_few_images_make_an_archive_too(images):
+    """Half of every class is searched, the other half asks; where no list is good for teaching the first is shown."""
+    few = images.take([f"i{n}" for n in range(6)])
+    rows = examples.worked(np.ones((6, 3), dtype=np.float32), few, seed=0)
+    assert len(rows) == 3 and rows["query"].iloc[0] not in set(rows["image"])
+
+
 def colours(figure, tmp_path) -> set:
     figure.savefig(tmp_path / "shown.png")
     return set(map(tuple, np.asarray(Image.open(tmp_path / "shown.png").convert("RGB")).reshape(-1, 3).tolist()))
