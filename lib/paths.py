@@ -9,14 +9,17 @@ DATA = ROOT / "data"
 NOTEBOOKS = ROOT / "notebooks"
 PIPELINES = ROOT / "pipelines"
 REPORTS = ROOT / os.environ.get("REPORTS_DIR", "reports")  # the lab and the checks of the notebooks write elsewhere
+COMMITTED = ROOT / "reports"  # as git has them, wherever a run writes
 TRAINED = BUILD / os.environ.get("TRAINED_DIR", "trained")  # what was trained once (lib.training.kept)
-PUBLISHED = ROOT / "reports" / "published"
+PUBLISHED = COMMITTED / "published"
 WEIGHTS = ROOT / "weights"
+DRAWN = ("tissue", "tissue_40x", "tissue_100x", "tissue_200x", "tissue_400x")
+"""Datasets that this project draws."""
 
 
 def images(loader: str) -> Path:
     """The folder of a dataset's images: drawn ones in ``build``, real ones in (or linked into) ``data``."""
-    return BUILD / "data" / loader if loader == "tissue" else DATA / loader
+    return (BUILD / "data" if loader in DRAWN else DATA) / loader
 
 
 def table(profile: str, dataset: str) -> Path:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from lib import paths
 from lib.errors import MissingDataset
 
 
@@ -31,6 +32,8 @@ class Facts:
     files: tuple[Archive, ...] = ()
     page: str = ""
     """Where to download it by hand, if no file has an address that stays."""
+    pictures: str | None = None
+    """What has to stand below its images where they are published; None: they are not published."""
 
     def summary(self) -> str:
         """Return title, number of images, size, licence, citation and DOI in one line, without what is empty."""
@@ -54,13 +57,17 @@ BREAKHIS = Facts(
     files=(Archive("http://www.inf.ufpr.br/vri/databases/BreaKHis_v1.tar.gz", "BreaKHis_v1.tar.gz", None),),
 )
 
+TILES = Facts(
+    title="procedural H&E-like tiles",
+    layout="table.csv and the tiles that it lists",
+    licence="no licence needed",
+    pictures="",
+)
+
 # The paper treats each magnification of BreakHis as a dataset of its own: bh40x, bh100x, bh200x, bh400x.
 DATASETS: dict[str, Facts] = {
-    "tissue": Facts(
-        title="procedural H&E-like tiles",
-        layout="table.csv and the tiles that it lists",
-        licence="no licence needed",
-    ),
+    "tissue": TILES,
+    **{name: replace(TILES, title=f"{TILES.title} at {name.rpartition('_')[2].upper()}") for name in paths.DRAWN[1:]},
     "kather": Facts(
         title="Kather 2016",
         layout="folders 01_TUMOR … 08_EMPTY with .tif tiles",
@@ -78,6 +85,8 @@ DATASETS: dict[str, Facts] = {
             ),
         ),
         citation="Kather et al. 2016",
+        pictures="Tiles: Kather et al. 2016, doi 10.5281/zenodo.53169, CC BY 4.0 "
+        "(https://creativecommons.org/licenses/by/4.0/), made smaller.",
     ),
     "breakhis": BREAKHIS,
     **{
@@ -143,7 +152,7 @@ def missing(name: str, root: Path, why: str, profile: str = "sample") -> Missing
         f"Use your copy: put it into data/{name} in the project folder, "
         f"or run: make reproduce PROFILE={profile} DATA=<folder that holds it>"
     )
-    if name == "tissue":
+    if name in paths.DRAWN:
         way_out = "Draw it with: make reproduce"
     elif what.files:
         way_out = f"Download it: make data NAME={'breakhis' if what.magnifications else name}\n  {way_out}"

@@ -146,7 +146,7 @@ def _is_text(slug: str) -> bool:
 
 def _known_names() -> set[str]:
     """What a folder can be said to be; the tiles of the demo are drawn, not found."""
-    return set(loaders.LOADERS) - {"tissue", "folder"}
+    return set(loaders.LOADERS) - {*paths.DRAWN, "folder"}
 
 
 def _known(root: Path) -> dict[str, Path]:

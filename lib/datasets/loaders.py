@@ -13,7 +13,7 @@ from lib.datasets.table import ImageTable
 from lib.errors import InputError, MissingDataset
 
 LOADERS = {
-    "tissue": table.from_csv,
+    **{name: partial(table.from_csv, name=name) for name in paths.DRAWN},
     "kather": kather.load,
     "breakhis": breakhis.load,
     **{f"bh{m.lower()}": partial(breakhis.load, magnification=m) for m in breakhis.MAGNIFICATIONS},

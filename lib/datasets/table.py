@@ -184,7 +184,7 @@ def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     return rows
 
 
-def from_csv(root: Path, name: str = "tissue", group: str = "patient") -> ImageTable:
+def from_csv(root: Path, name: str, group: str = "patient") -> ImageTable:
     """Return the table in ``root/table.csv``, grouped by its column `group`."""
     file = root / "table.csv"
     if not file.is_file():

@@ -65,8 +65,9 @@ def lacking(built: pd.DataFrame) -> Iterator[dict[str, Any]]:
     made = set(zip(built["profile"], built["dataset"], built["notebook"], strict=True))
     for profile in ("sample", "paper"):
         for stage, datasets in profiles.runs(profile).items():
-            shown = built[(built["profile"] == "demo") & (built["notebook"] == notebooks[stage])]
-            example = next(iter(demo[stage].values()), {})
+            first, example = next(iter(demo[stage].items()), ("", {}))
+            of_demo = (built["profile"] == "demo") & (built["dataset"] == first)
+            shown = built[of_demo & (built["notebook"] == notebooks[stage])]
             for dataset, run in datasets.items():
                 if (profile, dataset, notebooks[stage]) in made:
                     continue
@@ -139,8 +140,13 @@ def title_of(dataset: str) -> str:
 
 
 def _cell(block: pd.DataFrame) -> str:
-    """Links, the best profile last; else what is needed, in short; else nothing."""
-    links = [f"[{profile}]({link})" for profile, link in zip(block["profile"], block["link"], strict=True) if link]
+    """Links, the best profile last; else what is needed, in short; else nothing.
+
+    The second table of one profile in a cell goes by its dataset.
+    """
+    there = block[block["link"] != ""]
+    names = there["profile"].where(~there["profile"].duplicated(), there["dataset"])
+    links = [f"[{name}]({link})" for name, link in zip(names, there["link"], strict=True)]
     if links or block.empty:
         return " · ".join(links) or "–"
     return "needs images, weights" if "weights" in block["images"].iloc[0] else "needs images"

@@ -47,7 +47,7 @@ def run(name: str, force: bool = False) -> None:
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     repo = Repo(config={"core": {"no_scm": True}})  # build/ is ignored by git, and DVC refuses pipelines that are
     try:
-        repo.reproduce(["dvc.yaml:source"])
+        repo.reproduce(["dvc.yaml:source", "dvc.yaml:real"])
         for folder in _stale(repo, target, name, force):
             files.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
         repo.reproduce([target], force=force, on_error="keep-going")

@@ -34,7 +34,7 @@ def scaled_hours(stage: str, run: dict[str, Any], n_images: int, settings: dict[
     demo = next(iter(profiles.runs("demo")[stage].values()))
     paper = "linear_prototypes" if stage.startswith("linear_prototypes") else "hyper_dino"
     epochs = settings[paper]["training"]["epochs"]
-    longer = n_images / settings["tissue"]["n_tiles"] * run.get("epochs", epochs) / demo.get("epochs", epochs)
+    longer = n_images / settings["drawn"]["tissue"]["n_tiles"] * run.get("epochs", epochs) / demo.get("epochs", epochs)
     return settings["plan"]["demo_seconds"][stage] * longer / 3600
 
 
@@ -42,7 +42,7 @@ def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
     """One row per stage of ``profile``: images, encoder, whether the images are here, estimated hours."""
     rows = []
     content = profiles.profile(profile)
-    for block in ("features", "features_more"):
+    for block in profiles.FEATURES:
         wanted = content[block]
         for dataset in wanted["datasets"]:
             for encoder in wanted["encoders"]:
@@ -81,7 +81,8 @@ def _feature_hours(dataset: str, encoder: str, settings: dict[str, Any]) -> floa
 
 def _images(dataset: str, settings: dict[str, Any]) -> int:
     """How many images a dataset has; the demo's number where a notebook needs none."""
-    return (DATASETS[dataset].images if dataset in DATASETS else None) or settings["tissue"]["n_tiles"]
+    drawn = settings["drawn"].get(dataset, settings["drawn"]["tissue"])
+    return (DATASETS[dataset].images if dataset in DATASETS else None) or drawn["n_tiles"]
 
 
 def text(profile: str) -> str:

@@ -13,7 +13,9 @@ from lib.errors import InputError
 from lib.pipeline import params
 from lib.pipeline.notebooks import parameters, read
 
-KEYS = ("profile", "images", "datasets", "features", "features_more", "views", "n_views", "runs")
+FEATURES = ("features", "features_few", "features_more")
+"""Blocks of datasets and encoders: frozen features of all of one with all of the other."""
+KEYS = ("profile", "images", "datasets", *FEATURES, "views", "n_views", "runs")
 PROFILES = {"demo": "demo", "sample": "real sample", "paper": "published setting", "own": "your own images"}
 """Short name and the words that reports have for it."""
 
@@ -74,7 +76,7 @@ def _check(content: dict[str, Any], where: str, own: str | None, known: Collecti
     for stage, by_dataset in content["runs"].items():
         there = [dataset for dataset in by_dataset if dataset in datasets]
         params.check_names("dataset", there, content["datasets"], f"{where}, {stage}")
-    for features in ("features", "features_more"):
+    for features in FEATURES:
         params.check_keys(content[features], ("datasets", "encoders"), f"{where}, {features}")
         params.check_names("dataset", content[features]["datasets"], content["datasets"], f"{where}, {features}")
         params.check_names("encoder", content[features]["encoders"], known, where)

@@ -19,6 +19,7 @@ from lib.results.markdown import markdown_table, percent, points
 
 START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"
 PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
+OTHER_MAGNIFICATIONS = paths.DRAWN[1:]
 LEVEL = 0.05
 CELLS = [f"{where}: {what}" for where in ("by image", "by group", "published") for what in ("first", "list")]
 COUNTED = (
@@ -29,7 +30,7 @@ COUNTED = (
 NOTE = (
     "Plain features → with the head, in percent. *First*: MAP@1. *List*: MAP@20 (linear prototypes: MAP@15). "
     "*Published*: the paper's best without and with a head, perhaps of two networks, or what it prints without a k; "
-    "other encoders, all images, no stated patient rule, so for orientation only. Our encoder: "
+    "other encoders, all images, patient rule unknown. Our encoder: "
 )
 
 
@@ -40,7 +41,7 @@ def table() -> pd.DataFrame:
         for profile in ("sample", "demo"):
             for dataset, run in profiles.runs(profile)[f"{paper}_retrieval"].items():
                 file = paths.report(paper, profile, dataset, "retrieval") / f"{run.get('table', 'table_results')}.csv"
-                if file.exists():
+                if file.exists() and dataset not in OTHER_MAGNIFICATIONS:
                     images = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["images"]
                     named, count, *_, groups = images.split(", ")
                     about = {"paper": title, "images": f"{named}, {count}, {groups}"}

@@ -77,7 +77,7 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
         raise InputError(f"profile {profile} has no run on {', '.join(found)}; `make plan PROFILE=paper` lists others")
     if not stages:
         raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
-    dvc("repro", "--quiet", "source")
+    dvc("repro", "--quiet", "source", "real")
     dvc("repro", "--keep-going", *forced, *stages)
     finish(profile, {stage.rpartition("@")[2] for stage in stages})
 

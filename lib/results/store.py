@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from lib import paths
 from lib.figures import style
 from lib.files import whole
-from lib.results.papers import PAPERS
+from lib.results.papers import PAPERS, place
 from lib.results.shown import Figure, Table
 from lib.results.tolerance import SHARE
 
@@ -43,12 +43,12 @@ class Run:
     @property
     def paper(self) -> str:
         """The paper whose notebook this is, one of :data:`PAPERS`."""
-        return next(paper for paper in PAPERS if self.notebook.partition("_")[2].startswith(f"{paper}_"))
+        return place(self.notebook)[0]
 
     @property
     def section(self) -> str:
         """The notebook's name without number and paper: what its stage, its module and its reports are called."""
-        return self.notebook.partition("_")[2].removeprefix(f"{self.paper}_")
+        return place(self.notebook)[1]
 
     @property
     def folder(self) -> Path:

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from lib import paths
 from lib.datasets import images, loaders, table
-from lib.datasets.catalogue import DATASETS
+from lib.datasets.catalogue import DATASETS, facts
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage, InputError, MissingDataset
@@ -105,9 +106,8 @@ def test_labels_that_differ_in_capitals_only_are_an_error_and_groups_are_not(tmp
 
 
 def test_load_names_the_known_datasets_and_the_close_one(tmp_path):
-    with pytest.raises(
-        InputError, match=r"Did you mean kather\? Known: tissue, kather, breakhis, bh40x, bh100x, bh200x, bh400x, ham"
-    ):
+    known = "tissue, tissue_40x, .*, tissue_400x, kather, breakhis, bh40x, bh100x, bh200x, bh400x, ham"
+    with pytest.raises(InputError, match=rf"Did you mean kather\? Known: {known}"):
         loaders.load("kathre", tmp_path)
 
 
@@ -138,6 +138,14 @@ def test_facts_exist_for_every_loader_and_sizes_are_approximate():
     assert [images[name] for name in ("tissue", "kather", "breakhis", "ham10000")] == [None, 5000, 7909, 10015]
     assert sum(images[f"bh{m}x"] for m in (40, 100, 200, 400)) == images["breakhis"]
     assert all(facts.size.startswith("about ") for facts in DATASETS.values() if facts.size)
+
+
+def test_pictures_are_published_of_drawn_tiles_and_of_kather_alone():
+    shown = {name: one for name, one in DATASETS.items() if one.pictures is not None}
+    assert set(shown) == {*paths.DRAWN, "kather"} and facts("birds").pictures is None
+    assert {name for name, one in shown.items() if one.pictures} == {"kather"}
+    for part in (shown["kather"].doi, shown["kather"].licence, shown["kather"].citation):
+        assert part in shown["kather"].pictures
 
 
 def tissue(tmp_path, group_column="patient"):

@@ -79,6 +79,18 @@ def test_a_paper_is_one_matrix_and_what_is_missing_is_folded(reports):
     assert need in text.splitlines()
 
 
+def test_another_dataset_of_the_demo_has_its_link_and_is_expected_of_no_other_run(reports, monkeypatch):
+    monkeypatch.setitem(RUNS["demo"]["p_stage"], "tissue_40x", {"table": "table_3", "encoder": "texture"})
+    save(reports, "demo", "tissue", "table_2", "figure_more")
+    save(reports, "demo", "tissue_40x", "table_3", "figure_more")
+    rows = index.overview()
+    assert set(rows.query("link == '' and dataset == 'kather'")["name"]) == {"table_2", "figure_more"}
+    text = index.markdown(rows)
+    both = "[demo](p/demo/tissue/stage/figure_more.md) · [tissue_40x](p/demo/tissue_40x/stage/figure_more.md)"
+    assert f"| Figure: more | MAP@k | {both} | needs images |" in text
+    assert "| Table 3, BH40X | MAP@k | [demo](p/demo/tissue_40x/stage/table_3.md) |" in text
+
+
 def test_what_nobody_has_made_is_one_row_of_its_notebook(reports, monkeypatch):
     monkeypatch.setitem(RUNS["paper"]["p_stage"], "bh400x", {"table": "table_6", "encoder": "dino_vits16"})
     monkeypatch.setitem(index.NUMBERED, "p/stage/table_6", "Table 6, BH400X")
@@ -139,7 +151,7 @@ def test_the_plan_counts_every_stage_and_adds_up_all_hours(profile, tmp_path, mo
     rows, text = plan.table(profile, profiles.settings()), plan.text(profile)
     runs = sum(map(len, profiles.runs(profile).values()))
     content = profiles.profile(profile)
-    features = sum(len(content[b]["datasets"]) * len(content[b]["encoders"]) for b in ("features", "features_more"))
+    features = sum(len(content[b]["datasets"]) * len(content[b]["encoders"]) for b in profiles.FEATURES)
     assert len(rows) == runs + features + len(content["views"])
     assert (rows["hours"] >= 0).all() and rows["hours"].gt(0).sum() >= len(rows) - 1
     assert f"{len(rows)} stages, {rows['hours'].sum():.1f} hours" in text
@@ -193,7 +205,7 @@ def test_other_hours_grow_with_images_and_epochs():
     settings = profiles.settings()
     settings["plan"]["demo_seconds"] = {"hyper_dino_mapper": 36.0}
     demo = next(iter(profiles.runs("demo")["hyper_dino_mapper"].values()))
-    n = settings["tissue"]["n_tiles"]
+    n = settings["drawn"]["tissue"]["n_tiles"]
     assert plan.scaled_hours("hyper_dino_mapper", demo, n, settings) == pytest.approx(0.01)
     twice = {"epochs": 2 * demo["epochs"]}
     assert plan.scaled_hours("hyper_dino_mapper", twice, 3 * n, settings) == pytest.approx(0.06)

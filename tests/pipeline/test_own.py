@@ -46,7 +46,8 @@ def project(tmp_path, monkeypatch):
     files = {
         ".gitignore": "/build/\n",
         "write.py": WRITE,
-        "dvc.yaml": "stages:\n  source:\n    cmd: touch build/source\n    outs: [build/source: {cache: false}]\n",
+        "dvc.yaml": "stages:\n  source:\n    cmd: touch build/source\n    outs: [build/source: {cache: false}]\n"
+        "  real:\n    cmd: touch build/real\n    outs: [build/real: {cache: false}]\n",
         "pipelines/sample/dvc.yaml": STAGES,
         "pipelines/sample/params.yaml": "runs: {p_stage: {}}\n",
         "pipelines/own.yaml": "profile: own\nruns: {p_stage: {'${name}': {}}}\n",

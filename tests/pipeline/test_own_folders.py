@@ -38,6 +38,7 @@ TINY = {
     "experiments": 10,
     "nca_images": 60,
     "n_views": 2,
+    "n_seeds": 2,
     "folds_used": 2,
     "lengths": [5, "full"],
     "ks": [1, 6, 200],  # more than any gallery here has

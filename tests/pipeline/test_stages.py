@@ -44,6 +44,7 @@ def test_a_stage_depends_on_all_that_its_notebook_reads(stage, notebook):
     imported = " ".join(re.findall(r"published import (.+)", code))
     reads = any(name.islower() for name in re.findall(r"\w+", imported)) or "reference" in code or "published." in code
     assert ("reports/published" in deps) == reads
+    assert f"build/real/${{profile}}/{notebook}" in deps or "real." not in code
     for end in ("csv", "json"):
         assert (f"build/tables/${{profile}}/${{key}}.{end}" in deps) == ("inputs.load(" in code)
 
@@ -74,7 +75,7 @@ def status(root: Path) -> dict:
 
 def after(root: Path) -> dict:
     """The status once the fingerprints of the code are up to date."""
-    dvc(root, "repro", "--quiet", "source")
+    dvc(root, "repro", "--quiet", "source", "real")
     return status(root)
 
 
@@ -84,7 +85,7 @@ def changed_stages(root: Path, before: dict) -> set[str]:
     names = {name for name in before.keys() | now.keys() if before.get(name) != now.get(name)}
     shared = {name for name in names if ":" not in name}
     demo = {name.rpartition(":")[2] for name in names if name.startswith("pipelines/demo/")}
-    return shared | {name.partition("@")[0] for name in demo}
+    return {name.partition("@")[0] for name in shared | demo}
 
 
 TRAINED = {"hyper_dino_mapper", "hyper_dino_retrieval", "hyper_dino_queries", "hyper_dino_beyond", "beyond_storage"}
@@ -98,7 +99,7 @@ EVERYTHING = HYPER_DINO | PROTOTYPES | {"hyper_dino_ball", "hyper_dino_pretraini
     ("file", "old", "new", "stages"),
     [
         ("params.yaml", "m0: 0.5", "m0: 0.7", TRAINED),
-        ("params.yaml", "n_patients: 24", "n_patients: 12", {"tissue"}),
+        ("params.yaml", "n_patients: 24", "n_patients: 12", {"drawn"}),
         (
             "pipelines/demo/params.yaml",
             "folds_used: 3, epochs: 12}",

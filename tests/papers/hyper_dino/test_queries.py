@@ -8,7 +8,7 @@ from PIL import Image
 from lib import paths
 from lib.datasets.table import ImageTable
 from lib.metrics import retrieval
-from lib.papers.hyper_dino import queries
+from lib.papers.hyper_dino.queries import confusion, lists, twins
 from lib.results import store
 from lib.results.store import Run
 from lib.training.experiment import fit
@@ -43,30 +43,30 @@ def fitted(images):
 
 @pytest.fixture
 def table(fitted, images) -> pd.DataFrame:
-    return queries.answers(fitted, POINTS, images, PICTURE, np.array([4, 0]), 3).assign(rule="by image")
+    return lists.answers(fitted, POINTS, images, PICTURE, np.array([4, 0]), 3).assign(rule="by image")
 
 
 def test_identical_pictures_share_a_number_through_a_third():
     pairs = pd.DataFrame(
         {"first": ["b", "c", "a"], "second": ["c", "e", "d"], "kind": ["identical", "identical", "near"]}
     )
-    found = queries.pictures(pairs, list("abcde"))
+    found = twins.pictures(pairs, list("abcde"))
     assert found[1] == found[2] == found[4]
     assert len(set(found.tolist())) == 3
 
 
 def test_without_pairs_every_image_is_its_own_picture():
     none = pd.DataFrame({"first": [], "second": [], "kind": []})
-    assert len(set(queries.pictures(none, ["a", "b", "c"]).tolist())) == 3
+    assert len(set(twins.pictures(none, ["a", "b", "c"]).tolist())) == 3
 
 
 def test_one_query_of_every_class_from_the_candidates_alone():
     labels, candidates = np.array(list("aabbcc")), np.array([1, 2, 3, 5])
-    chosen = queries.choose(labels, candidates, seed=3)
+    chosen = lists.choose(labels, candidates, seed=3)
     assert labels[chosen].tolist() == ["a", "b", "c"]
-    assert all(set(queries.choose(labels, candidates, seed)) <= set(candidates) for seed in range(20))
-    assert chosen.tolist() == queries.choose(labels, candidates, seed=3).tolist()
-    assert {queries.choose(labels, candidates, seed)[1] for seed in range(20)} == {2, 3}
+    assert all(set(lists.choose(labels, candidates, seed)) <= set(candidates) for seed in range(20))
+    assert chosen.tolist() == lists.choose(labels, candidates, seed=3).tolist()
+    assert {lists.choose(labels, candidates, seed)[1] for seed in range(20)} == {2, 3}
 
 
 def test_answers_are_the_nearest_training_images_of_the_querys_fold(table):
@@ -88,7 +88,7 @@ def test_distances_are_those_of_the_embeddings(table):
 
 
 def test_summary_counts_what_is_right_and_finds_the_first_error(table):
-    short = queries.summary(table).set_index("query")
+    short = lists.summary(table).set_index("query")
     assert short["right"].to_dict() == {"i4": 1, "i0": 2}
     assert short["first_wrong"].to_dict() == {"i4": 2, "i0": 1}
     assert short["own_group"].to_dict() == {"i4": 0, "i0": 1}
@@ -96,21 +96,21 @@ def test_summary_counts_what_is_right_and_finds_the_first_error(table):
 
 
 def test_summary_of_a_flawless_list_has_no_first_error(table):
-    short = queries.summary(table.assign(right=True))
+    short = lists.summary(table.assign(right=True))
     assert short["first_wrong"].isna().all()
-    assert "| by image | i4 | b | 3 | – | 0 |  |" in queries.summary_layout(table.assign(right=True), 3)
+    assert "| by image | i4 | b | 3 | – | 0 |  |" in lists.summary_layout(table.assign(right=True), 3)
 
 
 def test_the_queries_shown_run_from_the_best_to_the_worst():
     rows = pd.DataFrame({"query": np.repeat(list("uvwxy"), 4), "right": False})
     for query, hits in zip("uvwxy", (2, 4, 0, 3, 1), strict=True):
         rows.loc[rows.index[rows["query"] == query][:hits], "right"] = True
-    assert queries.spread_out(rows, 3) == ["v", "u", "w"]
-    assert queries.spread_out(rows, 9) == ["v", "x", "u", "y", "w"]
+    assert lists.spread_out(rows, 3) == ["v", "u", "w"]
+    assert lists.spread_out(rows, 9) == ["v", "x", "u", "y", "w"]
 
 
 def test_strips_hold_the_pictures_of_the_ids(table, images):
-    (strip,) = queries.strips(table, images, ["i0"])
+    (strip,) = lists.strips(table, images, ["i0"])
     assert strip.query.getpixel((0, 0)) == (0, 0, 0)
     assert [answer.image.getpixel((0, 0))[0] // 20 for answer in strip.answers] == [8, 1, 2]
     assert strip.title == "query i0\na"
@@ -118,7 +118,7 @@ def test_strips_hold_the_pictures_of_the_ids(table, images):
 
 
 def test_twins_are_counted_in_the_querys_gallery(fitted, images):
-    found = queries.twins(fitted, POINTS, images, PICTURE, 2)
+    found = twins.twins(fitted, POINTS, images, PICTURE, 2)
     assert sorted(found.index) == list(range(9))
     assert found["other"][found["other"] > 0].to_dict() == {0: 1, 8: 1}
     assert found["same"][found["same"] > 0].to_dict() == {6: 1, 7: 1}
@@ -126,7 +126,7 @@ def test_twins_are_counted_in_the_querys_gallery(fitted, images):
 
 def test_a_twin_of_another_class_costs_and_one_of_the_same_class_helps(fitted, images):
     """Image 0 finds its twin of class b first, then 1 and 2; without the twin both are right: AP@2 from 1/4 to 1."""
-    found = queries.twins(fitted, POINTS, images, PICTURE, 2)
+    found = twins.twins(fitted, POINTS, images, PICTURE, 2)
     assert found.loc[0, ["hit", "ap", "hit_without", "ap_without"]].tolist() == [0, 0.25, 1, 1]
     # Image 6 has no other image of its class than its twin: with it AP is 1, without it there is nothing to find.
     assert found.loc[6, ["hit", "ap"]].tolist() == [1, 1]
@@ -134,7 +134,7 @@ def test_a_twin_of_another_class_costs_and_one_of_the_same_class_helps(fitted, i
 
 
 def test_leaving_twins_out_equals_a_gallery_without_them(fitted, images):
-    found = queries.twins(fitted, POINTS, images, PICTURE, 2)
+    found = twins.twins(fitted, POINTS, images, PICTURE, 2)
     one = next(one for one in fitted if 8 in one.split.test)
     gallery = np.array([i for i in one.split.train if i != 0])
     labels = images.codes
@@ -156,7 +156,7 @@ def counted() -> pd.DataFrame:
             "ap_without": [1.0, 0.5, np.nan, 1.0, 1.0],
         }
     )
-    return queries.twin_table({"by image": found}, 20)
+    return twins.twin_table({"by image": found}, 20)
 
 
 def test_the_parts_of_the_twin_table(counted):
@@ -169,17 +169,42 @@ def test_the_parts_of_the_twin_table(counted):
 
 
 def test_the_sentence_says_how_many(counted):
-    assert queries.sentences(counted) == [
+    assert twins.sentences(counted) == [
         "Folds by image: 3 of 5 queries have an identical picture in the gallery, 1 of the same class and 2 of another."
     ]
-    assert "| by image | all | 5 | 40.00 | 60.00 |" in queries.twin_layout(counted, 20)
+    assert "| by image | all | 5 | 40.00 | 60.00 |" in twins.twin_layout(counted, 20)
 
 
 def test_twins_of_another_class_are_shown_first():
     found = pd.DataFrame({"same": [1, 0, 0, 2, 1], "other": [0, 1, 0, 0, 3]}, index=[9, 7, 5, 3, 8])
-    assert queries.twin_queries(found, 3).tolist() == [7, 8, 3]
-    assert queries.twin_queries(found, 9).tolist() == [7, 8, 3, 9]
-    assert queries.twin_queries(found.assign(same=0, other=0), 3).tolist() == []
+    assert twins.twin_queries(found, 3).tolist() == [7, 8, 3]
+    assert twins.twin_queries(found, 9).tolist() == [7, 8, 3, 9]
+    assert twins.twin_queries(found.assign(same=0, other=0), 3).tolist() == []
+
+
+@pytest.fixture
+def confused() -> pd.DataFrame:
+    """Of four "a" one is answered by "b"; of two "b" both by "a"; rank 2 does not count."""
+    first = [("a", "a"), ("a", "a"), ("a", "a"), ("a", "b"), ("b", "a"), ("b", "a")]
+    rows = pd.DataFrame(first, columns=["query_class", "reference_class"]).assign(rule="by image", rank=1)
+    return confusion.confusion(pd.concat([rows, rows.assign(rank=2, reference_class="b")]))
+
+
+def test_confusion_is_a_share_of_the_queries_of_a_class(confused):
+    shares = confused.set_index(["query_class", "answer_class"])["share"].to_dict()
+    assert shares == {("a", "a"): 75, ("a", "b"): 25, ("b", "a"): 100}
+
+
+def test_the_worst_mistakes_come_first(confused):
+    assert confusion.mistaken(confused) == ["Folds by image: b answered by a (100 %), a answered by b (25 %)"]
+    assert confusion.mistaken(confused, 1) == ["Folds by image: b answered by a (100 %)"]
+
+
+def test_the_picture_of_confusion_has_the_numbers_in_their_places(confused):
+    axis = confusion.figure_confusion(run("kather"), confused).figure.axes[0]
+    written = {text.get_position(): text.get_text() for text in axis.texts}
+    assert written == {(0, 0): "75", (1, 0): "25", (0, 1): "100"}  # (column, row)
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["a", "b"]
 
 
 @pytest.fixture
@@ -194,38 +219,49 @@ def run(dataset: str) -> Run:
     return Run("14_hyper_dino_queries", "sample", dataset, "nine images", "0", "texture", about)
 
 
-def test_drawn_tiles_go_to_the_reports(folders, table, images):
-    queries.save_strips(run("tissue"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
-    assert (folders / "reports/hyper_dino/sample/tissue/queries/figure_4.png").exists()
-    assert not (folders / "build").exists()
+RED = (255, 0, 1)
 
 
-def test_photographs_never_reach_the_reports(folders, table, images, monkeypatch):
-    """A picture of one colour that nothing else in the figure has is found in build and nowhere in the reports."""
-    red = (255, 0, 1)
+@pytest.fixture
+def strips(table, images) -> list:
+    """Pictures of one colour that nothing else in the figure has."""
     for path in images.root.glob("*.png"):
-        Image.new("RGB", (4, 4), red).save(path)
-    shown = queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
+        Image.new("RGB", (4, 4), RED).save(path)
+    return lists.strips(table, images, ["i0"])
 
-    def colours(path):
-        return set(map(tuple, np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3).tolist()))
 
-    assert red in colours(folders / "build/figures/sample/kather/figure_4.png")
-    reports = folders / "reports/hyper_dino/sample/kather/queries"
-    assert red not in colours(reports / "figure_4.png")
+def is_in(path) -> bool:
+    """Whether the pictures are in a figure."""
+    return RED in set(map(tuple, np.asarray(Image.open(path).convert("RGB")).reshape(-1, 3).tolist()))
+
+
+@pytest.mark.parametrize("dataset", ["tissue", "tissue_40x", "kather"])
+def test_drawn_tiles_and_those_of_kather_go_to_the_reports(folders, table, strips, dataset):
+    lists.save_strips(run(dataset), "figure_4", strips, "patient", table)
+    reports = folders / "reports/hyper_dino/sample" / dataset / "queries"
+    assert is_in(reports / "figure_4.png") and not (folders / "build").exists()
+    text = (reports / "figure_4.json").read_text()
+    owed = "Kather et al. 2016, doi 10.5281/zenodo.53169, CC BY 4.0 (https://creativecommons.org/licenses/by/4.0/)"
+    assert "not published" not in text and (owed in text) == (dataset == "kather")
+
+
+@pytest.mark.parametrize("dataset", ["bh200x", "birds"])
+def test_other_photographs_never_reach_the_reports(folders, table, strips, dataset):
+    shown = lists.save_strips(run(dataset), "figure_4", strips, "patient", table)
+    assert is_in(folders / "build/figures/sample" / dataset / "figure_4.png")
+    reports = folders / "reports/hyper_dino/sample" / dataset / "queries"
+    assert not is_in(reports / "figure_4.png")
+    svg = (reports / "figure_4.svg").read_text()
     assert "not published" in (reports / "figure_4.json").read_text()
     shown.figure.savefig(folders / "shown.png")
-    assert red in colours(folders / "shown.png")
-    svg = (reports / "figure_4.svg").read_text()
-    monkeypatch.setattr(queries, "DRAWN", "kather")
-    queries.save_strips(run("kather"), "figure_4", queries.strips(table, images, ["i0"]), "patient", table)
-    assert (reports / "figure_4.svg").read_text() != svg
-    assert "not published" not in (reports / "figure_4.json").read_text()
+    assert is_in(folders / "shown.png")
+    lists.save_strips(run("kather"), "figure_4", strips, "patient", table)
+    assert (folders / "reports/hyper_dino/sample/kather/queries/figure_4.svg").read_text() != svg
 
 
 def test_every_answer_is_in_the_table_of_queries(folders, table):
     saved = run("kather")
-    saved.save("table_queries", queries.table_queries(saved, table, 3))
+    saved.save("table_queries", lists.table_queries(saved, table, 3))
     folder = store.paths.report("hyper_dino", "sample", "kather", "queries")
     written = pd.read_csv(folder / "table_queries.csv")
     assert written["reference"].tolist() == table["reference"].tolist()

@@ -1,4 +1,4 @@
-"""The figures of Hyper-DINO."""
+"""MAP@k over the length of the input (Fig. 3), the mapper beside its opponents, and votes of the nearest images."""
 
 from collections.abc import Sequence
 
@@ -10,14 +10,16 @@ from lib.figures import style
 from lib.papers.hyper_dino.published import FAMILIES
 
 TICKS = (5, 10, 20, 40, 80, 160, 384)
+CHANCE = {"color": "black", "linestyle": ":", "linewidth": 1.0}
+VOTES = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
 
 
 def by_length(panels: dict[str, pd.DataFrame], ks: Sequence[int] = (1, 20)) -> Figure:
     """MAP@k over the input length for the three families (the paper's Fig. 3); a row per k, a column per panel.
 
     Args:
-        panels: title → rows with columns source, family, dim_in, k, value (percent) and spread (percent, may be
-            missing). A family has its marker, a source its line: NCA is dashed and hollow.
+        panels: title → rows with columns source, family, dim_in, k, value (percent), spread and chance (percent, may
+            be missing). A family has its marker, a source its line: NCA is dashed and hollow.
         ks: the list lengths drawn.
     """
     with style.house():
@@ -55,6 +57,69 @@ def _draw(axis: plt.Axes, rows: pd.DataFrame) -> None:
                 linewidth=1.2,
                 capsize=2,
             )
+    if rows["chance"].notna().any():
+        axis.axhline(rows["chance"].mean(), label="chance", **CHANCE)
     axis.set_xscale("log")
     axis.set_xticks(TICKS, labels=[str(tick) for tick in TICKS])
     axis.minorticks_off()
+
+
+def opponents(rows: pd.DataFrame) -> Figure:
+    """MAP@k of methods under each fold rule; a row per method, a column per k.
+
+    rows: columns rule, method, k, ours, spread and chance (percent).
+    """
+    methods, ks, rules = list(dict.fromkeys(rows["method"])), sorted(rows["k"].unique()), rows["rule"].unique()
+    with style.house():
+        size = (style.WIDTH, 1.0 + 0.3 * len(methods))
+        figure, axes = plt.subplots(1, len(ks), figsize=size, sharey=True, squeeze=False)
+        for axis, k in zip(axes[0], ks, strict=True):
+            for number, rule in enumerate(rules):
+                part = rows[(rows["k"] == k) & (rows["rule"] == rule)].set_index("method").loc[methods]
+                _points(axis, part["ours"], part["spread"], number, len(rules), f"folds {rule}")
+            axis.axvline(rows[rows["k"] == k]["chance"].mean(), label="chance", **CHANCE)
+            axis.set_xlabel(f"MAP@{k} (%)")
+        _named(axes[0][0], methods)
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def patients(rows: pd.DataFrame) -> Figure:
+    """Macro F1 of the first answer and of majorities; a row per method.
+
+    rows: columns method, k (:data:`VOTES`), macro_f1 and seeds_spread (percent, may be missing).
+    """
+    methods = list(dict.fromkeys(rows["method"]))
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 1.0 + 0.4 * len(methods)))
+        for number, (k, name) in enumerate(VOTES.items()):
+            part = rows[rows["k"] == k].set_index("method").loc[methods]
+            _points(axis, part["macro_f1"], part["seeds_spread"], number, len(VOTES), name)
+        axis.set_xlabel("macro F1 (%)")
+        _named(axis, methods)
+        figure.legend(loc="outside lower center", ncols=len(VOTES))
+        plt.close(figure)
+    return figure
+
+
+def _points(axis: plt.Axes, values: pd.Series, spread: pd.Series, number: int, of: int, label: str) -> None:
+    """One marker per row, the ``number``-th of ``of`` series a little lower than the one before."""
+    heights = [row + 0.22 * (number - (of - 1) / 2) for row in range(len(values))]
+    axis.errorbar(
+        values,
+        heights,
+        xerr=spread.fillna(0),
+        label=label,
+        color=style.PALETTE[number],
+        marker=style.MARKERS[number],
+        markerfacecolor="white" if number % 2 else None,
+        linestyle="",
+        markersize=5,
+        capsize=2,
+    )
+
+
+def _named(axis: plt.Axes, methods: Sequence[str]) -> None:
+    axis.set_yticks(range(len(methods)), methods)
+    axis.set_ylim(len(methods) - 0.5, -0.5)

@@ -86,11 +86,28 @@ def test_every_published_table_is_read_whole():
         assert not rows.duplicated(["cls", "dim_in", "family", "k"]).any()
 
 
-def test_layout_is_the_papers(table):
+def test_an_encoder_of_more_numbers_than_the_papers_meets_it_by_role_and_by_number():
+    """All 1,280 numbers stand beside [CLS], PCA(384) beside PCA(384), and PCA(1280) beside nothing."""
+    recipes_of = [Recipe("scaled", 1280, 32), Recipe("PCA", 384, 32), Recipe("PCA", 1280, 32)]
+    found = {"by image": {recipe.name: [answer(recipe, 0, 0.5, [3, 3, 3])] for recipe in recipes_of}}
+    table = hyper_dino.retrieval_table(found, 1280, "kather")
+    beside = [cell(table, recipe)["published"] for recipe in recipes_of]
+    assert beside[:2] == [94.24, 94.61]
+    assert np.isnan(beside[2])
+
+
+def test_layout_is_the_papers_with_chance_below(table):
     lines = hyper_dino.layout(table, "by image").splitlines()
     assert lines[0].startswith("| input | k=1 baseline | k=1 32 | k=1 dim_in | k=20 baseline")
-    assert [line.split(" | ")[0] for line in lines[2:]] == ["| 155 scaled", "| NCA(155)", "| PCA(20)"]
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| 155 scaled", "| NCA(155)", "| PCA(20)", "| chance"]
     assert "61.00 ± 1.41 (94.61)" in lines[3]
+    assert lines[-1].startswith("| chance | 6.00 | 6.00 | 6.00 |")  # 3 of 50 images are relevant
+
+
+def test_the_definitions_are_those_of_the_longest_pca(table):
+    lines = hyper_dino.definitions(table, "by image", 20).splitlines()
+    assert lines[0] == "| method | MAP@20 ÷ min(k, R) | MAP@20 ÷ hits | MAP@20 ÷ k |"
+    assert lines[2:] == ["| PCA(20), Hyper-DINO(·, dim_in) | 71.00 | 71.00 | 71.00 |"]
 
 
 def run(profile: str) -> Run:
@@ -115,6 +132,7 @@ def test_a_table_is_saved_with_its_origin(table, tmp_path, monkeypatch):
     assert text.startswith("# Hyper-DINO, MAP@k on kather\n")
     assert "Profile: sample · images: 240 of 5,000 · encoder: texture" in text
     assert "Queries without any relevant image: 2." in text
+    assert "at most 3.0 % of the training images at the rim in the end; last losses from 1.000 to 1.000." in text
     saved = pd.read_csv(folder / "table_2.csv")
     np.testing.assert_allclose(saved["ours"], table["ours"], atol=5e-5)
 
@@ -131,6 +149,22 @@ def test_table_1_is_the_papers():
 def test_a_row_that_the_paper_does_not_have_has_no_published_rate():
     rows = hyper_dino.configurations([Recipe("PCA", 156, 32), Recipe("PCA", 40, 32)])
     assert rows["published"].isna().tolist() == [True, False]
+
+
+def test_table_1_shows_what_goes_in_and_out():
+    shown = hyper_dino.table_1([Recipe("PCA", 156, 32), Recipe("PCA", 40, 32), Recipe("PCA", 40, 0)])
+    assert shown.markdown.splitlines()[2:] == [
+        "| Hyper-DINO(PCA(156), 32) | 156 | 32 | 4.875 | – | 64 |",
+        "| Hyper-DINO(PCA(40), 32) | 40 | 32 | 1.25 | 1.25 | 64 |",
+    ]
+
+
+def test_fig_3_has_a_line_at_the_level_of_chance(table):
+    figure = hyper_dino.figure_3(table, "kather").figure
+    levels = [[line.get_ydata()[0] for line in axis.lines if line.get_label() == "chance"] for axis in figure.axes]
+    ours, theirs = levels[0], levels[1]
+    assert ours == pytest.approx([6.0])
+    assert theirs == []
 
 
 def test_the_figure_shows_each_source_under_each_rule_and_the_published_values(table):

@@ -1,0 +1,130 @@
+"""The same picture twice: where a query's own picture lies in the gallery, and what that does to MAP (section 3.4)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
+from lib.datasets.table import ImageTable
+from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Table
+from lib.results.store import Run
+from lib.training.experiment import search
+from lib.training.methods import Fitted
+
+
+def pictures(pairs: pd.DataFrame, ids: Sequence[str]) -> np.ndarray:
+    """The number of each image's picture, (n,): images with identical pixels share it.
+
+    pairs: rows of :func:`lib.datasets.duplicates.find`, of which those of kind "identical" count; ids: (n,) image ids.
+
+    >>> pairs = pd.DataFrame({"first": ["a", "a"], "second": ["c", "d"], "kind": ["identical", "near"]})
+    >>> pictures(pairs, ["a", "b", "c", "d"]).tolist()
+    [0, 1, 0, 2]
+    """
+    same = pairs[pairs["kind"] == "identical"]
+    first, second = (pd.Index(ids).get_indexer(same[side]) for side in ("first", "second"))
+    links = coo_array((np.ones(len(same)), (first, second)), shape=(len(ids), len(ids)))
+    return connected_components(links, directed=False)[1].astype(np.int64)
+
+
+def twins(fitted: Sequence[Fitted], x: np.ndarray, images: ImageTable, picture: np.ndarray, k: int) -> pd.DataFrame:
+    """Every image as a query of its fold: its identical pictures in the gallery, and AP with and without these there.
+
+    Arguments as in :func:`.lists.answers`.
+
+    Returns:
+        One row per query: index (its place in ``images``), same and other (identical pictures in the gallery, of its
+        class and of another), ap and hit (AP@k over min(k, relevant), and whether rank 1 is right), ap_without and
+        hit_without (these pictures left out of the gallery).
+    """
+    frames = []
+    for one in fitted:
+        test, train = one.split.test, one.split.train
+        twin = picture[test][:, None] == picture[train]
+        right = images.codes[test][:, None] == images.codes[train]
+        values = {"same": (twin & right).sum(axis=1), "other": (twin & ~right).sum(axis=1)}
+        for suffix, ids in (("", None), ("_without", picture)):
+            found = search(one, x, images.codes, test, train, (1, k), ids)[1].values["ap_min"]
+            values |= {f"hit{suffix}": found[1].to_numpy(), f"ap{suffix}": found[k].to_numpy()}
+        frames.append(pd.DataFrame(values, index=test))
+    return pd.concat(frames)
+
+
+def twin_table(found: Mapping[str, pd.DataFrame], k: int) -> pd.DataFrame:
+    """Means over queries with and without an identical picture in the gallery; ``found``: :func:`twins` by fold rule.
+
+    Returns:
+        Columns rule, queries (which), n, map_1, map_k (percent, k as given), and map_1_without, map_k_without with the
+        identical pictures left out of the gallery. A query without any relevant image counts in n alone.
+    """
+    lines = []
+    for rule, rows in found.items():
+        parts = {
+            "all": rows,
+            "without an identical picture": rows[(rows["same"] == 0) & (rows["other"] == 0)],
+            "identical picture of the same class": rows[(rows["same"] > 0) & (rows["other"] == 0)],
+            "identical picture of another class": rows[rows["other"] > 0],
+        }
+        for name, part in parts.items():
+            means = {
+                column: 100 * part[source].mean()
+                for column, source in (
+                    ("map_1", "hit"),
+                    (f"map_{k}", "ap"),
+                    ("map_1_without", "hit_without"),
+                    (f"map_{k}_without", "ap_without"),
+                )
+            }
+            lines.append({"rule": rule, "queries": name, "n": len(part)} | means)
+    return pd.DataFrame(lines)
+
+
+def sentences(table: pd.DataFrame) -> list[str]:
+    """Per fold rule: how many queries meet their own picture in the gallery."""
+    lines = []
+    for rule, rows in table.groupby("rule", sort=False):
+        n = rows.set_index("queries")["n"]
+        same, other = n["identical picture of the same class"], n["identical picture of another class"]
+        lines.append(
+            f"Folds {rule}: {same + other} of {n['all']:,} queries have an identical picture in the gallery, "
+            f"{same} of the same class and {other} of another."
+        )
+    return lines
+
+
+def twin_queries(found: pd.DataFrame, n: int) -> np.ndarray:
+    """At most ``n`` queries (places in the images) with an identical picture in the gallery, of another class first.
+
+    found: rows of :func:`twins`.
+    """
+    some = found[(found["same"] > 0) | (found["other"] > 0)].sort_index()
+    return some.index[np.argsort(some["other"] == 0, kind="stable")[:n]].to_numpy()
+
+
+def twin_layout(table: pd.DataFrame, k: int) -> str:
+    """The table of identical pictures as Markdown."""
+    shown = table.rename(
+        columns={
+            "rule": "folds",
+            "map_1": "MAP@1",
+            f"map_{k}": f"MAP@{k}",
+            "map_1_without": "MAP@1, identical left out of the gallery",
+            f"map_{k}_without": f"MAP@{k}, identical left out of the gallery",
+        }
+    )
+    values = [column for column in shown if column.startswith("MAP")]
+    return markdown_table(shown.assign(**{column: shown[column].map(percent) for column in values}))
+
+
+def table_twins(run: Run, rows: pd.DataFrame, k: int) -> Table:
+    """What identical pictures do to MAP, from the rows of :func:`twin_table`."""
+    text = (
+        f"MAP in percent, AP divided by min(k, relevant), {run.parameters['recipe']} over {run.parameters['folds']} "
+        "folds. An identical picture has the same pixels as the query and lies in the query's gallery; the last two "
+        "columns ask again without it. The mappers are the same in all columns: they were trained with these "
+        "pictures."
+    )
+    return Table("identical pictures", rows, text, markdown=twin_layout(rows, k))

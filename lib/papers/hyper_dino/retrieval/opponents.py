@@ -1,0 +1,64 @@
+"""The mapper beside its opponents, trained several times, and one patient left out as pathology reports it."""
+
+import pandas as pd
+
+from lib.papers.hyper_dino.retrieval import figures
+from lib.results import answers
+from lib.results.markdown import points
+from lib.results.shown import Figure, Table
+from lib.results.store import Run
+
+
+def table_opponents(run: Run, table: pd.DataFrame) -> Table:
+    """MAP@k of the mapper and its opponents, from the rows of :func:`lib.results.answers.values`."""
+    of = run.parameters
+    text = (
+        "MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over "
+        f"{of['folds']} folds. Every head was trained {of['n_seeds']} times for {of['epochs']} epochs; ± seeds is the "
+        "standard deviation over the trainings. Class mean: averaged per class first. NCA learns from at most "
+        f"{of['nca_images']:,} training images of a fold."
+    )
+    return Table("the mapper and its opponents", table, text, markdown=answers.layout(table))
+
+
+def figure_opponents(table: pd.DataFrame) -> Figure:
+    """The same as a picture."""
+    rows = table[table["metric"] == "ap_min"].drop(columns="metric")
+    text = (
+        "MAP@k of the mapper and of its opponents; bars are one standard deviation over folds of the mean over "
+        "trainings. The dotted line is a gallery in random order."
+    )
+    return Figure("the mapper and its opponents", rows, text, figure=figures.opponents(rows))
+
+
+def gains(tests: pd.DataFrame) -> list[str]:
+    """A sentence per fold rule and opponent: points that the mapper gains at each k, with their intervals (HD-3).
+
+    tests: of :func:`lib.results.answers.compare`.
+    """
+    lines = []
+    for (rule, second), rows in tests.groupby(["rule", "second"], sort=False):
+        told = [
+            f"{points(row.difference)} ({row.low:+.2f} to {row.high:+.2f}) at k = {row.k}" for row in rows.itertuples()
+        ]
+        lines.append(f"Folds {rule}, points gained over {second}: {', '.join(told)}")
+    return lines
+
+
+def table_patients(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:
+    """Leave one group out: macro F1 of votes, from the rows of :func:`lib.results.answers.votes`."""
+    text = (
+        "Macro F1 in percent: F1 of every class, averaged. Every image asks once, and searches all images of the other "
+        f"{group_kind}s; scaler, PCA, NCA and heads come from folds that keep a {group_kind} together, so that nothing "
+        f"was fitted on the {group_kind} who asks. ± standard deviation over {run.parameters['n_seeds']} trainings."
+    )
+    return Table(f"leave one {group_kind} out", rows, text, markdown=answers.votes_layout(rows))
+
+
+def figure_patients(rows: pd.DataFrame, group_kind: str) -> Figure:
+    """The same as a picture."""
+    text = (
+        "Macro F1 of the class of the first answer, and of the majority of the first 3 and 5, when all images of the "
+        f"query's {group_kind} are left out; bars are one standard deviation over trainings."
+    )
+    return Figure(f"leave one {group_kind} out", rows, text, figure=figures.patients(rows))

@@ -1,0 +1,46 @@
+"""Hashes of the committed reports of real images: a notebook of the demo runs again when those that it shows change.
+
+``python -m lib.pipeline.real`` writes ``build/real/<profile>/<notebook>``, which stages depend on. They cannot depend
+on the reports themselves: these are what the sample's stages write, and DVC would run the sample before the demo.
+"""
+
+import hashlib
+from pathlib import Path
+
+from lib import paths
+from lib.files import whole
+from lib.results.papers import place
+
+REAL = paths.BUILD / "real"
+READERS = {"demo": True, "sample": False, "paper": False, "own": False}
+"""Profile → whether its notebooks show the sample's reports (:mod:`lib.results.real`); others have real images."""
+
+
+def reports(notebook: str) -> list[Path]:
+    """The files of the sample that belong to a notebook, of all datasets."""
+    paper, section = place(notebook)
+    found = (paths.COMMITTED / paper / "sample").glob(f"*/{section}/[!.]*")
+    return sorted(file for file in found if file.is_file())
+
+
+def hashes(notebook: str) -> str:
+    """One line for each of :func:`reports`: path and hash."""
+    lines = (
+        f"{file.relative_to(paths.COMMITTED).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
+        for file in reports(notebook)
+    )
+    return "".join(lines)
+
+
+def write() -> None:
+    """Write ``build/real`` anew: a file for each profile and notebook of a paper."""
+    notebooks = [path.stem for path in sorted(paths.NOTEBOOKS.glob("[1-9]*.ipynb"))]
+    with whole(REAL, "set of hashes") as draft:
+        for profile, reads in READERS.items():
+            (draft / profile).mkdir(parents=True)
+            for notebook in notebooks:
+                (draft / profile / notebook).write_text(hashes(notebook) if reads else "", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

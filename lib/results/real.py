@@ -1,0 +1,132 @@
+"""What real images say: committed reports of the sample, which the notebooks of the demo show at their end.
+
+No image is needed: the tables and figures are in ``reports/<paper>/sample/<dataset>/<section>/`` of every clone.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from IPython.display import Image, Markdown, display
+
+from lib import paths
+from lib.datasets.catalogue import DATASETS, facts
+from lib.results import paired
+from lib.results.markdown import points
+from lib.results.store import Run
+
+PROFILE = "sample"
+REAL_ALREADY = "These are real images already; what others say is in [reports/index.md](../reports/index.md)."
+NOTHING = "There is no sample report of {}; `make reproduce PROFILE=sample DATA=<folder>` makes it."
+ABSENT = "**{}**: no sample report of {}."
+EARLIER = "**{}**: the sample report {} is of an earlier version and lacks what is read here."
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one dataset says: Markdown, below a picture if there is one."""
+
+    text: str
+    picture: Path | None = None
+
+
+@dataclass(frozen=True)
+class Real:
+    """What all datasets of the sample say, one after the other; it shows itself in a notebook."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def markdown(self) -> str:
+        """All words of it."""
+        return "\n\n".join(part.text for part in self.parts)
+
+    def _ipython_display_(self) -> None:
+        for part in self.parts:
+            display(*([Image(filename=part.picture)] if part.picture else []), Markdown(part.text))
+
+
+def figures(run: Run, *names: str) -> Real:
+    """The figures of the sample that belong to a notebook, each with its caption, images and encoder.
+
+    Args:
+        run: of the notebook, whose paper and section are looked up.
+        names: of figures, as they were saved; ``figure_*`` where a dataset has its own.
+    """
+
+    def shown(record: dict[str, Any], file: Path) -> str:
+        return f"**{facts(record['dataset']).title}.** *{record['caption']}*\n\n{_stamp(record)}"
+
+    return _collected(run, names, ".png", shown)
+
+
+def tests(run: Run, *names: str) -> Real:
+    """What the paired tests of the sample say, as :func:`relations`; ``names`` of tables of tests."""
+    return sentences(run, relations, *names)
+
+
+def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str) -> Real:
+    """What ``say`` makes of the rows of a table of the sample; a table that lacks what it reads is named as such."""
+
+    def said(record: dict[str, Any], file: Path) -> str:
+        title = facts(record["dataset"]).title
+        try:
+            lines = say(pd.read_csv(file.with_suffix(".csv")))
+        except (AttributeError, KeyError):
+            return EARLIER.format(title, record["name"])
+        return "\n".join([f"**{title}**", "", *(f"- {line}" for line in lines), "", _stamp(record)])
+
+    return _collected(run, names, ".csv", said)
+
+
+def relations(rows: pd.DataFrame) -> list[str]:
+    """Paired tests as sentences: each pair of methods with all that stand in one relation, and their differences.
+
+    Args:
+        rows: as :func:`lib.results.paired.together` gives them, with columns rule, gallery and k where there are
+            several; p is corrected here where it is not yet.
+
+    >>> test = {"rule": "by slide", "first": "ball", "second": "flat", "p_value": 0.01, "p_floor": 0.002, "n_units": 10}
+    >>> relations(pd.DataFrame([test | {"k": 1, "difference": 2.5}, test | {"k": 20, "difference": 4.0}]))
+    ['ball is better than flat: by slide, k = 1 (+2.50); by slide, k = 20 (+4.00)']
+    """
+    known = rows if "p_holm" in rows else paired.together(rows.to_dict("records"))
+    found: dict[str, list[str]] = {}
+    for test in known.itertuples():
+        place = [getattr(test, name) for name in ("rule", "gallery") if name in rows]
+        where = ", ".join([*place, *([f"k = {test.k}"] if "k" in rows else [])])
+        pair = f"{test.first} {paired.relation(test)} {test.second}"
+        found.setdefault(pair, []).append(f"{where} ({points(test.difference)})".strip())
+    return [f"{pair}: {'; '.join(places)}" for pair, places in found.items()]
+
+
+def _collected(run: Run, names: tuple[str, ...], suffix: str, text: Callable[[dict[str, Any], Path], str]) -> Real:
+    """A part for each dataset of the sample and each name; a picture where the files are pictures."""
+    if run.profile != "demo":
+        return Real((Part(REAL_ALREADY),))
+    parts = []
+    for dataset in _datasets(run.paper):
+        for name in names:
+            folder = paths.COMMITTED / run.paper / PROFILE / dataset / run.section
+            files = sorted(folder.glob(f"{name}{suffix}"))
+            for file in files:
+                record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+                parts.append(Part(text(record, file), file if suffix == ".png" else None))
+            if not files:
+                parts.append(Part(ABSENT.format(facts(dataset).title, name)))
+    return Real(tuple(parts) or (Part(NOTHING.format(", ".join(names))),))
+
+
+def _datasets(paper: str) -> list[str]:
+    """The datasets of which a paper has sample reports, in the catalogue's order, then by name."""
+    order = list(DATASETS)
+    there = {folder.name for folder in (paths.COMMITTED / paper / PROFILE).glob("*") if folder.is_dir()}
+    return sorted(there, key=lambda name: (order.index(name) if name in order else len(order), name))
+
+
+def _stamp(record: dict[str, Any]) -> str:
+    """Profile, images, encoder and notebook, as they stand under every table and figure."""
+    return Run(**{name: record[name] for name in Run.__dataclass_fields__}).stamp

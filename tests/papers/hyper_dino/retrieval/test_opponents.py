@@ -1,0 +1,71 @@
+"""What stands beside the mapper is drawn where it belongs, and told with its interval."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.papers.hyper_dino.retrieval import opponents
+from lib.results.store import Run
+
+RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "40 images", "abc", "texture", {"n_seeds": 5})
+
+
+def test_a_gain_is_told_at_every_k_with_its_interval():
+    tests = pd.DataFrame(
+        [
+            ("by image", "head", "PCA(8)", 1, -1.25, -3.0, 0.5),
+            ("by image", "head", "PCA(8)", 20, 6.0, 4.0, 8.0),
+            ("by image", "head", "NCA(2)", 1, 0.5, 0.25, 0.75),
+        ],
+        columns=["rule", "first", "second", "k", "difference", "low", "high"],
+    )
+    assert opponents.gains(tests) == [
+        "Folds by image, points gained over PCA(8): -1.25 (-3.00 to +0.50) at k = 1, +6.00 (+4.00 to +8.00) at k = 20",
+        "Folds by image, points gained over NCA(2): +0.50 (+0.25 to +0.75) at k = 1",
+    ]
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    """Values that say where they belong: 10 times the rule, 1 time the method, k / 100."""
+    lines = [
+        {
+            "rule": f"by {rule}",
+            "method": f"m{method}",
+            "metric": metric,
+            "k": k,
+            "ours": 10 * r + method + k / 100 + 50 * (metric == "precision"),
+            "spread": 1.0,
+            "chance": 12.5,
+        }
+        for r, rule in enumerate(("image", "patient"))
+        for method in (0, 1, 2)
+        for metric in ("ap_min", "precision")
+        for k in (1, 20)
+    ]
+    return pd.DataFrame(lines)
+
+
+def test_every_method_stands_on_its_line_under_each_rule(table):
+    shown = opponents.figure_opponents(table)
+    assert set(shown.rows["ours"]) == {10 * r + m + k / 100 for r in (0, 1) for m in (0, 1, 2) for k in (1, 20)}
+    for axis, k in zip(shown.figure.axes, (1, 20), strict=True):
+        of_image, of_patient = (axis.containers[rule][0] for rule in (0, 1))
+        assert list(of_image.get_xdata()) == pytest.approx([k / 100, 1 + k / 100, 2 + k / 100])
+        assert list(of_patient.get_xdata()) == pytest.approx([10 + k / 100, 11 + k / 100, 12 + k / 100])
+        assert [line.get_xdata()[0] for line in axis.lines if line.get_label() == "chance"] == [12.5]
+        assert np.all(np.round(np.array(of_image.get_ydata(), dtype=float)) == [0, 1, 2])
+        assert all(a < b for a, b in zip(of_image.get_ydata(), of_patient.get_ydata(), strict=True))
+
+
+def test_votes_are_told_by_marker_and_by_line():
+    rows = pd.DataFrame(
+        [(name, k, 10.0 * k + n, 0.5, 5, 9) for n, name in enumerate(("raw", "head")) for k in (1, 3, 5)],
+        columns=["method", "k", "macro_f1", "seeds_spread", "n_seeds", "n_queries"],
+    )
+    figure = opponents.figure_patients(rows, "slide").figure
+    series = {box.get_label(): box[0].get_xdata().tolist() for box in figure.axes[0].containers}
+    assert series == {"first answer": [10, 11], "majority of 3": [30, 31], "majority of 5": [50, 51]}
+    shown = opponents.table_patients(RUN, rows, "slide")
+    assert "all images of the other slides" in shown.caption and "over 5 trainings" in shown.caption
+    assert "| head | 11.00 ± 0.50 | 31.00 ± 0.50 | 51.00 ± 0.50 | 9 |" in shown.markdown

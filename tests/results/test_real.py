@@ -1,0 +1,142 @@
+"""What real images say comes from the committed reports, says whose they are, and is content with what is there."""
+
+import json
+
+import pandas as pd
+import pytest
+from IPython.display import Image
+from PIL import Image as Pictures
+
+from lib import paths
+from lib.pipeline import notebooks
+from lib.pipeline import real as hashes
+from lib.results import real
+from lib.results.store import Run
+
+RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "10 tiles", "abc", "texture")
+TESTS = pd.DataFrame(
+    [
+        ("by image", "ball", "flat", 1, -1.5, 0.4),
+        ("by slide", "ball", "flat", 1, 2.25, 0.002),
+        ("by slide", "ball", "flat", 20, 4.0, 0.002),
+        ("by slide", "ball", "NCA", 20, -3.0, 0.002),
+    ],
+    columns=["rule", "first", "second", "k", "difference", "p_value"],
+).assign(p_floor=0.002, n_units=10)
+
+
+@pytest.fixture
+def reports(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "COMMITTED", tmp_path)
+    return tmp_path
+
+
+def save(reports, dataset: str, name: str, rows: pd.DataFrame, section: str = "retrieval"):
+    folder = reports / "hyper_dino" / "sample" / dataset / section
+    folder.mkdir(parents=True, exist_ok=True)
+    rows.to_csv(folder / f"{name}.csv", index=False)
+    about = {"images": f"240 images of {dataset}", "encoder": "a network (8 numbers)", "dataset": dataset}
+    run = {"notebook": "13_hyper_dino_retrieval", "profile": "sample", "digest": "0", "parameters": {}}
+    (folder / f"{name}.json").write_text(json.dumps({"name": name, "caption": f"MAP of {dataset}."} | run | about))
+    if name.startswith("figure"):
+        Pictures.new("RGB", (2, 2)).save(folder / f"{name}.png")
+    return folder / f"{name}.png"
+
+
+def test_every_dataset_shows_its_figure_and_says_whose_it_is(reports):
+    files = [save(reports, dataset, "figure_3", TESTS) for dataset in ("ham10000", "kather", "zebra")]
+    found = real.figures(RUN, "figure_3")
+    assert [part.picture for part in found.parts] == [files[1], files[0], files[2]]
+    for part, dataset in zip(found.parts, ("kather", "ham10000", "zebra"), strict=True):
+        for words in ("Profile: sample", f"240 images of {dataset}", "a network (8 numbers)", f"*MAP of {dataset}.*"):
+            assert words in part.text
+
+
+def test_a_notebook_shows_the_pictures_themselves(reports, monkeypatch):
+    file, shown = save(reports, "kather", "figure_3", TESTS), []
+    monkeypatch.setattr(real, "display", lambda *things: shown.extend(things))
+    real.figures(RUN, "figure_3")._ipython_display_()
+    assert isinstance(shown[0], Image) and shown[0].data == file.read_bytes()
+    assert shown[1].data == real.figures(RUN, "figure_3").markdown
+
+
+def test_a_dataset_can_have_a_name_of_its_own(reports):
+    save(reports, "kather", "figure_4", TESTS)
+    save(reports, "ham10000", "figure_queries", TESTS)
+    assert [part.picture.stem for part in real.figures(RUN, "figure_*").parts] == ["figure_4", "figure_queries"]
+
+
+def test_a_missing_report_is_named(reports):
+    save(reports, "kather", "table_tests", TESTS)
+    save(reports, "ham10000", "table_other", TESTS)
+    save(reports, "bh200x", "table_tests", TESTS, section="beyond")
+    text = real.tests(RUN, "table_tests").markdown
+    assert "**HAM10000**: no sample report of table_tests." in text
+    assert "**BreakHis at 200X**: no sample report of table_tests." in text
+    assert text.count("ball is better than flat") == 1
+
+
+def test_without_any_report_it_says_how_to_make_one(reports):
+    text = real.figures(RUN, "figure_3", "figure_4").markdown
+    assert text.startswith("There is no sample report of figure_3, figure_4; `make reproduce PROFILE=sample")
+
+
+@pytest.mark.parametrize("profile", ["sample", "paper", "own"])
+def test_a_run_on_real_images_shows_no_others(reports, profile):
+    """It would show its own results of the time before, and run again whenever it has run."""
+    save(reports, "kather", "figure_3", TESTS)
+    found = real.figures(Run("13_hyper_dino_retrieval", profile, "kather", "", "", ""), "figure_3")
+    assert [part.picture for part in found.parts] == [None] and "real images already" in found.markdown
+
+
+@pytest.mark.parametrize("holm", [True, False], ids=["corrected", "of an earlier version"])
+def test_sentences_say_of_each_pair_how_it_stands_and_by_how_much(holm):
+    """With four tests of 10 groups: 0.002 becomes 0.008 at most, 0.4 stays."""
+    corrected = TESTS.assign(n_tests=4, p_holm=[0.4, 0.008, 0.008, 0.008])
+    assert real.relations(corrected if holm else TESTS) == [
+        "ball is not clearly different from flat: by image, k = 1 (-1.50)",
+        "ball is better than flat: by slide, k = 1 (+2.25); by slide, k = 20 (+4.00)",
+        "ball is worse than NCA: by slide, k = 20 (-3.00)",
+    ]
+
+
+def test_tests_differ_in_what_their_columns_say():
+    one = TESTS[3:]
+    assert real.relations(one.drop(columns=["rule", "k"])) == ["ball is worse than NCA: (-3.00)"]
+    of_gallery = one.assign(rule="open").rename(columns={"rule": "gallery"})
+    assert real.relations(of_gallery) == ["ball is worse than NCA: open, k = 20 (-3.00)"]
+
+
+def test_a_table_of_an_earlier_version_stops_nothing(reports):
+    save(reports, "kather", "table_space", TESTS)
+    save(reports, "ham10000", "table_space", TESTS.rename(columns={"difference": "gain"}))
+    text = real.sentences(RUN, lambda rows: [f"{rows['gain'].max():g} points"], "table_space").markdown
+    assert "**Kather 2016**: the sample report table_space is of an earlier version" in text
+    assert "**HAM10000**\n\n- 4 points\n\nProfile: sample" in text
+
+
+def test_the_demo_runs_again_when_a_sample_report_changes_and_the_sample_does_not(reports, tmp_path, monkeypatch):
+    monkeypatch.setattr(hashes, "REAL", tmp_path / "real")
+    file = save(reports, "kather", "figure_3", TESTS)
+    notebook = "13_hyper_dino_retrieval"
+
+    def written(profile: str, name: str = notebook) -> str:
+        hashes.write()
+        return (tmp_path / "real" / profile / name).read_text()
+
+    before = {profile: written(profile) for profile in hashes.READERS}
+    other = written("demo", "16_hyper_dino_beyond")
+    file.with_suffix(".csv").write_text("rule\n")
+    assert {profile for profile in before if written(profile) != before[profile]} == {"demo"}
+    assert written("demo", "16_hyper_dino_beyond") == other
+
+
+def test_committed_reports_can_be_shown():
+    """Whatever version they are of."""
+    for path in sorted(paths.NOTEBOOKS.glob("[1-9]*.ipynb")):
+        run = Run(path.stem, "demo", "tissue", "", "", "")
+        shown = [part for part in real.figures(run, "figure_*").parts if part.picture]
+        assert {file.name for file in hashes.reports(path.stem) if file.suffix == ".png"} == {
+            part.picture.name for part in shown
+        }
+        assert notebooks.REPORT.fullmatch("figure_3.png") and all(part.text for part in shown)
