@@ -37,7 +37,8 @@ class Distilled:
     """A trained network (the teacher, which is the better of the two) and how the training went.
 
     ``history``: one row per step with ``step``, ``loss``, ``entropy`` of the teacher's answer (nats), ``information``
-    (entropy of the mean answer minus mean entropy, nats) and ``spread`` of its features (:func:`spread`).
+    (entropy of the mean answer minus mean entropy, nats), ``spread`` and ``rank`` of its features
+    (:func:`lib.training.distillation.spread`, :func:`~lib.training.distillation.effective_rank`).
     """
 
     network: SmallViT
@@ -51,7 +52,10 @@ class Distilled:
 
     @property
     def collapsed(self) -> bool:
-        """Whether in the end all images have the same feature, or the same answer from the teacher."""
+        """Whether in the end all images have the same feature, or the same answer from the teacher.
+
+        Features that spread along few directions pass: look at ``rank``.
+        """
         return bool(self.end["spread"] < LEAST_SPREAD or self.end["information"] < LEAST_INFORMATION)
 
     def verdict(self) -> str:

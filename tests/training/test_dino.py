@@ -14,7 +14,7 @@ from lib.encoders import small_vit
 from lib.errors import InputError
 from lib.losses import dino as losses
 from lib.training import dino
-from lib.training.distillation import Pair, Settings, cosine, spread
+from lib.training.distillation import Pair, Settings, cosine, effective_rank, spectrum, spread
 from lib.training.divergence import Diverged
 
 TINY = Settings(steps=6, batch_size=3, prototypes=16, local_crops=1)
@@ -98,6 +98,18 @@ def test_spread_by_hand():
     assert spread(torch.ones(4, 5) * torch.tensor([[1.0], [2], [3], [4]])).item() == pytest.approx(0, abs=1e-6)
 
 
+def test_spectrum_and_effective_rank_by_hand():
+    """Deviations 3 and 4 along two axes that are turned: shares 9/25 and 16/25. Far apart, and yet of rank 2 of 3."""
+    turned = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(0)))[0]
+    ends = torch.tensor([[3.0, 0, 0], [-3, 0, 0], [0, 4, 0], [0, -4, 0]])
+    shares = spectrum(10 + ends @ turned)
+    assert shares.tolist() == pytest.approx([16 / 25, 9 / 25, 0], abs=1e-6)
+    entropy = -(0.64 * math.log(0.64) + 0.36 * math.log(0.36))
+    assert effective_rank(ends @ turned).item() == pytest.approx(math.exp(entropy), abs=1e-4)
+    assert effective_rank(torch.cat([torch.eye(5), -torch.eye(5)])).item() == pytest.approx(5)
+    assert spread(ends) > 0.5
+
+
 def test_views_are_two_large_and_the_small_crops(pixels):
     shapes = [tuple(v.shape) for v in dino.views(pixels[:3], 7, 1, Settings(local_crops=2))]
     assert shapes == [(3, 3, 96, 96)] * 2 + [(3, 3, 48, 48)] * 2
@@ -110,7 +122,7 @@ def test_it_learns_to_tell_images_apart(pixels):
     settings = Settings(steps=24, batch_size=8, prototypes=256, local_crops=1)
     done = run(pixels, settings)
     history = done.history
-    assert history.columns.tolist() == ["step", "loss", "entropy", "information", "spread"]
+    assert history.columns.tolist() == ["step", "loss", "entropy", "information", "spread", "rank"]
     assert history["step"].tolist() == list(range(24))
     start, end = history.head(5).mean(), history.tail(5).mean()
     assert end["loss"] < 0.9 * start["loss"]
