@@ -119,6 +119,15 @@ def galleries(
     return found
 
 
+def of_all_images(found: Found) -> dict[str, dict[str, list[Answer]]]:
+    """Gallery → method → the answers of heads that learnt from all images of their half."""
+    parts: dict[str, dict[str, list[Answer]]] = {}
+    for (fraction, length, side, name), done in found.items():
+        if (fraction, length) == (1.0, EQUAL):
+            parts.setdefault(side, {})[name] = done
+    return parts
+
+
 def _part(split: Split, labels: np.ndarray, fraction: float) -> Split:
     """The split with a fraction of the images of every class to learn from, and to search."""
     rows = of_each_class(labels, split.seed, rows=split.train, fraction=fraction)

@@ -23,20 +23,20 @@ def switches(rows: pd.DataFrame, k: int) -> list[str]:
     """
     tested = rows[(rows["k"] == k) & rows["difference"].notna()]
     clear = [test for test in tested.itertuples() if paired.relation(test) in CLEAR]
-    said = [f"k = {k}: {test.method} {_by(test, 'the default')}" for test in clear]
     printed = tested[tested["method"].str.contains("as printed")]
     return [
         f"k = {k}: {len(clear)} of {len(tested)} switches change the score clearly",
-        *said,
+        *(f"k = {k}: {test.method} {_by(test, 'the default')}" for test in clear),
         *(f"{row.method}: {row.rim:.0f} % of the training images end at the rim" for row in printed.itertuples()),
     ]
 
 
 def knowing(lost: pd.DataFrame, method: str, kind: str) -> list[str]:
     """What knowing the query's group is worth to a method; from the rows of a leakage table."""
-    rows = lost[lost["method"] == method]
-    other = "folds by image"
-    return [f"k = {test.k}, {method}: folds by {kind}: the score {_by(test, other)}" for test in rows.itertuples()]
+    return [
+        f"k = {test.k}, {method}: the score with folds by {kind} {_by(test, 'that with folds by image')}"
+        for test in lost[lost["method"] == method].itertuples()
+    ]
 
 
 def definitions(rows: pd.DataFrame, k: int) -> list[str]:

@@ -73,14 +73,6 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
-def leakage_verdicts(table: pd.DataFrame, group_kind: str) -> list[str]:
-    """A sentence for each row of :func:`leakage`."""
-    return [
-        f"{row.method}, k = {row.k}: MAP with folds by {group_kind} {paired.relation(row)} that with folds by image"
-        for row in table.itertuples()
-    ]
-
-
 def gallery_values(found: Mapping[tuple[float, str, str, str], Sequence[Answer]]) -> pd.DataFrame:
     """The answers of :func:`.experiment.galleries` as rows: how long, and the number of images learnt from, added."""
     frames = []
