@@ -34,7 +34,7 @@ def curvature_methods(recipe: Recipe, settings: Settings, schedule: Schedule, cl
 
     Without labels: the head's input as it is. Labels without a head: NCA to as many numbers as the head gives, and a
     linear classifier of the head's input, searched by the cosine of its logits. Flat: the same head and loss with
-    Euclidean distances, at the matched margin (HD-8) and at the ball's own.
+    Euclidean distances and half the base margin (HD-8).
     """
     of_classes, linear = replace(recipe, dim_out=classes), classifier.Settings(half=settings.half)
     return [
@@ -42,7 +42,6 @@ def curvature_methods(recipe: Recipe, settings: Settings, schedule: Schedule, cl
         Method("NCA", Recipe("NCA", recipe.dim_out, 0), settings, schedule),
         Method("linear classifier", of_classes, linear, schedule),
         Method("flat, half margin", recipe, flat(settings, settings.m0 / 2), schedule),
-        Method("flat, same margin", recipe, flat(settings, settings.m0), schedule),
         Method("ball", recipe, settings, schedule),
     ]
 

@@ -42,14 +42,13 @@ def test_the_flat_control_at_half_the_margin_has_half_the_loss_near_the_centre()
 
 def test_every_opponent_lacks_one_thing():
     settings = Settings(m0=0.6, alpha=0.2, half=False)
-    bare, nca, linear, half, same, ball = controls.curvature_methods(RECIPE, settings, SHORT, classes=4)
+    bare, nca, linear, half, ball = controls.curvature_methods(RECIPE, settings, SHORT, classes=4)
     assert (bare.name, bare.recipe) == ("no mapper", Recipe("PCA", 6, 0))
     assert (nca.name, nca.recipe) == ("NCA", Recipe("NCA", 3, 0))
     assert (linear.recipe, linear.head.ranking, linear.head.half) == (Recipe("PCA", 6, 4), "logits", False)
     assert (ball.name, ball.head) == ("ball", settings)
     assert half.head == replace(settings, geometry=Euclidean(), m0=0.3)
-    assert same.head == replace(settings, geometry=Euclidean(), m0=0.6)
-    assert all(one.recipe == RECIPE and one.schedule == SHORT for one in (ball, half, same))
+    assert all(one.recipe == RECIPE and one.schedule == SHORT for one in (ball, half))
 
 
 def test_switches_change_one_thing_at_a_time():
