@@ -147,7 +147,7 @@ def _fill(model: SmallViT, file: Path) -> str:
     """Load ``file`` into ``model``; return what it says about itself. InputError names a file that does not fit."""
     if not file.is_file():
         raise InputError(
-            f"There is no weights file {file}: train it with python -m lib.training.dino, or copy it there."
+            f"There is no weights file {file}: train it with python -m lib.training.pretrain, or copy it there."
         )
     try:
         model.load_state_dict(read(file))
@@ -156,6 +156,6 @@ def _fill(model: SmallViT, file: Path) -> str:
     except UNREADABLE as error:
         raise InputError(
             f"{file} cannot be used as weights of a small vision transformer ({one_line(error)[:200]}). "
-            "Fetch the file again, or train it with python -m lib.training.dino."
+            "Fetch the file again, or train it with python -m lib.training.pretrain."
         ) from error
     return about

@@ -11,7 +11,7 @@ from lib.paths import BUILD, NOTEBOOKS
 from lib.pipeline import notebooks
 
 CODE = BUILD / "code"
-COMMANDS = ("lib.datasets", "lib.datasets.tissue", "lib.encoders", "lib.training.dino")
+COMMANDS = ("lib.datasets", "lib.datasets.tissue", "lib.encoders", "lib.training.pretrain")
 RUNNER = "lib.pipeline.notebooks"
 PINS = imported("import lib.pinned")  # every stage goes through it
 

@@ -1,13 +1,10 @@
 """Self-distillation without labels (DINO; Caron et al. 2021) of a small vision transformer.
 
-``python -m lib.training.dino --dataset tissue --root build/data/tissue --steps 300 --target weights.safetensors``
-
 A student is to say about a crop of an image what a teacher says about another crop of it; the teacher is a running
 mean of the student. Everything random in step ``i`` depends on the seed and on ``i`` alone, so a training that was
 killed goes on from its checkpoint as if nothing had happened.
 """
 
-import argparse
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,22 +15,16 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torchvision.transforms import v2
 
 from lib import paths
-from lib.datasets import loaders
-from lib.datasets.images import read_image
-from lib.datasets.table import ImageTable
 from lib.encoders import small_vit
 from lib.encoders.small_vit import SIZE, SmallViT
-from lib.errors import BrokenImage, InputError, one_message
+from lib.errors import InputError
 from lib.progress import track
 from lib.training import kept
 from lib.training.distillation import Pair, Settings
 from lib.training.multicrop import crops
 
-MOST_IMAGES = 20_000
-"""More images than this are sampled: as bytes of 96 x 96 pixels they take half a gigabyte of memory."""
 CHECKPOINT_STEPS = 50
 LEAST_SPREAD = 0.1
 """Below it the features of all images are nearly one; a network with random weights has 0.3 in training."""
@@ -46,7 +37,8 @@ class Distilled:
     """A trained network (the teacher, which is the better of the two) and how the training went.
 
     ``history``: one row per step with ``step``, ``loss``, ``entropy`` of the teacher's answer (nats), ``information``
-    (entropy of the mean answer minus mean entropy, nats) and ``spread`` of its features (:func:`spread`).
+    (entropy of the mean answer minus mean entropy, nats), ``spread`` and ``rank`` of its features
+    (:func:`lib.training.distillation.spread`, :func:`~lib.training.distillation.effective_rank`).
     """
 
     network: SmallViT
@@ -60,7 +52,10 @@ class Distilled:
 
     @property
     def collapsed(self) -> bool:
-        """Whether in the end all images have the same feature, or the same answer from the teacher."""
+        """Whether in the end all images have the same feature, or the same answer from the teacher.
+
+        Features that spread along few directions pass: look at ``rank``.
+        """
         return bool(self.end["spread"] < LEAST_SPREAD or self.end["information"] < LEAST_INFORMATION)
 
     def verdict(self) -> str:
@@ -70,30 +65,6 @@ class Distilled:
         if self.collapsed:
             return f"collapsed, all images look the same to it ({facts}); do not use these weights"
         return f"no collapse ({facts})"
-
-
-def load_images(table: ImageTable, limit: int = MOST_IMAGES, seed: int = 0, on_broken: str = "error") -> Tensor:
-    """Images of the table as (n, 3, 96, 96) uint8, each resized as the encoder does.
-
-    limit: of more images a random part under ``seed`` is taken. on_broken: "error" raises BrokenImage at the first
-    unreadable image, "skip" leaves such images out. Raises InputError if none is left.
-    """
-    wanted = np.arange(len(table))
-    if len(table) > limit:
-        wanted = np.sort(np.random.default_rng(seed).choice(len(table), limit, replace=False))
-    resize = v2.Compose([v2.ToImage(), v2.Resize((SIZE, SIZE), antialias=True)])
-    pixels = torch.empty(len(wanted), 3, SIZE, SIZE, dtype=torch.uint8)
-    n = 0
-    for row in track(wanted, total=len(wanted), what=f"reading {table.name}", unit="images"):
-        try:
-            pixels[n] = resize(read_image(table.path(row)))
-            n += 1
-        except BrokenImage:
-            if on_broken == "error":
-                raise
-    if n == 0:
-        raise InputError(f"{table.name}: none of the {len(table)} images under {table.root} can be used.")
-    return pixels[:n]
 
 
 def views(pixels: Tensor, step: int, seed: int, settings: Settings) -> list[Tensor]:
@@ -118,7 +89,7 @@ def pretrain(
     What was trained before comes from ``build/trained``.
 
     Args:
-        pixels: (n, 3, 96, 96) uint8 of :func:`load_images`, at least a batch of them.
+        pixels: (n, 3, 96, 96) uint8 of :func:`lib.training.pixels.load_images`, at least a batch of them.
         settings: see :class:`Settings`.
         seed: decides the first weights, the order of the images and all crops.
         store: checkpoint file, written every 50 steps and removed at the end; a training that was killed goes on
@@ -185,8 +156,8 @@ def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:
 
 
 def _code() -> str:
-    """The fingerprint of the code that trains; this module has another ``__name__`` as a command."""
-    return kept.code({"lib.training.dino"}, "torch", "timm", "skimage", "numpy")
+    """The fingerprint of the code that trains."""
+    return kept.code({__name__}, "torch", "timm", "skimage", "numpy")
 
 
 def _key(pixels: Tensor, settings: Settings, seed: int, device: torch.device, bf16: bool, code: str) -> str:
@@ -194,33 +165,3 @@ def _key(pixels: Tensor, settings: Settings, seed: int, device: torch.device, bf
     digest = hashlib.sha256(f"{settings} {seed} {device.type} {bf16} {tuple(pixels.shape)} {code}".encode())
     digest.update(pixels.numpy().tobytes())
     return digest.hexdigest()
-
-
-def main() -> None:
-    """Parse the command line, train, and write the weights unless the training collapsed."""
-    parser = argparse.ArgumentParser(prog="python -m lib.training.dino", description=__doc__.splitlines()[0])
-    parser.add_argument("--dataset", required=True, help="name of the loader, for example tissue, kather, folder")
-    parser.add_argument("--root", required=True, type=Path, help="folder of the dataset")
-    parser.add_argument("--target", required=True, type=Path, help="weights to write (.safetensors)")
-    parser.add_argument("--steps", type=int, default=Settings.steps, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    parser.add_argument("--device", default="auto", help="cpu, cuda or auto (default)")
-    parser.add_argument("--on-broken", choices=("error", "skip"), default="error", help="unreadable images")
-    arguments = parser.parse_args()
-    if arguments.steps < 1:
-        raise InputError(f"--steps {arguments.steps}: train for at least one step.")
-    table = loaders.load(arguments.dataset, arguments.root)
-    pixels = load_images(table, seed=arguments.seed, on_broken=arguments.on_broken)
-    settings = Settings(steps=arguments.steps)
-    store = paths.BUILD / "checkpoints" / f"{arguments.target.stem}.pt"
-    done = pretrain(pixels, settings, seed=arguments.seed, store=store, device=arguments.device)
-    if done.collapsed:
-        raise InputError(f"{arguments.target} is not written: {done.verdict()}. Try another seed or more images.")
-    seen = "" if len(pixels) == len(table) else f"{len(pixels):,} of "
-    about = f"DINO, {settings.steps} steps of {settings.batch_size}, seed {arguments.seed}, on {seen}{table.describe()}"
-    small_vit.save(done.network, arguments.target, about)
-    print(f"{arguments.target}: {about}; loss {done.history['loss'].iloc[-1]:.2f}, {done.verdict()}")
-
-
-if __name__ == "__main__":
-    one_message(main)

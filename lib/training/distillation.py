@@ -116,7 +116,8 @@ class Pair:
         self.follow(settings.teacher_momentum(step))
         self.centre = dino.moved_centre(self.centre, teacher, settings.centre_momentum)
         single, mean = dino.entropy(wanted).mean(), dino.entropy(wanted.flatten(0, 1).mean(dim=0))
-        watched = {"loss": loss, "entropy": single, "information": mean - single, "spread": spread(features)}
+        watched = {"loss": loss, "entropy": single, "information": mean - single}
+        watched |= {"spread": spread(features), "rank": effective_rank(features)}
         return {name: value.item() for name, value in watched.items()}
 
     def state(self) -> dict[str, Tensor]:
@@ -159,6 +160,26 @@ def spread(features: Tensor) -> Tensor:
     """
     unit = functional.normalize(features.float(), dim=-1)
     return unit.std(dim=0, correction=0).mean() * features.shape[-1] ** 0.5
+
+
+def spectrum(features: Tensor) -> Tensor:
+    """The share of the variance of features (n, d) along each principal direction, the largest first; NaN without any.
+
+    >>> spectrum(torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
+    tensor([0.9000, 0.1000], dtype=torch.float64)
+    """
+    centred = features.double() - features.double().mean(dim=0)
+    variances = torch.linalg.svdvals(centred).square()
+    return variances / variances.sum()
+
+
+def effective_rank(features: Tensor) -> Tensor:
+    """How many directions features (n, d) use: exp of the entropy of their :func:`spectrum` (Roy and Vetterli 2007).
+
+    All of them if the variance is the same along each, 1 if the features lie on a line. Features can spread and still
+    use few directions: a collapse of dimensions, which :func:`spread` does not see.
+    """
+    return dino.entropy(spectrum(features)).exp()
 
 
 def normalised(pixels: Tensor) -> Tensor:

@@ -1,24 +1,20 @@
 """Self-distillation learns, follows its seed, survives being killed, and says when it has gone wrong."""
 
 import math
-import sys
 from copy import deepcopy
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
-from PIL import Image
 
 from lib import paths
 from lib.datasets import tissue
-from lib.datasets.table import ImageTable
 from lib.encoders import small_vit
-from lib.errors import BrokenImage, InputError
+from lib.errors import InputError
 from lib.losses import dino as losses
 from lib.training import dino
-from lib.training.distillation import Pair, Settings, cosine, spread
+from lib.training.distillation import Pair, Settings, cosine, effective_rank, spectrum, spread
 from lib.training.divergence import Diverged
 
 TINY = Settings(steps=6, batch_size=3, prototypes=16, local_crops=1)
@@ -102,6 +98,18 @@ def test_spread_by_hand():
     assert spread(torch.ones(4, 5) * torch.tensor([[1.0], [2], [3], [4]])).item() == pytest.approx(0, abs=1e-6)
 
 
+def test_spectrum_and_effective_rank_by_hand():
+    """Deviations 3 and 4 along two axes that are turned: shares 9/25 and 16/25. Far apart, and yet of rank 2 of 3."""
+    turned = torch.linalg.qr(torch.randn(3, 3, generator=torch.Generator().manual_seed(0)))[0]
+    ends = torch.tensor([[3.0, 0, 0], [-3, 0, 0], [0, 4, 0], [0, -4, 0]])
+    shares = spectrum(10 + ends @ turned)
+    assert shares.tolist() == pytest.approx([16 / 25, 9 / 25, 0], abs=1e-6)
+    entropy = -(0.64 * math.log(0.64) + 0.36 * math.log(0.36))
+    assert effective_rank(ends @ turned).item() == pytest.approx(math.exp(entropy), abs=1e-4)
+    assert effective_rank(torch.cat([torch.eye(5), -torch.eye(5)])).item() == pytest.approx(5)
+    assert spread(ends) > 0.5
+
+
 def test_views_are_two_large_and_the_small_crops(pixels):
     shapes = [tuple(v.shape) for v in dino.views(pixels[:3], 7, 1, Settings(local_crops=2))]
     assert shapes == [(3, 3, 96, 96)] * 2 + [(3, 3, 48, 48)] * 2
@@ -114,7 +122,7 @@ def test_it_learns_to_tell_images_apart(pixels):
     settings = Settings(steps=24, batch_size=8, prototypes=256, local_crops=1)
     done = run(pixels, settings)
     history = done.history
-    assert history.columns.tolist() == ["step", "loss", "entropy", "information", "spread"]
+    assert history.columns.tolist() == ["step", "loss", "entropy", "information", "spread", "rank"]
     assert history["step"].tolist() == list(range(24))
     start, end = history.head(5).mean(), history.tail(5).mean()
     assert end["loss"] < 0.9 * start["loss"]
@@ -246,68 +254,6 @@ def test_a_collapse_is_called_by_its_name():
 def test_without_sharpening_a_real_training_collapses(pixels):
     settings = Settings(steps=20, batch_size=6, prototypes=32, local_crops=0, teacher_temperature=1.0)
     assert run(pixels, settings).collapsed
-
-
-@pytest.fixture
-def table(tmp_path) -> ImageTable:
-    rng = np.random.default_rng(0)
-    rows = []
-    for i in range(9):
-        picture = Image.fromarray(rng.integers(0, 256, (90 + i, 120, 3), dtype=np.uint8))
-        picture.save(tmp_path / f"{i}.png")
-        rows.append({"image_id": str(i), "path": f"{i}.png", "label": "a", "group": str(i % 3)})
-    return ImageTable("folder", tmp_path, pd.DataFrame(rows), "image")
-
-
-def test_images_are_read_as_the_encoder_sees_them(table):
-    pixels = dino.load_images(table)
-    assert pixels.shape == (9, 3, 96, 96) and pixels.dtype == torch.uint8
-    encoder = small_vit.load(None, device="cpu")
-    with Image.open(table.path(4)) as picture:
-        seen = encoder.transform(picture)
-    torch.testing.assert_close((pixels[4] / 255 - MEAN) / STD, seen, rtol=0, atol=0.03)
-
-
-def test_a_large_set_is_sampled_by_its_seed(table):
-    everything = dino.load_images(table)
-    one, again, other = (dino.load_images(table, limit=4, seed=seed) for seed in (0, 0, 1))
-    assert torch.equal(one, again) and not torch.equal(one, other)
-    rows = [next(i for i in range(9) if torch.equal(everything[i], image)) for image in one]
-    assert rows == sorted(set(rows)) and len(rows) == 4
-
-
-def test_a_broken_image_is_named_or_left_out(table):
-    table.path(2).write_bytes(b"")
-    with pytest.raises(BrokenImage, match=r"2\.png"):
-        dino.load_images(table)
-    assert len(dino.load_images(table, on_broken="skip")) == 8
-
-
-def command(monkeypatch, *words: object) -> None:
-    monkeypatch.setattr(sys, "argv", ["python -m lib.training.dino", *map(str, words)])
-    dino.main()
-
-
-@pytest.fixture
-def root(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
-    return tissue.write(tmp_path / "tiles", n_tiles=70, n_patients=3, n_duplicates=0)
-
-
-def test_the_command_writes_weights_that_load(root, tmp_path, monkeypatch, capsys):
-    target = tmp_path / "out" / "mine.safetensors"
-    command(monkeypatch, "--dataset", "tissue", "--root", root, "--target", target, "--steps", 1, "--device", "cpu")
-    encoder = small_vit.load(target, "mine", device="cpu")
-    assert encoder.provenance["weights"].startswith("DINO, 1 steps of 64, seed 0, on procedural H&E-like tiles, 70")
-    assert f"{target}: DINO, 1 steps" in capsys.readouterr().out
-
-
-def test_the_command_writes_no_collapsed_weights(root, tmp_path, monkeypatch):
-    monkeypatch.setattr(dino, "LEAST_SPREAD", 10.0)
-    target = tmp_path / "mine.safetensors"
-    with pytest.raises(InputError, match=r"mine\.safetensors is not written: collapsed"):
-        command(monkeypatch, "--dataset", "tissue", "--root", root, "--target", target, "--steps", 1)
-    assert not target.exists()
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

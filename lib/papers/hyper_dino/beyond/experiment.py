@@ -9,44 +9,60 @@ import pandas as pd
 from lib import checks
 from lib.datasets import folds
 from lib.datasets.drawing import of_each_class
+from lib.training import classifier
 from lib.training.experiment import answers, ask, fit
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings, flat
 from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
-from lib.training.splits import Split, longest_list, splits
+from lib.training.splits import Split, longest_list, repeated, splits
 
 FRACTIONS = (0.125, 0.25, 0.5, 1.0)
+
+EQUAL, PUBLISHED = "equal steps", "published epochs"
+"""How long is learnt from fewer images: as many steps as from all of them, or as many epochs."""
 
 ON_VALIDATION, ON_TEST = "on validation images, fold by fold", "on the test folds, as the best row of a table"
 """Who chooses the length: images that were set aside for it, or those that the result is reported on."""
 
+Found = dict[tuple[float, str, str, str], list[Answer]]
+"""Fraction of the images learnt from, how long, gallery and method → one answer per half and training."""
 
-def curvature_methods(recipe: Recipe, settings: Settings, schedule: Schedule) -> list[Method]:
-    """No mapper, the ball, the flat control at matched margin, and the flat control at the ball's margin."""
+
+def curvature_methods(recipe: Recipe, settings: Settings, schedule: Schedule, classes: int) -> list[Method]:
+    """The ball and its opponents: no labels, labels without a head, and flat heads.
+
+    Without labels: the head's input as it is. Labels without a head: NCA to as many numbers as the head gives, and a
+    linear classifier of the head's input, searched by the cosine of its logits. Flat: the same head and loss with
+    Euclidean distances and half the base margin (HD-8).
+    """
+    of_classes, linear = replace(recipe, dim_out=classes), classifier.Settings(half=settings.half)
     return [
         Method("no mapper", replace(recipe, dim_out=0), settings, schedule),
-        Method("ball", recipe, settings, schedule),
+        Method("NCA", Recipe("NCA", recipe.dim_out, 0), settings, schedule),
+        Method("linear classifier", of_classes, linear, schedule),
         Method("flat, half margin", recipe, flat(settings, settings.m0 / 2), schedule),
-        Method("flat, same margin", recipe, flat(settings, settings.m0), schedule),
+        Method("ball", recipe, settings, schedule),
     ]
 
 
 def switch_methods(recipe: Recipe, dim: int, settings: Settings, schedule: Schedule) -> list[Method]:
-    """One switch at a time that the paper leaves open, the default first (HD-6, HD-7, HD-9, HD-10)."""
-    scaled, whitened = replace(recipe, source="scaled", dim_in=dim), replace(recipe, source="whitened")
+    """One switch at a time that the paper leaves open, the default first (HD-6, HD-7, HD-9, HD-10, HD-17)."""
+    scaled, longer = replace(recipe, source="scaled", dim_in=dim), replace(recipe, dim_out=recipe.dim_in)
+    printed = replace(settings, start_norm=0.0)
     kinds = {
         "default": (recipe, settings),
+        "as printed (start norm 0)": (recipe, printed),
+        "start norm 0.1": (recipe, replace(settings, start_norm=0.1)),
+        "start norm 0.8": (recipe, replace(settings, start_norm=0.8)),
         "pairs with themselves count": (recipe, replace(settings, self_pairs=True)),
         "gradient through the mean distance": (recipe, replace(settings, detach_mean=False)),
-        "both of these": (recipe, replace(settings, self_pairs=True, detach_mean=False)),
         "delta 1e-5": (recipe, replace(settings, delta=1e-5)),
         "float32 throughout": (recipe, replace(settings, half=False)),
         "scaled features, no PCA": (scaled, settings),
-        "whitened PCA": (whitened, settings),
-        "dim_in outputs, PCA": (replace(recipe, dim_out=recipe.dim_in), settings),
-        "dim_in outputs, scaled": (replace(scaled, dim_out=dim), settings),
-        "dim_in outputs, whitened": (replace(whitened, dim_out=recipe.dim_in), settings),
+        "whitened PCA": (replace(recipe, source="whitened"), settings),
+        "dim_in outputs, PCA": (longer, settings),
+        "dim_in outputs, PCA, as printed": (longer, printed),
     }
     return [Method(name, *kind, schedule) for name, kind in kinds.items()]
 
@@ -55,45 +71,72 @@ def galleries(
     x: np.ndarray,
     labels: np.ndarray,
     groups: np.ndarray,
-    dim_out: int,
+    recipe: Recipe,
     settings: Settings,
     schedule: Schedule,
     ks: Sequence[int],
     *,
     fractions: Sequence[float] = FRACTIONS,
+    n_seeds: int = 1,
     seed: int = 0,
     what: str = "galleries",
-) -> dict[tuple[float, str, str], list[Answer]]:
+) -> Found:
     """Queries of unseen groups against the training images (closed) and against other unseen groups (open).
 
     Half of the groups are learnt from, the other half asks, and the other way round. Of the first half each head sees a
     fraction of the images of every class, smaller fractions being parts of larger ones. The closed gallery is what the
     head saw; the open one is the asking half without the query's own group.
 
+    Args:
+        recipe: of the heads; a PCA longer than the images learnt from is cut to their number.
+        fractions: of the images of each class.
+        n_seeds: trainings of each head.
+
     Returns:
-        fraction, gallery ("closed", "open") and method → one answer per half. Lists longer than the open gallery are
-        left out, and the open gallery itself where a half has one group only.
+        See :data:`Found`; gallery is "closed" or "open". Lists longer than the open gallery are left out, and the open
+        gallery itself where a half has one group only.
     """
-    checks.values(ks=ks, dim_out=dim_out, seed=seed)
+    checks.values(ks=ks, seed=seed)
     checks.several("fractions", fractions, checks.portion)
     half_of, apart = folds.apart(labels.astype(str), groups, 2, seed)
-    most = longest_list(splits(half_of, seed), apart)
+    halves = splits(half_of, seed)
+    most = longest_list(halves, apart)
     ks = [k for k in ks if k <= most] or [max(most, 1)]
-    found: dict[tuple[float, str, str], list[Answer]] = {}
+    whole = min(len(split.train) for split in halves)
+    found: Found = {}
     for fraction in fractions:
-        parts = []
-        for split in splits(half_of, seed):
-            rows = of_each_class(labels, split.seed, rows=split.train, fraction=fraction)
-            parts.append(replace(split, train=rows, labelled=rows))
-        n = min(x.shape[1], *(len(split.train) for split in parts))
-        methods = curvature_methods(Recipe("PCA", n, dim_out), settings, schedule)[:3]
-        fitted = fit(x, labels, methods, parts, what=f"{what}, {fraction:.1%}")
-        closed = ask(fitted, x, labels, ks, what=f"{what}, closed")
-        asked = {"closed": closed}
-        if most:
-            asked["open"] = ask(fitted, x, labels, ks, gallery="open", groups=apart, what=f"{what}, open")
-        found |= {(fraction, gallery, name): asked[gallery][name] for name in fitted for gallery in asked}
+        parts = [_part(split, labels, fraction) for split in halves]
+        n = min(len(split.train) for split in parts)
+        cut = replace(recipe, dim_in=min(recipe.dim_in, n))
+        for length, plan in {EQUAL: schedule.equal_steps(n, whole), PUBLISHED: schedule}.items():
+            methods = _learners(cut, settings, plan, len(set(labels)))
+            fitted = fit(x, labels, methods, repeated(parts, n_seeds), what=f"{what}, {fraction:.1%}, {length}")
+            asked = {"closed": ask(fitted, x, labels, ks, what=f"{what}, closed")}
+            if most:
+                asked["open"] = ask(fitted, x, labels, ks, gallery="open", groups=apart, what=f"{what}, open")
+            found |= {(fraction, length, side, name): asked[side][name] for name in fitted for side in asked}
     return found
+
+
+def of_all_images(found: Found) -> dict[str, dict[str, list[Answer]]]:
+    """Gallery → method → the answers of heads that learnt from all images of their half."""
+    parts: dict[str, dict[str, list[Answer]]] = {}
+    for (fraction, length, side, name), done in found.items():
+        if (fraction, length) == (1.0, EQUAL):
+            parts.setdefault(side, {})[name] = done
+    return parts
+
+
+def _part(split: Split, labels: np.ndarray, fraction: float) -> Split:
+    """The split with a fraction of the images of every class to learn from, and to search."""
+    rows = of_each_class(labels, split.seed, rows=split.train, fraction=fraction)
+    return replace(split, train=rows, labelled=rows)
+
+
+def _learners(recipe: Recipe, settings: Settings, schedule: Schedule, classes: int) -> list[Method]:
+    """Those of :func:`curvature_methods` that are asked of every size."""
+    wanted = ("no mapper", "linear classifier", "flat, half margin", "ball")
+    return [one for one in curvature_methods(recipe, settings, schedule, classes) if one.name in wanted]
 
 
 def length_choice(
@@ -105,38 +148,44 @@ def length_choice(
     settings: Settings,
     schedule: Schedule,
     ks: Sequence[int],
+    *,
+    n_seeds: int = 1,
 ) -> pd.DataFrame:
     """MAP@k of every recipe on the test part, and on a validation part that was cut off the training part (HD-12).
 
     Args:
         several: the splits; the validation part is a fifth of the training groups.
         todo: the recipes to choose from; a PCA longer than the smallest part that is learnt from is cut to that.
+        n_seeds: trainings of each head.
 
     Returns:
-        One row per fold, recipe and k: fold, dim_in, k, validation, test (percent). Heads that are validated learn
-        from the rest of the training part, heads that are tested from all of it.
+        One row per fold, recipe and k: fold, dim_in, k, validation, test (percent, means over the trainings). Heads
+        that are validated learn from the rest of the training part, heads that are tested from all of it.
     """
-    inner = []
-    for split in several:
-        part, _ = folds.apart(labels[split.train].astype(str), groups[split.train], 5, split.seed)
-        kept, checked = folds.split(part, 0)
-        inner.append(Split(split.fold, split.train[kept], split.train[checked], split.seed))
+    inner = [_validated(split, labels, groups) for split in several]
     smallest = min(len(split.train) for split in inner)
     todo = list(dict.fromkeys(replace(recipe, dim_in=min(recipe.dim_in, smallest)) for recipe in todo))
     methods = [Method(recipe.name, recipe, settings, schedule) for recipe in todo]
-    values = {
-        "validation": answers(x, labels, methods, inner, ks, what="lengths, validation"),
-        "test": answers(x, labels, methods, several, ks, what="lengths, test"),
-    }
-    lines = []
-    for row, split in enumerate(several):
-        for recipe in todo:
-            for k in ks:
-                line = {"fold": split.fold, "dim_in": recipe.dim_in, "k": k}
-                for part, by_name in values.items():
-                    line[part] = 100 * by_name[recipe.name][row].per_query.values["ap_min", k].mean()
-                lines.append(line)
-    return pd.DataFrame(lines)
+    frames = []
+    for part, where in {"validation": inner, "test": several}.items():
+        done = answers(x, labels, methods, repeated(where, n_seeds), ks, what=f"lengths, {part}")
+        frames += [
+            answer.per_query.mean()
+            .query("metric == 'ap_min'")
+            .assign(fold=answer.split.fold, dim_in=answer.method.recipe.dim_in, part=part)
+            for of_one in done.values()
+            for answer in of_one
+        ]
+    rows = pd.concat(frames)
+    table = 100 * rows.pivot_table("value", ["fold", "dim_in", "k"], "part", sort=False)
+    return table[["validation", "test"]].rename_axis(columns=None).reset_index()
+
+
+def _validated(split: Split, labels: np.ndarray, groups: np.ndarray) -> Split:
+    """A fifth of the groups of the training part ask, the rest is learnt from."""
+    part, _ = folds.apart(labels[split.train].astype(str), groups[split.train], 5, split.seed)
+    kept, checked = folds.split(part, 0)
+    return Split(split.fold, split.train[kept], split.train[checked], split.seed)
 
 
 def choose(table: pd.DataFrame, k: int) -> pd.DataFrame:

@@ -1,14 +1,44 @@
-"""Figures beyond the Hyper-DINO paper: norms, leakage, galleries."""
+"""Figures beyond the Hyper-DINO paper: differences, norms, leakage, galleries."""
 
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lib.figures import style
+from lib.papers.hyper_dino.beyond.experiment import EQUAL, PUBLISHED
+
+
+def differences(rows: pd.DataFrame, what: str) -> Figure:
+    """Differences with their 95 % intervals beside a line at 0, a row for each name, a panel for each k.
+
+    rows: columns name, rule (its own marker), k, difference, low, high (points); ``what`` is the label below.
+    """
+    names, rules = (list(dict.fromkeys(rows[column])) for column in ("name", "rule"))
+    ks = sorted(rows["k"].unique())
+    with style.house():
+        size = (style.WIDTH, 1.0 + 0.3 * len(names))
+        figure, axes = plt.subplots(1, len(ks), figsize=size, sharey=True, squeeze=False)
+        for axis, k in zip(axes[0], ks, strict=True):
+            for number, rule in enumerate(rules):
+                part = rows[(rows["k"] == k) & (rows["rule"] == rule)]
+                heights = part["name"].map(names.index) + 0.24 * (number - (len(rules) - 1) / 2)
+                reach = (part["difference"] - part["low"], part["high"] - part["difference"])
+                look = {"fmt": style.MARKERS[number], "color": style.PALETTE[number], "markersize": 4, "capsize": 2}
+                axis.errorbar(part["difference"], heights, xerr=reach, label=rule, linewidth=1.2, **look)
+            axis.axvline(0, color="black", linewidth=1)
+            axis.set_title(f"k = {k}")
+            axis.set_xlabel(what)
+        axes[0][0].set_yticks(range(len(names)), names)
+        axes[0][0].set_ylim(len(names) - 0.5, -0.5)
+        if len(rules) > 1:
+            figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(rules))
+        plt.close(figure)
+    return figure
 
 
 def norms(rows: pd.DataFrame, settled: Mapping[str, float]) -> Figure:
@@ -76,30 +106,24 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
 def galleries(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
     """MAP@k over the number of images learnt from, closed gallery at the left, open at the right; a row per k.
 
-    rows: columns gallery, method, n_train, k, ours, spread (percent).
+    rows: columns gallery, method, length (how long was learnt: :data:`.experiment.EQUAL` solid, the others dashed),
+    n_train, k, ours, spread, chance (percent).
     """
     sides = {"closed": "closed: the training images", "open": "open: images of other unseen groups"}
+    methods = list(dict.fromkeys(rows["method"]))
     with style.house():
         size = (style.WIDTH, 2.2 * len(ks))
         figure, axes = plt.subplots(len(ks), 2, figsize=size, sharex=True, sharey="row", squeeze=False)
         for line, k in zip(axes, ks, strict=True):
             for axis, side in zip(line, sides, strict=True):
                 part = rows[(rows["k"] == k) & (rows["gallery"] == side)]
-                for number, (method, of_method) in enumerate(part.groupby("method", sort=False)):
-                    axis.errorbar(
-                        of_method["n_train"],
-                        of_method["ours"],
-                        yerr=of_method["spread"],
-                        label=method,
-                        color=style.PALETTE[number],
-                        marker=style.MARKERS[number],
-                        dashes=style.DASHES[number] or (None, None),
-                        markersize=4,
-                        linewidth=1.2,
-                        capsize=2,
-                    )
+                for (method, length), curve in part.groupby(["method", "length"], sort=False):
+                    _curve(axis, curve, methods.index(method), dashed=length != EQUAL)
+                chance = part.groupby("n_train")["chance"].mean()
+                axis.plot(chance.index, chance, color="black", linestyle=":", linewidth=0.8)
                 axis.set_xscale("log")
             line[0].set_ylabel(f"MAP@{k} (%)")
+            line[0].set_ylim(bottom=0)
         sizes = sorted(rows["n_train"].unique())
         for axis, title in zip(axes[0], sides.values(), strict=True):
             axis.set_title(title)
@@ -107,6 +131,27 @@ def galleries(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
             axis.set_xlabel("images learnt from")
             axis.set_xticks(sizes, labels=[f"{n:,}" for n in sizes])
             axis.minorticks_off()
-        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+        look = [
+            {"color": style.PALETTE[n], "marker": style.MARKERS[n], "label": name} for n, name in enumerate(methods)
+        ]
+        look += [{"color": "0.4", "linestyle": line, "label": name} for name, line in ((EQUAL, "-"), (PUBLISHED, "--"))]
+        look.append({"color": "black", "linestyle": ":", "linewidth": 0.8, "label": "chance"})
+        handles = [Line2D([], [], markersize=4, **one) for one in look]
+        figure.legend(handles=handles, loc="outside lower center", ncols=4)
         plt.close(figure)
     return figure
+
+
+def _curve(axis: Axes, rows: pd.DataFrame, number: int, *, dashed: bool) -> None:
+    """MAP@k of one method over the images learnt from; bars are the spread, of solid curves alone."""
+    axis.errorbar(
+        rows["n_train"],
+        rows["ours"],
+        yerr=None if dashed else rows["spread"],
+        color=style.PALETTE[number],
+        marker=style.MARKERS[number],
+        linestyle="--" if dashed else "-",
+        markersize=4,
+        linewidth=1.2,
+        capsize=2,
+    )

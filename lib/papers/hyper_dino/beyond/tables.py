@@ -29,31 +29,31 @@ def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequen
         minus by image), then as :func:`lib.results.answers.compare`.
     """
     lines = []
-    guessed = {k: _guessed(next(iter(by_group.values())), k, len(groups)) for k in ks}
     for method in by_image:
         for k in ks:
-            a, b = (_by_image(answers[method], k, len(groups)) for answers in (by_group, by_image))
-            both = ~np.isnan(a) & ~np.isnan(b)
-            test = paired_permutation(a[both], b[both], groups[both], seed=seed)
-            parts = {"by_image": b, "by_group": a, "chance": guessed[k]}
-            means = {name: pd.Series(x[both]).groupby(groups[both]).mean().mean() for name, x in parts.items()}
+            parts = {
+                "by_image": _by_image(by_image[method], k, len(groups)),
+                "by_group": _by_image(by_group[method], k, len(groups)),
+                "chance": _by_image(by_group[method], k, len(groups), "chance"),
+            }
+            both = ~np.isnan(parts["by_image"]) & ~np.isnan(parts["by_group"])
+            unit, training = np.broadcast_to(groups, both.shape)[both], np.nonzero(both)[0]
+            parts = {name: values[both] for name, values in parts.items()}
+            test = paired_permutation(parts["by_group"], parts["by_image"], unit, training, seed=seed)
+            means = {name: pd.Series(values).groupby(unit).mean().mean() for name, values in parts.items()}
             lines.append({"method": method, "k": k} | means | asdict(test))
     return paired.together(lines)
 
 
-def _by_image(answers: Sequence[Answer], k: int, n: int) -> np.ndarray:
-    """AP@k in percent of every image when it asked, NaN where it could not be answered."""
-    found = np.full(n, np.nan)
-    for answer in answers:
-        found[answer.split.test] = 100 * answer.per_query.values["ap_min", k].to_numpy()
-    return found
+def _by_image(answers: Sequence[Answer], k: int, n: int, what: str = "values") -> np.ndarray:
+    """AP@k in percent of every image when it asked, a row per training; NaN where it could not be answered.
 
-
-def _guessed(answers: Sequence[Answer], k: int, n: int) -> np.ndarray:
-    """AP@k in percent of every image when it asked a gallery in random order, NaN where it could not be answered."""
-    found = np.full(n, np.nan)
+    what: "values", or "chance" for a gallery in random order.
+    """
+    found = np.full((1 + max(answer.split.repeat for answer in answers), n), np.nan)
     for answer in answers:
-        found[answer.split.test] = 100 * answer.per_query.chance["ap_min", k].to_numpy()
+        values = getattr(answer.per_query, what)["ap_min", k]
+        found[answer.split.repeat, answer.split.test] = 100 * values.to_numpy()
     return found
 
 
@@ -73,50 +73,31 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
-def leakage_verdicts(table: pd.DataFrame, group_kind: str) -> list[str]:
-    """A sentence for each row of :func:`leakage`."""
-    return [
-        f"{row.method}, k = {row.k}: MAP with folds by {group_kind} {paired.relation(row)} that with folds by image"
-        for row in table.itertuples()
-    ]
-
-
-def gallery_values(found: Mapping[tuple[float, str, str], Sequence[Answer]]) -> pd.DataFrame:
-    """The answers of :func:`.experiment.galleries` as rows, with the number of images learnt from."""
+def gallery_values(found: Mapping[tuple[float, str, str, str], Sequence[Answer]]) -> pd.DataFrame:
+    """The answers of :func:`.experiment.galleries` as rows: how long, and the number of images learnt from, added."""
     frames = []
-    for (fraction, gallery, method), done in found.items():
+    for (fraction, length, gallery, method), done in found.items():
         n_train = int(np.mean([len(answer.split.train) for answer in done]))
-        frames.append(values({gallery: {method: done}}).assign(fraction=fraction, n_train=n_train))
+        rows = values({gallery: {method: done}})
+        frames.append(rows.assign(fraction=fraction, length=length, n_train=n_train))
     rows = pd.concat(frames, ignore_index=True).rename(columns={"rule": "gallery"})
     return rows[rows["metric"] == "ap_min"].drop(columns="metric")
 
 
-def gallery_layout(table: pd.DataFrame) -> str:
-    """A row per number of images learnt from, a column per gallery, method and k, as Markdown."""
-    lines = []
-    for n_train, rows in table.groupby("n_train"):
-        cells: dict[str, object] = {"learnt from": n_train}
-        for row in rows.sort_values(["k", "gallery"], kind="stable").itertuples():
-            cells[f"{row.gallery}, {row.method}, MAP@{row.k}"] = percent(row.ours)
-        lines.append(cells)
-    return markdown_table(pd.DataFrame(lines))
-
-
 def switch_rows(found: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
-    """Every method beside the first: columns method, k, ours, spread, and the test against the first (percent)."""
+    """Every method beside the first: the columns of :func:`values`, and the test against the first (percent)."""
     default, *others = found
-    table = values({"": found}).query("metric == 'ap_min'").drop(columns=["rule", "metric", "n_seeds"])
+    table = values({"": found}).query("metric == 'ap_min' and k in @ks").drop(columns=["metric", "n_seeds"])
     compared = compare({"": found}, groups, [(other, default) for other in others], ks, seed=seed)
-    return table[table["k"].isin(ks)].merge(
-        compared.rename(columns={"first": "method"}).drop(columns=["rule", "second"]), how="left", on=["method", "k"]
-    )
+    return table.merge(compared.rename(columns={"first": "method"}), how="left", on=["rule", "method", "k"])
 
 
 def switch_layout(table: pd.DataFrame) -> str:
     """The table of :func:`switch_rows` as Markdown."""
     lines = []
     for _, row in table.iterrows():
-        cells = {"what is changed": row.method, "k": row.k, "MAP@k": f"{percent(row.ours)} ± {percent(row.spread)}"}
+        cells = {"what is changed": row.method, "k": row.k, "MAP@k": percent(row.ours)}
+        cells["class mean"] = percent(row.class_mean)
         lines.append(cells | paired.cells(row, "minus default, points") | health(row))
     return markdown_table(pd.DataFrame(lines))
 
@@ -150,17 +131,33 @@ def settled_radius(geometry: Geometry, m0: float, alpha: float, classes: int) ->
     return brentq(lambda r: float(geometry.between(r * simplex[0], r * simplex[1])) - distance, 1e-6, 1 - 1e-9)
 
 
+SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."
+
+
 def common(run: Run) -> str:
     """What the captions of all tables of MAP@k say."""
+    about = run.parameters
     return (
-        "MAP@k in percent, AP divided by min(k, relevant); ± one standard deviation over the splits. Mappers were "
-        f"trained for {run.parameters['epochs']} epochs (published: {Schedule().epochs})."
+        "MAP@k in percent, AP divided by min(k, relevant). Heads were trained "
+        f"{about['n_seeds']} times for {about['epochs']} epochs (published: {Schedule().epochs})."
     )
 
 
 def retrieval(run: Run, title: str, rows: pd.DataFrame, markdown: str, text: str = "", **tolerance: Any) -> Table:
     """A table of MAP@k; ``text`` is added to what all their captions say. tolerance: ``free`` and ``of``."""
     return Table(title, rows, f"{common(run)} {text}".strip(), markdown=markdown, **tolerance)
+
+
+def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:
+    """Where the embeddings of each method rest, beside the norm at which its classes are just at the margin.
+
+    settled: method → that norm, of :func:`settled_radius`.
+    """
+    medians = {name: np.median(np.concatenate([answer.norms for answer in found[name]])) for name in settled}
+    return [
+        f"{name}: median norm {medians[name]:.3f}, classes just at the margin at {radius:.3f}"
+        for name, radius in settled.items()
+    ]
 
 
 def norm_rows(found: Answers, bins: int = 60) -> pd.DataFrame:

@@ -27,8 +27,13 @@ def search(
         ``"closed"``: the gallery is ``train``; ``"open"``: it is ``test`` itself without the query's own group, as in
         an archive that nothing was fitted on.
     """
-    scaled = torch.from_numpy(StandardScaler().fit(x[train]).transform(x).astype(np.float32))
-    query, asked = scaled[test], labels[test]
-    closed = retrieval.evaluate(query, scaled[train], asked, labels[train], Euclidean(), ks)
+    known, query = scaled(x, train, train), scaled(x, train, test)
+    asked = labels[test]
+    closed = retrieval.evaluate(query, known, asked, labels[train], Euclidean(), ks)
     opened = retrieval.evaluate(query, query, asked, asked, Euclidean(), ks, groups[test], groups[test])
     return dict(zip(GALLERIES, (closed, opened), strict=True))
+
+
+def scaled(x: np.ndarray, train: np.ndarray, rows: np.ndarray) -> torch.Tensor:
+    """The features of the images ``rows``, scaled as features ``x: (n, dim)`` of the images ``train`` ask for."""
+    return torch.from_numpy(StandardScaler().fit(x[train]).transform(x[rows]).astype(np.float32))

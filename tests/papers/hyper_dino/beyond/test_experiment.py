@@ -40,14 +40,15 @@ def test_the_flat_control_at_half_the_margin_has_half_the_loss_near_the_centre()
     assert isinstance(flat.geometry, Euclidean)
 
 
-def test_the_control_takes_away_the_mapper_the_curvature_and_half_of_the_margin():
-    settings = Settings(m0=0.6, alpha=0.2)
-    bare, ball, half, same = controls.curvature_methods(RECIPE, settings, SHORT)
+def test_every_opponent_lacks_one_thing():
+    settings = Settings(m0=0.6, alpha=0.2, half=False)
+    bare, nca, linear, half, ball = controls.curvature_methods(RECIPE, settings, SHORT, classes=4)
     assert (bare.name, bare.recipe) == ("no mapper", Recipe("PCA", 6, 0))
+    assert (nca.name, nca.recipe) == ("NCA", Recipe("NCA", 3, 0))
+    assert (linear.recipe, linear.head.ranking, linear.head.half) == (Recipe("PCA", 6, 4), "logits", False)
     assert (ball.name, ball.head) == ("ball", settings)
     assert half.head == replace(settings, geometry=Euclidean(), m0=0.3)
-    assert same.head == replace(settings, geometry=Euclidean(), m0=0.6)
-    assert all(one.recipe == RECIPE and one.schedule == SHORT for one in (ball, half, same))
+    assert all(one.recipe == RECIPE and one.schedule == SHORT for one in (ball, half))
 
 
 def test_switches_change_one_thing_at_a_time():
@@ -57,29 +58,55 @@ def test_switches_change_one_thing_at_a_time():
     assert {(one.schedule, one.search, one.augmented) for one in (default, *others)} == {(SHORT, "own", True)}
     by_name = {one.name: one.recipe for one in others}
     assert by_name["scaled features, no PCA"] == Recipe("scaled", 6, 3)
-    assert by_name["dim_in outputs, whitened"] == Recipe("whitened", 5, 5)
+    assert by_name["dim_in outputs, PCA"] == Recipe("PCA", 5, 5)
+    assert [one.name for one in others if one.head.start_norm == 0] == [
+        "as printed (start norm 0)",
+        "dim_in outputs, PCA, as printed",
+    ]
 
 
-def test_galleries_are_closed_or_open_and_the_query_never_finds_its_own_group():
+@pytest.fixture(scope="module")
+def asked() -> controls.Found:
+    recipe, schedule = Recipe("PCA", 5, 3), Schedule(epochs=3, batch_size=8)
+    return controls.galleries(*data(), recipe, Settings(), schedule, (1, 3), fractions=(0.5, 1.0), n_seeds=2, seed=0)
+
+
+def test_galleries_are_closed_or_open_and_the_query_never_finds_its_own_group(asked):
     x, labels, groups = data()
-    settings = Settings()
-    found = controls.galleries(x, labels, groups, 3, settings, SHORT, (1, 3), fractions=(0.5, 1.0), seed=0)
-    assert len(found) == 2 * 2 * 3
-    closed, opened = (found[1.0, side, "no mapper"] for side in ("closed", "open"))
+    assert len(asked) == 2 * 2 * 2 * 4
+    closed, opened = (asked[1.0, controls.EQUAL, side, "no mapper"] for side in ("closed", "open"))
     for side in (closed, opened):
-        asked = np.concatenate([answer.split.test for answer in side])
-        assert sorted(asked) == list(range(96))
+        for repeat in (0, 1):
+            queries = np.concatenate([answer.split.test for answer in side if answer.split.repeat == repeat])
+            assert sorted(queries) == list(range(96))
         assert not any(set(groups[a.split.test]) & set(groups[a.split.train]) for a in side)
     split = opened[0].split
-    reduced = torch.from_numpy(Reduction.fit(x[split.train], labels[split.train], "PCA", 6)(x))
+    reduced = torch.from_numpy(Reduction.fit(x[split.train], labels[split.train], "PCA", 5)(x))
     own = groups[split.test]
     wanted = retrieval.evaluate(
         reduced[split.test], reduced[split.test], labels[split.test], labels[split.test], Euclidean(), (1, 3), own, own
     )
     pd.testing.assert_frame_equal(opened[0].per_query.values, wanted.values)
     assert opened[0].per_query.n_relevant.max() == (48 - 12) // 3
-    half = found[0.5, "closed", "ball"][0].split
-    assert len(half.train) == 24 and set(half.train) < set(closed[0].split.train)
+
+
+def test_fewer_images_are_parts_of_more_and_take_as_many_steps(asked):
+    """48 images are six batches of 8, 24 are three: in three epochs 18 steps and nine, in six epochs 18 again."""
+    whole, half, short = (
+        asked[part, length, "closed", "ball"]
+        for part, length in ((1.0, controls.EQUAL), (0.5, controls.EQUAL), (0.5, controls.PUBLISHED))
+    )
+    assert all(
+        len(a.split.train) == 24 and set(a.split.train) < set(b.split.train) for a, b in zip(half, whole, strict=True)
+    )
+    assert [{answer.health.steps for answer in side} for side in (whole, half, short)] == [{18}, {18}, {9}]
+    assert [answer.split.repeat for answer in half] == [0, 0, 1, 1]
+
+
+def test_all_images_are_those_of_the_largest_part(asked):
+    whole = controls.of_all_images(asked)
+    assert list(whole) == ["closed", "open"] and list(whole["open"])[-1] == "ball"
+    assert {len(answer.split.train) for done in whole["open"].values() for answer in done} == {48}
 
 
 def test_the_length_is_chosen_without_the_test_images():
@@ -88,11 +115,11 @@ def test_the_length_is_chosen_without_the_test_images():
     where = splits(np.repeat(np.arange(4), 24), seed=0)[:1]
     todo = [Recipe("PCA", 4, 3), Recipe("PCA", 6, 3)]
     call = (labels, groups, where, todo, Settings(), SHORT, (1, 5))
-    table = controls.length_choice(x, *call)
+    table = controls.length_choice(x, *call, n_seeds=2)
     assert len(table) == 4 and not table.isna().any(axis=None)
     scrambled = x.copy()
     scrambled[where[0].test] = np.random.default_rng(1).normal(size=(24, 6))
-    other = controls.length_choice(scrambled, *call)
+    other = controls.length_choice(scrambled, *call, n_seeds=2)
     np.testing.assert_array_equal(other["validation"], table["validation"])
     assert (other["test"] != table["test"]).any()
 

@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
+from lib.figures import style
 from lib.geometry import Euclidean, PoincareBall
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.beyond import figures
 from lib.papers.hyper_dino.beyond import tables as controls
+from lib.papers.hyper_dino.beyond.experiment import EQUAL, PUBLISHED
 from lib.results import answers
 from lib.results.store import Run
 from lib.training.hyper_dino import Settings
@@ -18,20 +21,17 @@ from lib.training.splits import Split
 METRICS = ["ap_min", "ap_hits", "ap_k", "precision", "hit_rate"]
 
 
-def answer(test: list[int], values: list[float], train: tuple[int, ...] = (8, 9)) -> Answer:
+def answer(
+    test: list[int], values: list[float], train: tuple[int, ...] = (8, 9), repeat: int = 0, rim: float = np.nan
+) -> Answer:
     """One split: every query has its value in every metric at k = 1 and 20; NaN where nothing is relevant."""
     columns = pd.MultiIndex.from_product([METRICS, [1, 20]], names=["metric", "k"])
     frame = pd.DataFrame(np.repeat(np.array(values)[:, None], 10, axis=1), columns=columns)
     relevant = np.where(np.isnan(values), 0, 1)
-    method, split = Method("ball", Recipe("PCA", 4, 2), Settings()), Split(0, np.array(train), np.array(test), 0)
-    return Answer(
-        method,
-        split,
-        Health(),
-        [],
-        np.array([0.1, 0.3]),
-        PerQuery(frame, np.zeros(len(test)), relevant, np.full(len(test), len(train))),
-    )
+    per_query = PerQuery(frame, np.zeros(len(test)), relevant, np.full(len(test), len(train)))
+    split = Split(0, np.array(train), np.array(test), 0, repeat=repeat)
+    method = Method("ball", Recipe("PCA", 4, 2), Settings())
+    return Answer(method, split, Health(rim=rim), [], np.array([0.1, 0.3]), per_query)
 
 
 GROUPS = np.array(["p", "p", "q", "q", "r", "r", "r", "r", "r", "r"])
@@ -51,18 +51,22 @@ def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
     assert row["difference"] == pytest.approx(row["by_group"] - row["by_image"]) and row["n_units"] == 2
     text = controls.leakage_layout(pd.DataFrame([row]), "patient")
     assert "folds by patient" in text and "| -25.00 |" in text
-    assert controls.leakage_verdicts(pd.DataFrame([row]), "patient") == [
-        "ball, k = 20: MAP with folds by patient cannot, with 2 groups, be told from that with folds by image"
-    ]
+
+
+def test_leakage_averages_over_trainings():
+    """Two trainings of patient p's images, 80 and 60 without the patient and 100 with: 30 points lost, 40 and 20."""
+    by_image = {"ball": [answer([0, 1, 2], [1.0, 1.0, 1.0], repeat=repeat) for repeat in (0, 1)]}
+    by_group = {"ball": [answer([0, 1, 2], [x, x, x], repeat=repeat) for repeat, x in enumerate((0.8, 0.6))]}
+    row = controls.leakage(by_image, by_group, GROUPS, [20]).iloc[0]
+    assert (row["difference"], row["n_units"], row["n_seeds"]) == (pytest.approx(-30), 2, 2)
+    assert row["p_seeds"] == pytest.approx(stats.ttest_1samp([-20, -40], 0).pvalue)
 
 
 def test_switches_stand_beside_the_default():
     found = {"default": [answer([0, 2], [0.5, 0.5])], "other": [answer([0, 2], [0.75, 0.25])]}
     rows = controls.switch_rows(found, GROUPS, [20]).set_index("method")
     assert np.isnan(rows.loc["default", "difference"]) and rows.loc["other", "difference"] == pytest.approx(0)
-    assert "| default | 20 | 50.00 ± – | – | – | – | – | – | – | – | – | – |" in controls.switch_layout(
-        rows.reset_index()
-    )
+    assert "| default | 20 | 50.00 | 50.00 | – |" in controls.switch_layout(rows.reset_index())
 
 
 def test_the_gain_under_each_definition():
@@ -82,8 +86,9 @@ def test_classes_just_at_the_margin():
 
 def galleries() -> pd.DataFrame:
     found = {
-        (fraction, side, method): [answer([0], [value], train=tuple(range(n)))]
+        (fraction, length, side, method): [answer([0], [value + fraction / 10], train=tuple(range(n)))]
         for fraction, n in ((0.5, 10), (1.0, 20))
+        for length in (EQUAL, PUBLISHED)
         for side in ("closed", "open")
         for method, value in (("no mapper", 0.5), ("ball", 0.7))
     }
@@ -93,8 +98,12 @@ def galleries() -> pd.DataFrame:
 def test_galleries_by_the_number_of_images_learnt_from():
     table = galleries()
     assert sorted(set(table["n_train"])) == [10, 20] and set(table["gallery"]) == {"closed", "open"}
-    lines = controls.gallery_layout(table).splitlines()
-    assert lines[0].startswith("| learnt from | closed, no mapper, MAP@1 |") and lines[2].startswith("| 10 | 50.00 |")
+    row = table.query("n_train == 10 and length == @EQUAL and gallery == 'open' and method == 'ball' and k == 20")
+    assert row["ours"].tolist() == pytest.approx([75])
+
+
+def test_where_images_rest_beside_where_the_margin_would_put_them():
+    assert controls.rest(BY_IMAGE, {"ball": 0.1784}) == ["ball: median norm 0.200, classes just at the margin at 0.178"]
 
 
 def test_norms_are_shares_of_all_embeddings():
@@ -109,13 +118,27 @@ def test_figures_draw_what_they_are_given():
     assert left.lines[1].get_xdata() == pytest.approx([lost["by_image"][0]])
     closed, opened = figures.galleries(galleries(), [20]).axes
     assert "closed" in closed.get_title() and "unseen" in opened.get_title()
+    looks = {line.get_linestyle() for line in opened.lines if len(line.get_xdata()) == 2}
+    assert looks - {"None"} == {"-", "--", ":"}
     (axis,) = figures.norms(controls.norm_rows(BY_IMAGE), {"ball": 0.178}).axes
     assert axis.lines[1].get_xdata()[0] == 0.178 and "Euclidean norm" in axis.get_xlabel()
 
 
+def test_differences_are_drawn_with_their_intervals():
+    rows = pd.DataFrame(
+        [{"name": "x", "rule": rule, "k": 1, "difference": 2.0, "low": 1.5, "high": 4.0} for rule in "ab"]
+    )
+    (axis,) = figures.differences(rows, "ball minus …").axes
+    points = [line for line in axis.lines if line.get_marker() in style.MARKERS]
+    assert [line.get_xdata().tolist() for line in points] == [[2.0], [2.0]]
+    assert len({line.get_marker() for line in points}) == 2
+    ends = axis.collections[0].get_segments()[0]
+    assert ends[:, 0].tolist() == [1.5, 4.0]
+
+
 def test_captions_say_epochs_and_what_is_averaged():
-    run = Run("16_hyper_dino_beyond", "demo", "tissue", "2,000 images", "abc", "demo_vit", {"epochs": 40})
+    run = Run("16_hyper_dino_beyond", "demo", "tissue", "2,000 images", "abc", "demo_vit", {"epochs": 40, "n_seeds": 5})
     rows = answers.values({"by image": BY_IMAGE})
     table = controls.retrieval(run, "heads", rows, answers.layout(rows), "More.")
-    assert "for 40 epochs (published: 100)" in table.caption and table.caption.endswith("More.")
+    assert "5 times for 40 epochs (published: 100)" in table.caption and table.caption.endswith("More.")
     assert "| by image | ball |" in table.markdown

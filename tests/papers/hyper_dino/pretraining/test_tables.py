@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from lib import paths
 from lib.metrics.retrieval import PerQuery
@@ -19,7 +20,7 @@ def answers(values: np.ndarray) -> PerQuery:
     columns = pd.MultiIndex.from_product([["ap_min", "hit_rate"], [1, 20]], names=["metric", "k"])
     relevant = np.isfinite(values).astype(int)
     frame = pd.DataFrame(np.stack([values] * 4, axis=1), columns=columns)
-    return PerQuery(frame, np.zeros(len(values)), relevant, relevant + 10)
+    return PerQuery(frame, np.tile(["x", "x", "x", "y"], 4), relevant, np.full(16, 4))
 
 
 @pytest.fixture
@@ -43,22 +44,51 @@ def test_the_table_holds_means_in_percent_and_counts(asked):
     row = rows.query("gallery == 'closed' and encoder == 'demo_vit' and metric == 'ap_min' and k == 20").iloc[0]
     base = np.delete(np.linspace(0.2, 0.6, 16), 3)
     assert row["ours"] == pytest.approx(100 * (base.mean() + 0.2))
+    x, y = np.linspace(0.2, 0.6, 16).reshape(4, 4)[:, :3].mean(), np.linspace(0.2, 0.6, 16)[7::4].mean()
+    assert row["class_mean"] == pytest.approx(100 * ((x + y) / 2 + 0.2))
+    assert row["chance"] == pytest.approx(100 * (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4)
     assert (row["n_queries"], row["n_without_relevant"], row["dim"]) == (16, 1, 384)
     assert len(rows) == 3 * 2 * 2 * 2
 
 
-def test_the_layout_has_a_row_per_encoder_and_a_column_per_list(asked):
-    lines = tables.layout(tables.values(asked, DIMS)).splitlines()
-    assert lines[0] == "| encoder | numbers | closed, k = 1 | closed, k = 20 | open, k = 1 | open, k = 20 |"
-    assert [line.split("|")[1].strip() for line in lines[2:]] == list(asked)
-    assert lines[3].split("|")[3] == lines[3].split("|")[4]
+def test_the_layout_has_a_row_per_encoder_and_one_for_chance(asked):
+    lines = tables.layout(tables.values(asked, DIMS), [20]).splitlines()
+    heads = "encoder | numbers | closed, MAP@20 | closed, class mean@20 | open, MAP@20 | open, class mean@20"
+    assert lines[0] == f"| {heads} |"
+    assert [line.split("|")[1].strip() for line in lines[2:]] == [*asked, "chance"]
+    assert lines[-1].split("|")[3:5] == [" 52.08 ", " – "]
 
 
-def test_tests_are_paired_over_groups_and_only_for_encoders_that_are_there(asked):
-    found = tables.tests(asked, GROUPS, [20], seed=0)
-    pairs = [("demo_vit", "demo_vit-untrained"), ("demo_vit", "texture")]
+def turned(deviations: list[float]) -> torch.Tensor:
+    """Features that deviate so much along as many axes, each by both its ends."""
+    ends = torch.diag(torch.tensor(deviations))
+    return torch.cat([ends, -ends])
+
+
+def test_directions_are_counted_until_they_hold_enough():
+    """Squares 99, 0.5, 0.5 of 100: one direction holds 98 %; three equal ones are all needed."""
+    scaled = {"demo_vit": turned([99**0.5, 0.5**0.5, 0.5**0.5]), "demo_vit-untrained": turned([1.0, 1.0, 1.0])}
+    curves, ranks = tables.spectra(scaled)
+    assert curves["held"].tolist() == pytest.approx([99, 99.5, 100, 100 / 3, 200 / 3, 100])
+    assert ranks["directions"].tolist() == [1, 3]
+    assert ranks["rank"].iloc[1] == pytest.approx(3) and 1 < ranks["rank"].iloc[0] < 1.2
+    assert "directions that hold 98 % of the variance" in tables.spectra_layout(ranks)
+
+
+@pytest.mark.parametrize(("trained", "ends"), [((5.2, 6), "have collapsed"), ((30.0, 60), "have not collapsed")])
+def test_the_sentence_about_collapse_follows_the_ranks(trained, ends):
+    rows = [("demo_vit", 384, *trained), ("demo_vit-untrained", 384, 10.9, 45)]
+    said = tables.half_collapsed(pd.DataFrame(rows, columns=["encoder", "numbers", "rank", "directions"]))
+    assert f"in {trained[1]} of 384 directions (effective rank {trained[0]})" in said and ends in said
+
+
+PAIRS = [("demo_vit", "demo_vit-untrained"), ("demo_vit", "texture")]
+
+
+def test_tests_are_paired_over_groups(asked):
+    found = tables.tests(asked, GROUPS, PAIRS, [20], seed=0)
     assert list(found[["gallery", "first", "second"]].itertuples(index=False, name=None)) == [
-        (gallery, *pair) for pair in pairs for gallery in ("closed", "open")
+        (gallery, *pair) for pair in PAIRS for gallery in ("closed", "open")
     ]
     assert found["n_units"].tolist() == [8] * 4
     assert found["difference"].tolist() == pytest.approx([20, -20, 0, 0], abs=1e-9)
@@ -67,11 +97,11 @@ def test_tests_are_paired_over_groups_and_only_for_encoders_that_are_there(asked
 
 
 def test_each_outcome_has_its_sentence(asked):
-    sentences = paired.verdicts(tables.tests(asked, GROUPS, [20], seed=0), "gallery", "gallery")
+    sentences = paired.verdicts(tables.tests(asked, GROUPS, PAIRS, [20], seed=0), "gallery", "gallery")
     assert sentences[0] == "k = 20, gallery closed: demo_vit is better than demo_vit-untrained"
     assert sentences[1] == "k = 20, gallery open: demo_vit is worse than demo_vit-untrained"
     assert sentences[2] == "k = 20, gallery closed: demo_vit is not clearly different from texture"
-    few = paired.verdicts(tables.tests(asked, np.repeat(list("abcd"), 4), [20], seed=0), "gallery", "gallery")
+    few = paired.verdicts(tables.tests(asked, np.repeat(list("abcd"), 4), PAIRS, [20], seed=0), "gallery", "gallery")
     assert few[0] == "k = 20, gallery closed: demo_vit cannot, with 4 groups, be told from demo_vit-untrained"
 
 
@@ -79,14 +109,14 @@ def test_what_is_saved_says_what_it_is(asked, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
     about = {"steps": 40, "folds": 3, "seed": 0}
     run = Run("15_hyper_dino_pretraining", "demo", "tissue", "tiles, 16 images", "abc", "three encoders", about)
-    found = tables.tests(asked, GROUPS, [1, 20], seed=0)
-    run.save("table_encoders", tables.table_encoders(run, tables.values(asked, DIMS)))
+    found = tables.tests(asked, GROUPS, PAIRS, [1, 20], seed=0)
+    run.save("table_encoders", tables.table_encoders(run, tables.values(asked, DIMS), [1, 20]))
     text = "MAP@k (min(k, relevant))."
     run.save("table_encoders_tests", paired.table(found, "encoders, paired tests", text, "gallery", "gallery"))
     text = (run.folder / "table_encoders.md").read_text()
     assert "fold 0 of 3 by group" in text and "closed: 1, open: 1" in text and "domain_vit" not in text
     assert (run.folder / "table_encoders_tests.md").read_text().count("≤ 0.0078") == 4
     trained = tables.values(asked | {"domain_vit": asked["texture"]}, DIMS | {"domain_vit": 384})
-    run.save("table_encoders", tables.table_encoders(run, trained))
+    run.save("table_encoders", tables.table_encoders(run, trained, [1, 20]))
     record = json.loads((run.folder / "table_encoders.json").read_text())
     assert "domain_vit was trained on the training groups for 40 steps without labels" in record["caption"]

@@ -1,0 +1,64 @@
+"""What came out of notebook 16: sentences made from its tables."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.results import paired
+
+CLEAR = ("is better than", "is worse than")
+"""The outcomes of :func:`lib.results.paired.relation` that decide."""
+
+
+def differences(tests: pd.DataFrame, what: str = "folds") -> list[str]:
+    """A sentence per paired test, with the points; ``what`` says what its rule is."""
+    return [f"k = {test.k}, {what} {test.rule}: {test.first} {_by(test, test.second)}" for test in tests.itertuples()]
+
+
+def switches(rows: pd.DataFrame, k: int) -> list[str]:
+    """How many switches change MAP@k clearly, and which; from the rows of a switch table.
+
+    Last comes where the heads end that begin as printed.
+    """
+    tested = rows[(rows["k"] == k) & rows["difference"].notna()]
+    clear = [test for test in tested.itertuples() if paired.relation(test) in CLEAR]
+    printed = tested[tested["method"].str.contains("as printed")]
+    return [
+        f"k = {k}: {len(clear)} of {len(tested)} switches change the score clearly",
+        *(f"k = {k}: {test.method} {_by(test, 'the default')}" for test in clear),
+        *(f"{row.method}: {row.rim:.0f} % of the training images end at the rim" for row in printed.itertuples()),
+    ]
+
+
+def knowing(lost: pd.DataFrame, method: str, kind: str) -> list[str]:
+    """What knowing the query's group is worth to a method; from the rows of a leakage table."""
+    return [
+        f"k = {test.k}, {method}: the score with folds by {kind} {_by(test, 'that with folds by image')}"
+        for test in lost[lost["method"] == method].itertuples()
+    ]
+
+
+def definitions(rows: pd.DataFrame, k: int) -> list[str]:
+    """How large the same gain looks under each definition; from the rows of a table of definitions."""
+    lines = []
+    for rule, part in rows.groupby("rule", sort=False):
+        gains = ", ".join(f"{row.gain:+.1f} ({row.definition})" for row in part.itertuples())
+        lines.append(f"k = {k}, folds {rule}: the mapper's gain is {gains}")
+    return lines
+
+
+def choice(chosen: pd.DataFrame, on_test: str, on_validation: str) -> list[str]:
+    """How much more a length reports that was chosen on the test folds; from the rows of a table of choices."""
+    value = chosen.set_index(["choice", "k"])["value"]
+    return [
+        f"k = {k}: choosing on the test folds reports {value[on_test, k] - value[on_validation, k]:+.1f} points over "
+        "choosing on validation images"
+        for k in chosen["k"].unique()
+    ]
+
+
+def _by(test: Any, other: str) -> str:
+    """How something compares with ``other``, and by how many points."""
+    interval = "" if np.isnan(test.low) else f", {test.low:+.1f} to {test.high:+.1f}"
+    return f"{paired.relation(test)} {other} ({test.difference:+.1f} points{interval})"

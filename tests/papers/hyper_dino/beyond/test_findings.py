@@ -1,0 +1,55 @@
+"""Sentences say what the tables say, and turn when these turn."""
+
+import numpy as np
+import pandas as pd
+
+from lib.papers.hyper_dino.beyond import findings
+
+
+def test(difference: float, p_holm: float, **names: object) -> dict[str, object]:
+    size = {"low": difference - 1, "high": difference + 1, "p_floor": 0.0002, "n_units": 24, "n_tests": 4}
+    return {"rule": "by patient", "k": 20, "difference": difference, "p_holm": p_holm} | size | names
+
+
+test.__test__ = False
+
+
+def test_differences_are_said_with_their_points():
+    rows = [test(2.0, 0.01, first="ball", second="NCA"), test(-3.0, 0.01, first="ball", second="flat")]
+    assert findings.differences(pd.DataFrame(rows)) == [
+        "k = 20, folds by patient: ball is better than NCA (+2.0 points, +1.0 to +3.0)",
+        "k = 20, folds by patient: ball is worse than flat (-3.0 points, -4.0 to -2.0)",
+    ]
+
+
+def test_switches_that_decide_are_counted_and_named():
+    rows = pd.DataFrame(
+        [
+            test(np.nan, np.nan, method="default", rim=0.0),
+            test(-20.0, 0.01, method="as printed (start norm 0)", rim=41.2),
+            test(0.2, 0.9, method="delta 1e-5", rim=0.0),
+        ]
+    )
+    assert findings.switches(rows, 20) == [
+        "k = 20: 1 of 2 switches change the score clearly",
+        "k = 20: as printed (start norm 0) is worse than the default (-20.0 points, -21.0 to -19.0)",
+        "as printed (start norm 0): 41 % of the training images end at the rim",
+    ]
+
+
+def test_what_knowing_the_patient_is_worth():
+    rows = pd.DataFrame([test(-2.0, 0.5, method="ball"), test(-9.0, 0.01, method="no mapper")])
+    assert findings.knowing(rows, "ball", "patient") == [
+        "k = 20, ball: the score with folds by patient is not clearly different from that with folds by image "
+        "(-2.0 points, -3.0 to -1.0)"
+    ]
+
+
+def test_the_gain_by_definition_and_by_who_chose():
+    rows = pd.DataFrame({"rule": ["by image"] * 2, "definition": ["÷ k", "÷ hits found"], "gain": [19.1, 10.6]})
+    assert findings.definitions(rows, 20) == [
+        "k = 20, folds by image: the mapper's gain is +19.1 (÷ k), +10.6 (÷ hits found)"
+    ]
+    chosen = pd.DataFrame({"choice": ["test", "inner"], "k": [1, 1], "value": [71.0, 70.0]})
+    (said,) = findings.choice(chosen, "test", "inner")
+    assert "reports +1.0 points" in said
