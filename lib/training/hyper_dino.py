@@ -1,6 +1,6 @@
 """How Hyper-DINO's mapper is made and trained (sections 2.2, 2.3 and 3.2)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lib import checks
-from lib.geometry import Geometry, PoincareBall
+from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.heads import HyperbolicMapper
 from lib.losses.hyper_dino import ContrastiveLoss
 from lib.training import sweep
@@ -86,3 +86,12 @@ class Settings:
         largest = values.abs().max().item() if values.numel() else 0.0
         checks.fits("embeddings", largest, 16, "keep float32 (half=False), or train with a lower learning rate")
         return network.onto(values.half().float())
+
+
+def flat(settings: Settings, margin: float) -> Settings:
+    """The same mapper and loss with Euclidean distances and base margin ``margin``.
+
+    Near the centre the ball's distance is 2‖x − y‖, so that the flat head with half the base margin asks for the same
+    picture (HD-8). ``alpha`` stays, as it multiplies a mean distance, which halves by itself.
+    """
+    return replace(settings, geometry=Euclidean(), m0=margin)

@@ -9,10 +9,9 @@ import pandas as pd
 from lib import checks
 from lib.datasets import folds
 from lib.datasets.drawing import of_each_class
-from lib.geometry import Euclidean
 from lib.training.experiment import answers, ask, fit
 from lib.training.fit import Schedule
-from lib.training.hyper_dino import Settings
+from lib.training.hyper_dino import Settings, flat
 from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import Split, longest_list, splits
@@ -21,15 +20,6 @@ FRACTIONS = (0.125, 0.25, 0.5, 1.0)
 
 ON_VALIDATION, ON_TEST = "on validation images, fold by fold", "on the test folds, as the best row of a table"
 """Who chooses the length: images that were set aside for it, or those that the result is reported on."""
-
-
-def flat(settings: Settings, margin: float) -> Settings:
-    """The same mapper and loss with Euclidean distances and base margin ``margin``.
-
-    Near the centre the ball's distance is 2‖x − y‖, so that the flat head with half the base margin asks for the same
-    picture (HD-8). ``alpha`` stays, as it multiplies a mean distance, which halves by itself.
-    """
-    return replace(settings, geometry=Euclidean(), m0=margin)
 
 
 def curvature_methods(recipe: Recipe, settings: Settings, schedule: Schedule) -> list[Method]:
