@@ -91,18 +91,25 @@ def trained(
 
 
 def archives(
-    fitted: Trained, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, ks: Sequence[int], what: str
+    fitted: Trained,
+    x: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    ks: Sequence[int],
+    what: str,
+    workers: int = -1,
 ) -> Results:
     """The training images searched under every fold rule, and images that nothing was fitted on under the last.
 
-    That open archive is left out, with a warning, where it is too small for a list of ``max(ks)``.
+    That open archive is left out, with a warning, where it is too small for a list of ``max(ks)``. ``what``,
+    ``workers``: as in :func:`lib.training.experiment.ask`.
     """
     found = {}
     for rule, done in fitted.items():
-        found[f"closed, {rule}"] = _asked(done, x, labels, ks, what=f"{what}, closed, {rule}")
+        found[f"closed, {rule}"] = _asked(done, x, labels, ks, what=f"{what}, closed, {rule}", workers=workers)
     strictest, done = list(fitted.items())[-1]
     if "open" in galleries([one.split for one in next(iter(done.values()))], groups, max(ks)):
-        options = {"gallery": "open", "groups": groups, "what": f"{what}, open, {strictest}"}
+        options = {"gallery": "open", "groups": groups, "what": f"{what}, open, {strictest}", "workers": workers}
         found[f"open, {strictest}"] = _asked(done, x, labels, ks, **options)
     return found
 
@@ -153,11 +160,13 @@ def relatives(
     found = {}
     for name, several in fitted.items():
         found[name] = [
-            Answer(one.method, one.split, one.health, one.history, *search(one, x, above, *_parts(one), ks, ids=labels))
+            Answer(
+                one.method,
+                one.split,
+                one.health,
+                one.history,
+                *search(one, x, above, one.split.test, one.split.train, ks, ids=labels),
+            )
             for one in several
         ]
     return found
-
-
-def _parts(one: Fitted) -> tuple[np.ndarray, np.ndarray]:
-    return one.split.test, one.split.train
