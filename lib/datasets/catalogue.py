@@ -121,6 +121,16 @@ DATASETS: dict[str, Facts] = {
         citation="Kasture 2021",
         page="https://data.mendeley.com/datasets/kztymsrjx9/1",
     ),
+    "cub": Facts(
+        title="CUB-200-2011 birds",
+        layout="images/<species>/ with .jpg photos",
+        images=11788,
+        size="about 1.2 GB",
+        gigabytes=1.2,
+        licence="research use, photos belong to their authors",
+        citation="Wah et al. 2011",
+        page="https://www.vision.caltech.edu/datasets/cub_200_2011/",
+    ),
     "folder": Facts(
         title="your own images",
         layout="one sub-folder per class with .png, .jpg, .tif, .bmp or .webp images",

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from lib import paths
-from lib.datasets import breakhis, folder, ham10000, kather, loaders, ovarian
+from lib.datasets import breakhis, cub, folder, ham10000, kather, loaders, ovarian
 from lib.datasets.catalogue import PRIVATE
 from lib.datasets.images import is_image, visible_files
 from lib.errors import InputError
@@ -25,6 +25,8 @@ RESERVED = {*loaders.LOADERS, *PRIVATE, *loaders.NOT_OWN} - {"folder"}
 class Layout:
     """How a dataset is published: a folder that holds these class folders, or this file, and how its images are named.
 
+    ``by_folder``: the name is that of the folder in which an image lies.
+
     A part of a dataset is that dataset while every class folder has an image. Any other folder with images beside the
     class folders, or more than half of the images under other names, make it somebody's own.
     """
@@ -32,6 +34,7 @@ class Layout:
     image: re.Pattern[str]
     folders: frozenset[str] = frozenset()
     file: str | None = None
+    by_folder: bool = False
 
     def fits(self, here: Path, folders: set[str], files: set[str]) -> bool:
         """Whether `here`, with these `folders` and `files` in it, is laid out so."""
@@ -39,7 +42,8 @@ class Layout:
             return False
         images = [path for path in visible_files(here) if is_image(path)]
         classes = {path.parts[0] for path in images if len(path.parts) > 1}
-        named = sum(bool(self.image.fullmatch(path.stem)) for path in images)
+        names = [path.parent.name if self.by_folder else path.stem for path in images]
+        named = sum(bool(self.image.fullmatch(name)) for name in names)
         return 2 * named >= len(images) > 0 and self.folders in (frozenset(), classes)
 
 
@@ -48,6 +52,7 @@ LAYOUTS = {
     "breakhis": Layout(breakhis.NAME, folders=frozenset({"benign", "malignant"})),
     "ham10000": Layout(re.compile(r"ISIC_\d+.*"), file=ham10000.METADATA),
     "ovarian": Layout(re.compile(r".*"), folders=frozenset(ovarian.FOLDERS)),
+    "cub": Layout(cub.SPECIES, folders=frozenset({"images"}), by_folder=True),
 }
 
 
@@ -100,8 +105,8 @@ def link(data: Path, name: str | None = None) -> dict[str, Path]:
     if not found:
         raise InputError(
             f"{data} holds no dataset that I know and no class folders with images{_others(data)}. Known: the original "
-            "layouts of "
-            "Kather 2016, BreakHis, HAM10000 and the ovarian set; your own images need one sub-folder per class"
+            "layouts of Kather 2016, BreakHis, HAM10000, CUB-200-2011 and the ovarian set; your own images need one "
+            "sub-folder per class"
         )
     paths.DATA.mkdir(exist_ok=True)
     return {dataset: _linked(dataset, place, named=name is not None) for dataset, place in found.items()}

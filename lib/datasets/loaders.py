@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import paths
-from lib.datasets import breakhis, folder, ham10000, kather, ovarian, table
+from lib.datasets import breakhis, cub, folder, ham10000, kather, ovarian, table
 from lib.datasets.catalogue import PRIVATE, missing
 from lib.datasets.table import ImageTable
 from lib.errors import InputError, MissingDataset
@@ -19,6 +19,7 @@ LOADERS = {
     **{f"bh{m.lower()}": partial(breakhis.load, magnification=m) for m in breakhis.MAGNIFICATIONS},
     "ham10000": ham10000.load,
     "ovarian": ovarian.load,
+    "cub": cub.load,
     "folder": folder.load,
 }
 

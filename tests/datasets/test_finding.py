@@ -203,4 +203,5 @@ def test_real_samples_are_recognised(real):
         "kather": home / "kather2016_sample",
         "bh200x": home / "breakhis_sample/200X_224px",
         "ham10000": home / "ham10000",
+        "cub": home / "cub_sample",
     }

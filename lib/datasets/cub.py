@@ -1,0 +1,87 @@
+"""CUB-200-2011 (Wah et al. 2011): 11,788 photos of 200 species of birds, in 37 families."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+
+from lib.datasets.catalogue import missing
+from lib.datasets.images import is_image, visible_files
+from lib.datasets.table import ImageTable
+
+FAMILIES = {
+    "Alaudidae": "Lark",
+    "Alcedinidae": "Kingfisher",
+    "Alcidae": "Auklet Guillemot Puffin",
+    "Anatidae": "Gadwall Mallard Merganser",
+    "Bombycillidae": "Waxwing",
+    "Caprimulgidae": "Chuck_will_Widow Nighthawk Whip_poor_Will",
+    "Cardinalidae": "Bunting Cardinal Blue_Grosbeak Rose_breasted_Grosbeak Tanager",
+    "Certhiidae": "Creeper",
+    "Corvidae": "Crow Jay Nutcracker Raven",
+    "Cuculidae": "Ani Cuckoo Geococcyx",
+    "Diomedeidae": "Albatross",
+    "Fregatidae": "Frigatebird",
+    "Fringillidae": "Finch Goldfinch Evening_Grosbeak Pine_Grosbeak",
+    "Gaviidae": "Loon",
+    "Hirundinidae": "Swallow",
+    "Icteridae": "Blackbird Bobolink Cowbird Grackle Meadowlark Oriole",
+    "Icteriidae": "Chat",
+    "Laniidae": "Shrike",
+    "Laridae": "Gull Kittiwake Tern",
+    "Mimidae": "Gray_Catbird Mockingbird Thrasher",
+    "Motacillidae": "Pipit",
+    "Parulidae": "Ovenbird Redstart Warbler Waterthrush Yellowthroat",
+    "Passerellidae": "Junco Sparrow Towhee",
+    "Passeridae": "House_Sparrow",
+    "Pelecanidae": "Pelican",
+    "Phalacrocoracidae": "Cormorant",
+    "Picidae": "Flicker Woodpecker",
+    "Podicipedidae": "Grebe",
+    "Procellariidae": "Fulmar",
+    "Ptilonorhynchidae": "Spotted_Catbird",
+    "Sittidae": "Nuthatch",
+    "Stercorariidae": "Jaeger",
+    "Sturnidae": "Starling",
+    "Trochilidae": "Hummingbird Violetear",
+    "Troglodytidae": "Wren",
+    "Tyrannidae": "Flycatcher Kingbird Pewee Sayornis",
+    "Vireonidae": "Vireo",
+}
+"""Family → species, or last words of species, in the dataset's spelling; the dataset itself names no families."""
+
+FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
+SPECIES = re.compile(rf"(?:(?P<number>\d{{3}})\.)?(?P<name>(?:\w+_)?(?:{'|'.join(FAMILY)}))")
+"""The folder of a species: 001.Black_footed_Albatross; in copies that lost their numbers, Black_footed_Albatross."""
+
+
+def load(root: Path) -> ImageTable:
+    """Return the table of the photos in ``images/<species>/`` anywhere below `root`.
+
+    The label is the species (Black_footed_Albatross); every image is a group of its own, as nobody says which photos
+    show one bird. Column besides the usual: family, the taxonomic family of the species (:data:`FAMILIES`).
+
+    What is not in a species' folder of ``images``, such as the segmentations, is listed in ``skipped``.
+    Raises MissingDataset if there are no such photos.
+    """
+    rows, skipped = [], []
+    for path in filter(is_image, visible_files(root)):
+        species = SPECIES.fullmatch(path.parent.name)
+        if species is None or path.parts[-3:-2] != ("images",):
+            skipped.append((str(path), "not in images/<species>/"))
+            continue
+        image_id, label = f"{path.parent.name}/{path.stem}", species["name"]
+        known = {"image_id": image_id, "path": str(path), "label": label, "group": image_id}
+        rows.append(known | {"family": family(label)})
+    if not rows:
+        raise missing("cub", root, f"holds no photos in images/<species>/ ({len(skipped)} other images)")
+    return ImageTable("cub", root, pd.DataFrame(rows), "image", tuple(skipped))
+
+
+def family(species: str) -> str:
+    """Return the family of a species of the dataset.
+
+    >>> family("White_crowned_Sparrow"), family("House_Sparrow")
+    ('Passerellidae', 'Passeridae')
+    """
+    return FAMILY.get(species) or FAMILY[species.rpartition("_")[2]]
