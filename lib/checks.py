@@ -113,6 +113,7 @@ MEANING: dict[str, Check] = {
     # the loss and its optimiser
     **dict.fromkeys(("lr", "temperature", "teacher_temperature", "student_temperature"), positive),
     **dict.fromkeys(("weight_decay", "curvature", "m0", "alpha", "norm_weight"), not_negative),
+    "margins": partial(several, each=positive),
     "delta": fraction,
     "start_norm": not_negative,
     **dict.fromkeys(("stain", "centre_momentum"), share),

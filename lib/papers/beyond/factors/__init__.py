@@ -1,0 +1,1 @@
+"""Notebook 90: what the encoder, the head, the labels and the curvature earn."""

@@ -1,0 +1,104 @@
+"""What earns how many points, and what a larger margin does."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from lib.figures import style
+
+FILLED = ("full", "none", "none")
+
+
+def factors(values: pd.DataFrame, earned: pd.DataFrame) -> Figure:
+    """Above MAP@k of every method, below the points that each factor earns; a column per k.
+
+    values: columns archive, method, k, ours, spread, class_mean, chance (percent); earned: archive, factor, k,
+    difference, low, high (points). Archives and methods, or factors, keep their order.
+    """
+    looks = {archive: _look(number) for number, archive in enumerate(dict.fromkeys(values["archive"]))}
+    ks = sorted(values["k"].unique())
+    rows = [values["method"].nunique(), earned["factor"].nunique()]
+    with style.house():
+        size, heights = (style.WIDTH, 1.6 + 0.36 * sum(rows)), {"height_ratios": rows}
+        figure, axes = plt.subplots(2, len(ks), figsize=size, sharex="row", sharey="row", squeeze=False, **heights)
+        for above, below, k in zip(*axes, ks, strict=True):
+            _methods(above, values[values["k"] == k], looks)
+            _earned(below, earned[earned["k"] == k], looks)
+            above.set_title("the first answer" if k == 1 else f"a list of {k}")
+            above.set_xlabel(f"MAP@{k} (%)")
+            below.set_xlabel(f"points of MAP@{k}, 95 % interval")
+        for axis, frame, column in zip(axes[:, 0], (values, earned), ("method", "factor"), strict=True):
+            names = list(dict.fromkeys(frame[column]))
+            axis.set_yticks(range(len(names)), names)
+            axis.set_ylim(len(names) - 0.4, -0.6)
+        figure.legend(handles=_legend(looks), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def _look(number: int) -> dict[str, object]:
+    return {"color": style.PALETTE[number], "marker": style.MARKERS[number], "fillstyle": FILLED[number]}
+
+
+def _legend(looks: dict[str, dict[str, object]]) -> list[Line2D]:
+    lines = [Line2D([], [], linestyle="", markersize=6, label=archive, **look) for archive, look in looks.items()]
+    tick = Line2D([], [], color="black", linestyle="", marker="|", markersize=8, label="mean over the classes")
+    return [*lines, tick, Line2D([], [], color="black", linestyle=":", linewidth=1, label="chance")]
+
+
+def _methods(axis: Axes, rows: pd.DataFrame, looks: dict[str, dict[str, object]]) -> None:
+    places = {method: place for place, method in enumerate(dict.fromkeys(rows["method"]))}
+    for archive, part in rows.groupby("archive", sort=False):
+        height = part["method"].map(places) + _shift(archive, looks)
+        axis.errorbar(part["ours"], height, xerr=part["spread"], **_drawn(looks[archive]))
+        axis.plot(part["class_mean"], height, "|", color=looks[archive]["color"], markersize=8)
+        axis.axvline(part["chance"].mean(), color=looks[archive]["color"], linestyle=":", linewidth=1)
+    axis.set_xlim(0, 100)
+
+
+def _earned(axis: Axes, rows: pd.DataFrame, looks: dict[str, dict[str, object]]) -> None:
+    places = {factor: place for place, factor in enumerate(dict.fromkeys(rows["factor"]))}
+    axis.axvline(0, color="black", linewidth=1)
+    for archive, part in rows.groupby("archive", sort=False):
+        ends = np.abs(part[["low", "high"]].to_numpy() - part[["difference"]].to_numpy()).T
+        height = part["factor"].map(places) + _shift(archive, looks)
+        axis.errorbar(part["difference"], height, xerr=ends, **_drawn(looks[archive]))
+
+
+def _shift(archive: str, looks: dict[str, dict[str, object]]) -> float:
+    """So that archives lie side by side around the place of a row."""
+    return 0.24 * (list(looks).index(archive) - (len(looks) - 1) / 2)
+
+
+def _drawn(look: dict[str, object]) -> dict[str, object]:
+    return look | {"linestyle": "", "markersize": 5, "elinewidth": 1.2, "capsize": 2}
+
+
+def margins(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
+    """MAP@k of the ball and of the flat head over the margin, and the norm at which their embeddings rest.
+
+    rows: columns head, m0, k, ours, spread (percent), norm.
+    """
+    with style.house():
+        figure, axes = plt.subplots(1, len(ks) + 1, figsize=(style.WIDTH, 2.8))
+        for number, (head, of_head) in enumerate(rows.groupby("head", sort=False)):
+            look = {"color": style.PALETTE[number], "marker": style.MARKERS[number], "label": head, "markersize": 5}
+            look |= {"dashes": style.DASHES[number] or (None, None), "linewidth": 1.3}
+            for axis, k in zip(axes, ks, strict=False):
+                line = of_head[of_head["k"] == k]
+                axis.errorbar(line["m0"], line["ours"], yerr=line["spread"], capsize=2, **look)
+            norms = of_head[of_head["k"] == ks[0]]
+            axes[-1].plot(norms["m0"], norms["norm"], **look)
+        for axis, label in zip(axes, [*(f"MAP@{k} (%)" for k in ks), "median norm (the ball ends at 1)"], strict=True):
+            axis.set_xscale("log", base=2)
+            axis.set_xticks(sorted(rows["m0"].unique()), [f"{m0:g}" for m0 in sorted(rows["m0"].unique())])
+            axis.set_xlabel("margin m0 of the ball")
+            axis.set_ylabel(label)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        plt.close(figure)
+    return figure

@@ -1,0 +1,120 @@
+"""Tests and sentences say what was planted: one factor helps, one costs, one does nothing."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.metrics.retrieval import PerQuery
+from lib.papers.beyond.factors import tables
+from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NONE, with_margin
+from lib.training.methods import Answer, Health
+from lib.training.splits import repeated, splits
+
+N, SEEDS = 120, 3
+GROUPS = np.array([f"p{i}" for i in np.arange(N) // 10])
+LABELS = np.arange(N) % 2
+RULES = {"by image": np.arange(N) % 3, "by patient": np.arange(N) // 10 % 3}
+
+
+def answers(rule: str, level: float, noise: float = 0.01, health: Health | None = None) -> list[Answer]:
+    """Every query's AP is about ``level``."""
+    done = []
+    for split in repeated(splits(RULES[rule], 0), SEEDS):
+        values = level + np.random.default_rng([split.seed, round(100 * level)]).normal(0, noise, size=len(split.test))
+        columns = pd.MultiIndex.from_product([["ap_min"], [1, 5]], names=["metric", "k"])
+        per_query = PerQuery(
+            pd.DataFrame(np.stack([values, values / 2], axis=1), columns=columns),
+            LABELS[split.test],
+            np.full(len(split.test), 10),
+            np.full(len(split.test), 40),
+        )
+        norms = np.full(4, level)
+        done.append(Answer(SimpleNamespace(), split, health or Health(), [], norms, per_query))
+    return done
+
+
+LEVELS = {"net, " + NONE: 0.5, "net, " + LOGITS: 0.4, "net, " + BALL: 0.7, "net, " + FLAT: 0.7, "bare, " + NONE: 0.2}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict:
+    healthy = Health(0.1, 0.0, 30)
+    return {
+        archive: {
+            name: answers(archive[-len(rule) :], level + bonus, health=healthy if BALL in name else None)
+            for name, level in LEVELS.items()
+        }
+        for archive, rule, bonus in (
+            ("closed, by image", "by image", 0.2),
+            ("closed, by patient", "by patient", 0.0),
+            ("open, by patient", "by patient", 0.0),
+        )
+    }
+
+
+@pytest.fixture(scope="module")
+def tests(found) -> pd.DataFrame:
+    return tables.tested(found, "net", "bare", GROUPS, (1, 5), kind="patient")
+
+
+def test_each_factor_earns_what_was_planted_and_the_own_group_too(tests):
+    first = tests[(tests["k"] == 1) & (tests["archive"] == "closed, by patient")].set_index("factor")
+    planted = {
+        "encoder: pretrained, not untrained": 30,
+        "labels: linear classifier, not none": -10,
+        "head: ball, not none": 20,
+        "head: ball, not linear classifier": 30,
+        "curvature: ball, not flat": 0,
+        "own patient in the archive (ball)": 20,
+    }
+    assert first["difference"].to_dict() == pytest.approx(planted, abs=0.5) and list(first.index) == list(planted)
+    assert (first["low"] <= first["difference"]).all() and (first["n_seeds"] == SEEDS).all()
+    assert set(tests["archive"]) == {"closed, by patient", "open, by patient"}
+    assert (tests["n_tests"] == len(tests)).all() and len(tests) == 5 * 2 * 2 + 2
+
+
+def test_sentences_name_gain_and_loss(tests):
+    said = dict(
+        sentence.split(": +", 1) if ": +" in sentence else (sentence, "") for sentence in tables.sentences(tests)
+    )
+    gain, curved = (next(s for s in tables.sentences(tests) if s.startswith(w)) for w in ("head: ball, not n", "curv"))
+    loss = next(sentence for sentence in tables.sentences(tests) if sentence.startswith("labels"))
+    assert len(said) == 6 and "clearly a gain in 4 of 4, clearly a loss in 0" in gain
+    assert "clearly a gain in 0 of 4, clearly a loss in 4 (MAP@1, closed, by patient; " in loss
+    assert "clearly a gain in 0 of 4, clearly a loss in 0" in curved
+
+
+def test_too_few_groups_are_said_to_be_too_few(found):
+    few = np.where(np.arange(N) < 60, "p0", "p1")
+    said = tables.sentences(tables.tested(found, "net", None, few, (1,)))
+    assert not any(sentence.startswith("encoder") for sentence in said)
+    assert all("too few groups to tell in" in sentence for sentence in said)
+
+
+def test_the_ranking_is_that_of_the_first_answers_differences(tests):
+    assert tables.ranking(tests, 1).startswith("MAP@1, closed, by patient: ")
+    order = [tables.ranking(tests, 1).index(word) for word in ("head: ball, not none", "curvature", "labels")]
+    assert order == sorted(order)
+
+
+def test_the_table_has_a_row_per_encoder_and_method_and_one_of_chance(found):
+    rows = tables.all_values(found)
+    lines = tables.factors_layout(rows).splitlines()
+    assert len(lines) == 2 + len(LEVELS) + 1 and lines[-1].startswith("| chance | – | ")
+    ball = next(line for line in lines if f"| net | {BALL} |" in line).split(" | ")
+    assert ball[2].startswith("90.") and ball[-2:] == ["0.0 %", "30 |"]
+    assert set(rows["encoder"]) == {"net", "bare"} and (rows["chance"] > 0).all()
+
+
+def test_margins_stand_side_by_side_with_the_norm_at_which_they_rest():
+    planted = {(BALL, 1): 0.5, (FLAT, 1): 0.4, (BALL, 4): 0.6, (FLAT, 4): 0.3}
+    levels = {with_margin(*where): level for where, level in planted.items()}
+    found = {"open, by patient": {name: answers("by patient", level, 0) for name, level in levels.items()}}
+    rows = tables.margin_rows(found, [1.0, 4.0])
+    by_head = rows[rows["k"] == 1].set_index(["head", "m0"])
+    assert by_head["norm"].to_dict() == planted
+    assert by_head["ours"].to_dict() == pytest.approx({where: 100 * level for where, level in planted.items()})
+    lines = tables.table_margins(rows).markdown.splitlines()
+    assert len(lines) == 4 and lines[-1].startswith("| open, by patient | 4 | 60.0 ± 0.0 | 30.0 ± 0.0 | 0.60 |")
