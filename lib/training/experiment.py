@@ -94,7 +94,8 @@ def _first(splits: Sequence[Split]) -> list[int]:
 def _input(split: int, method: Method, n_views: int) -> tuple[Hashable, ...]:
     """What a reduction depends on; the number of views comes last."""
     recipe, head = method.recipe, method.head
-    return split, recipe.source, recipe.dim_in, head.half, head.nca_images, n_views if method.augmented else 1
+    nca_images = head.nca_images if recipe.source == "NCA" else 0
+    return split, recipe.source, recipe.dim_in, head.half, nca_images, n_views if method.augmented else 1
 
 
 def _reduce(
