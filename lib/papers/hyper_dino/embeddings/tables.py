@@ -11,7 +11,6 @@ import torch
 
 from lib import paths
 from lib.geometry import Euclidean
-from lib.heads import Reduction
 from lib.metrics import retrieval
 from lib.papers.hyper_dino.recipes import recipes
 from lib.papers.hyper_dino.retrieval import tables as hyper_dino
@@ -57,7 +56,7 @@ def kept_variance(x: np.ndarray, labels: np.ndarray, where: Sequence[Split], lon
 
 
 def _kept(x: np.ndarray, labels: np.ndarray, split: Split, longest: int) -> dict[str, np.ndarray]:
-    pca = Reduction.fit(x[split.train], labels[split.train], "PCA", longest, half=False)
+    pca = reductions.fit(x[split.train], labels[split.train], "PCA", longest, store=paths.TRAINED, half=False)
     kept = {}
     for part, rows in (("training", split.train), ("test", split.test)):
         whole = (pca.scaler.transform(x[rows].astype(np.float64)) ** 2).sum()
@@ -151,10 +150,10 @@ def _effect(
     x: np.ndarray, labels: np.ndarray, split: Split, first: Recipe, second: Recipe, k: int
 ) -> dict[str, float | np.ndarray]:
     """One split: largest differences, and per query whether the list changed and AP@k before and after."""
-    train = x[split.train], labels[split.train]
-    one = Reduction.fit(*train, first.source, first.dim_in, half=False, seed=split.seed)
+    fit = partial(reductions.fit, x[split.train], labels[split.train], store=paths.TRAINED, half=False, seed=split.seed)
+    one = fit(first.source, first.dim_in)
     rounding = first == second
-    two = replace(one, half=True) if rounding else Reduction.fit(*train, second.source, second.dim_in, half=False)
+    two = replace(one, half=True) if rounding else fit(second.source, second.dim_in)
     parts = (split.test, split.train)
     old, old_gallery = (torch.from_numpy(one(x[rows])) for rows in parts)
     new, new_gallery = (torch.from_numpy(two(x[rows])) for rows in parts)
