@@ -74,21 +74,26 @@ def fit(
     *,
     workers: int = -1,
 ) -> dict[str, dict[str, list[Fitted]]]:
-    """Train every head from every start.
+    """Train every head from every start; the seeds of a head are one stack, as few are trained one by one so slowly.
 
     Args:
         x: (n, dim) features. labels: (n,).
         todo: the heads.
         settings, schedule: of all; ``start_norm`` is replaced.
-        where: the splits.
+        where: a split, and repeats of it with other seeds.
         norms: at which the untrained heads begin; 0 is the printed way.
         workers: as in :func:`lib.training.sweep.fit`.
     """
-    methods = {norm: of_recipes(todo, replace(settings, start_norm=norm), schedule) for norm in norms}
-    return {
-        arm(norm): experiment.fit(x, labels, each, where, workers=workers, what=arm(norm))
-        for norm, each in methods.items()
-    }
+    together = [replace(split, repeat=0) for split in where]
+    found = {}
+    for norm in norms:
+        methods = of_recipes(todo, replace(settings, start_norm=norm), schedule)
+        fitted = experiment.fit(x, labels, methods, together, workers=workers, what=arm(norm))
+        found[arm(norm)] = {
+            name: [replace(one, split=split) for one, split in zip(several, where, strict=True)]
+            for name, several in fitted.items()
+        }
+    return found
 
 
 def inner(several: Sequence[Split], labels: np.ndarray, groups: np.ndarray, n_folds: int) -> list[Split]:

@@ -67,7 +67,7 @@ def verdicts(rows: pd.DataFrame) -> list[str]:
     for (begin, head), part in rows.groupby(["start", "head"], sort=False):
         ends = part.sort_values("epoch").groupby("seed")["loss"].agg(["first", "last"])
         halved = (ends["last"] < ends["first"] / 2).sum()
-        final = f"it ends at {ends['last'].mean():.2f} on average"
+        final = f"it ends at {ends['last'].mean():.2f}"
         lines.append(f"{begin}, {head}: the loss more than halves in {halved} of {len(ends)} trainings; {final}")
     return lines
 
@@ -155,10 +155,8 @@ def began(rows: pd.DataFrame) -> list[str]:
         heads = f"{begin}: {len(out)} of {len(part)} heads begin with more than half of their images at the rim"
         for where, some in (("there", out), ("inside", part.drop(out.index))):
             if len(some):
-                heads += (
-                    f"; {where} {_range(some['radial'])} % of the gradient is radial and {_range(some['pushed'])} %"
-                )
-                heads += " of the pairs of two classes are pushed"
+                held, apart = _range(some["held"]), _range(some["apart"])
+                heads += f"; {where} {held} % of the images are held, and two classes are {apart} margins apart"
         ends = f"{(part['rim'] > 5).sum()} of {len(part)} heads end with more than 5 % of their images at the rim"
         lines += [heads, f"{begin}: {ends}; last loss {_range(part['loss'], 2)}"]
     return lines

@@ -65,6 +65,13 @@ def test_the_validation_part_is_of_other_groups_and_never_of_the_test_part():
     np.testing.assert_array_equal(inner.held_out, inner.test)
 
 
+def test_seeds_are_trained_together_and_told_apart(fitted):
+    for several in (several for by_name in fitted.values() for several in by_name.values()):
+        assert [one.split.repeat for one in several] == [0, 1]
+        first, second = (one.embed(X) for one in several)
+        assert not torch.equal(first, second)
+
+
 def test_the_course_begins_with_the_network_before_training(fitted):
     rows = start.courses(fitted, X, LABELS).set_index(["start", "method"])
     assert list(rows.index) == list(
