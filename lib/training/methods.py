@@ -163,9 +163,13 @@ def measured(
     """The health of a ``network`` whose training images are ``reduced: (m, n)``; see :class:`Health`."""
     if network is None or lessons is None:
         return Health()
-    rim = np.nan
-    if isinstance(head.geometry, PoincareBall) and head.geometry.c > 0:
-        radius = head.geometry.c**0.5 * _embed(head, network, reduced).norm(dim=-1)
-        rim = 100 * (radius >= RIM * head.reach).double().mean().item()
     steps = lessons.schedule.epochs * lessons.schedule.steps(len(lessons.x))
-    return Health(history[-1] if history else np.nan, rim, steps)
+    return Health(history[-1] if history else np.nan, at_rim(head, network, reduced), steps)
+
+
+def at_rim(head: Head, network: nn.Module, reduced: np.ndarray) -> float:
+    """How many of the images ``reduced: (m, n)`` a ``network`` sends to the rim (percent); NaN where there is none."""
+    if not isinstance(head.geometry, PoincareBall) or not head.geometry.c:
+        return np.nan
+    radius = head.geometry.c**0.5 * _embed(head, network, reduced).norm(dim=-1)
+    return 100 * (radius >= RIM * head.reach).double().mean().item()

@@ -1,4 +1,4 @@
-"""Fit what comes before a head, an NCA once and for all: it takes seconds to minutes, everything else milliseconds."""
+"""Fit what comes before a head, an NCA or the PCA of a long feature once and for all: they take seconds to minutes."""
 
 import hashlib
 from dataclasses import replace
@@ -10,6 +10,9 @@ import torch
 
 from lib.heads.reduction import Reduction
 from lib.training import kept
+
+LONG = 256
+"""Numbers, or images, from which on a PCA takes more than a moment."""
 
 
 def fit(
@@ -23,24 +26,29 @@ def fit(
     nca_images: int = 2000,
     seed: int = 0,
 ) -> Reduction:
-    """:meth:`lib.heads.reduction.Reduction.fit`, to the bit; an NCA that was fitted before comes from ``store``."""
+    """:meth:`lib.heads.reduction.Reduction.fit`, to the bit; what was fitted before comes from ``store``.
+
+    The principal components of all lengths are the first ones of the longest, which is what is kept.
+    """
     options = {"half": half, "nca_images": nca_images, "seed": seed}
-    if source != "NCA":
+    longest = min(train.shape)
+    if source == "NCA":
+        kept_n, decides = n, f"{nca_images} {seed} {joblib.hash(labels)}"
+    elif source in ("PCA", "whitened") and longest >= LONG and 1 <= n <= longest:
+        kept_n, decides = longest, ""
+    else:
         return Reduction.fit(train, labels, source, n, **options)
 
     def matrix() -> torch.Tensor:
-        return torch.from_numpy(Reduction.fit(train, labels, source, n, **options).matrix)
+        return torch.from_numpy(Reduction.fit(train, labels, source, kept_n, **options).matrix)
 
-    found = kept.once(store, _key(train, labels, n, nca_images, seed, _code()), matrix)
+    key = f"{source} {kept_n} {decides} {joblib.hash(train)} {_code()}"
+    found = kept.once(store, hashlib.sha256(key.encode()).hexdigest(), matrix)
     scaled = Reduction.fit(train, labels, "scaled", train.shape[1], **options)
-    return replace(scaled, matrix=found.numpy())
+    first = found.numpy()[:, :n]
+    return replace(scaled, matrix=first.copy(order="K") if source == "whitened" else first)
 
 
 def _code() -> str:
     """The fingerprint of the code that fits."""
     return kept.code({Reduction.__module__}, "sklearn", "scipy", "numpy")
-
-
-def _key(train: np.ndarray, labels: np.ndarray, n: int, nca_images: int, seed: int, code: str) -> str:
-    """A hash of everything that the matrix of an NCA depends on; ``half`` concerns what it makes of features."""
-    return hashlib.sha256(f"NCA {n} {nca_images} {seed} {joblib.hash([train, labels])} {code}".encode()).hexdigest()

@@ -1,8 +1,10 @@
-"""A reduction is Reduction.fit's to the bit, wherever it comes from; an NCA is fitted once."""
+"""A reduction is Reduction.fit's to the bit, wherever it comes from; what takes time is fitted once."""
 
 import numpy as np
 import pytest
+from sklearn.decomposition import PCA
 
+from lib.errors import InputError
 from lib.heads.reduction import SOURCES, NeighborhoodComponentsAnalysis, Reduction
 from lib.training import reductions
 
@@ -48,6 +50,27 @@ def test_what_takes_no_time_is_not_kept(tmp_path, source):
     n = 12 if source in ("raw", "scaled") else 5
     kept, plain = reductions.fit(X, LABELS, source, n, store=tmp_path), Reduction.fit(X, LABELS, source, n)
     assert np.array_equal(kept(TEST), plain(TEST)) and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("shape", [(reductions.LONG, 300), (400, reductions.LONG)])
+@pytest.mark.parametrize("source", ["PCA", "whitened"])
+def test_the_components_of_a_long_feature_are_fitted_once_for_all_lengths(tmp_path, monkeypatch, source, shape):
+    """Also where only the labels, or what concerns NCA, differ; bits depend on the layout of the matrix as well."""
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    labels = np.arange(len(x)) % 3
+    plain = {n: Reduction.fit(x, labels, source, n) for n in (5, 40, min(shape))}
+    fitted, principal = [], PCA.fit
+    monkeypatch.setattr(PCA, "fit", lambda pca, x: fitted.append(x) or principal(pca, x))
+    for n, expected in plain.items():
+        again = reductions.fit(x, (labels + n) % 3, source, n, store=tmp_path, seed=n)
+        assert np.array_equal(again.matrix, expected.matrix) and again.matrix.strides == expected.matrix.strides
+        assert np.array_equal(again(x[:9]), expected(x[:9]))
+    assert len(fitted) == 1
+    x[3, 2] += 1
+    reductions.fit(x, labels, source, 5, store=tmp_path)
+    assert len(fitted) == 2
+    with pytest.raises(InputError, match="does not fit"):
+        reductions.fit(x, labels, source, min(shape) + 1, store=tmp_path)
 
 
 @pytest.mark.parametrize("changed", ["images", "labels", "length", "part", "seed", "code", "nothing"])

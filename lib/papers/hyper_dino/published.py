@@ -1,4 +1,4 @@
-"""What the paper prints: Tables 2 to 6."""
+"""What the paper prints: Tables 2 to 6, and what its abstract and its text say of them."""
 
 import pandas as pd
 
@@ -40,7 +40,44 @@ def baseline(dataset: str, k: int) -> pd.Series:
     return published(dataset).query("family == 'baseline' and k == @k").set_index("dim_in")["published"]
 
 
-def rotation_gap(dataset: str, k: int) -> float:
-    """MAP@k of the printed row PCA(384) minus that of [CLS], which PCA only rotates; both with 384 outputs (HD-6)."""
-    rows = published(dataset).query("family == 'dim_in' and dim_in == 384 and k == @k").set_index("cls")["published"]
+def rotation_gap(dataset: str, k: int, family: str = "dim_in") -> float:
+    """MAP@k of the printed row PCA(384) minus that of [CLS], which PCA only rotates, both of one family (HD-6)."""
+    rows = published(dataset).query("family == @family and dim_in == 384 and k == @k").set_index("cls")["published"]
     return float(rows[False] - rows[True])
+
+
+def headlines() -> pd.DataFrame:
+    """What abstract and text say of each table's best value, beside the table itself (HD-1, HD-2, HD-4).
+
+    Columns dataset, abstract and largest (MAP@20 of the abstract, and the largest of the 32-number family), lengths
+    (the input length that is best at each k), baseline (the best of [9] at k = 20), printed_in ("table" or "text",
+    where that baseline stands), gain (abstract minus baseline, percentage points).
+    """
+    claims = pd.read_csv(paths.PUBLISHED / "claims.csv").query("quantity == 'MAP@20' and id.str.startswith('hd-')")
+    lines = []
+    for dataset in TABLES:
+        said = claims[claims["dataset"].str.lower() == dataset].set_index("section")["value"]
+        compact = published(dataset).query("family == '32'").reset_index(drop=True)
+        best = compact.loc[compact.groupby("k")["published"].idxmax()].set_index("k")
+        in_table = baseline(dataset, 20)
+        in_text = claims[(claims["dataset"].str.lower() == dataset) & (claims["claim"] == "best baseline")]["value"]
+        without = in_table.max() if len(in_table) else in_text.item()
+        line = {"dataset": dataset, "abstract": said["Abstract"], "largest": best["published"][20]}
+        line |= {"lengths": ", ".join(map(str, best["dim_in"])), "baseline": without}
+        lines.append(line | {"printed_in": "table" if len(in_table) else "text", "gain": said["Abstract"] - without})
+    return pd.DataFrame(lines)
+
+
+def compact_wins() -> pd.DataFrame:
+    """How often 32 numbers beat ``dim_in`` numbers from the same input at the same k (HD-5).
+
+    Columns dataset, wins, of, longest_loss (the most inputs with which 32 numbers are not better).
+    """
+    lines = []
+    for dataset in TABLES:
+        wide = published(dataset).pivot(index=["cls", "dim_in", "k"], columns="family", values="published")
+        wide = wide.dropna(subset=["32", "dim_in"])
+        won = wide["32"] > wide["dim_in"]
+        lost = won.index[~won].get_level_values("dim_in")
+        lines.append({"dataset": dataset, "wins": won.sum(), "of": len(won), "longest_loss": lost.max()})
+    return pd.DataFrame(lines)

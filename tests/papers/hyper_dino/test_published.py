@@ -2,7 +2,7 @@
 
 import pytest
 
-from lib.papers.hyper_dino.published import TABLES, baseline, rotation_gap
+from lib.papers.hyper_dino.published import TABLES, baseline, compact_wins, headlines, rotation_gap
 
 
 def test_the_baseline_is_that_of_table_2():
@@ -20,3 +20,27 @@ def test_where_no_baseline_is_printed_there_is_none():
 @pytest.mark.parametrize("dataset", TABLES)
 def test_all_components_are_better_than_cls_everywhere(dataset):
     assert rotation_gap(dataset, 20) > 2
+
+
+def test_the_abstract_is_the_best_row_of_each_table_and_its_gain_is_the_stated_one():
+    """Read off Tables 2 to 6 and the text of section 3.3; on BH40X the best length changes with k."""
+    rows = headlines().set_index("dataset")
+    assert rows["abstract"].tolist() == rows["largest"].tolist() == [94.61, 86.64, 79.15, 78.91, 75.17]
+    assert rows["lengths"].tolist() == [
+        "384, 384, 384, 384",
+        "230, 310, 384, 384",
+        "350, 350, 350, 350",
+        "384, 384, 384, 384",
+        "310, 310, 310, 310",
+    ]
+    assert rows["baseline"].tolist() == [88.46, 59.44, 53.01, 53.48, 48.20]
+    assert rows["printed_in"].tolist() == ["table", "table", "text", "text", "text"]
+    assert rows["gain"].tolist() == pytest.approx([6.15, 27.20, 26.14, 25.43, 26.97])
+
+
+def test_32_numbers_win_almost_always_and_never_lose_from_long_inputs():
+    """Counted in the tables by hand: 13 lengths and the scaled features at four values of k (HD-5)."""
+    rows = compact_wins().set_index("dataset")
+    assert rows["wins"].to_dict() == {"kather": 52, "bh40x": 52, "bh100x": 44, "bh200x": 48, "bh400x": 50}
+    assert rows["of"].tolist() == [56] * 5
+    assert rows["longest_loss"].max() == 100

@@ -38,8 +38,8 @@ def baselines(rows: pd.DataFrame) -> Figure:
     """MAP@k over the length of the feature for every way to shorten it; a row per k, a column per fold rule.
 
     Args:
-        rows: columns rule, source, dim_in, k, value and spread (percent, spread may be missing). The scaled features
-            have one length only and are drawn as a line.
+        rows: columns rule, source, dim_in, k, value, chance and spread (percent, spread may be missing). The scaled
+            features have one length only and are drawn as a line, as chance is.
     """
     rules, ks = rows["rule"].unique(), sorted(rows["k"].unique())
     with style.house():
@@ -62,6 +62,7 @@ def baselines(rows: pd.DataFrame) -> Figure:
 
 def _sources(axis: plt.Axes, rows: pd.DataFrame) -> None:
     axis.set_xscale("log")
+    axis.axhline(rows["chance"].mean(), color="black", linestyle=":", linewidth=0.8, label="chance")
     for number, source in enumerate(SOURCES):
         line = rows[rows["source"] == source].sort_values("dim_in")
         if line.empty:
@@ -87,7 +88,7 @@ def _sources(axis: plt.Axes, rows: pd.DataFrame) -> None:
 def _ticks(axes, lengths: pd.Series) -> None:
     """Round numbers up to the longest, and the longest itself."""
     longest = int(lengths.max())
-    ticks = [n for n in (1, 2, 5, 10, 20, 40, 80, 160) if lengths.min() <= n < 0.8 * longest] + [longest]
+    ticks = [n for n in (1, 2, 5, 10, 20, 40, 80, 160, 320, 640) if lengths.min() <= n < 0.8 * longest] + [longest]
     for axis in axes.flat:
         axis.set_xticks(ticks, labels=[str(n) for n in ticks])
         axis.minorticks_off()

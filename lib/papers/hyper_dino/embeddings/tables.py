@@ -11,7 +11,6 @@ import torch
 
 from lib import paths
 from lib.geometry import Euclidean
-from lib.heads import Reduction
 from lib.metrics import retrieval
 from lib.papers.hyper_dino.recipes import recipes
 from lib.papers.hyper_dino.retrieval import tables as hyper_dino
@@ -57,7 +56,7 @@ def kept_variance(x: np.ndarray, labels: np.ndarray, where: Sequence[Split], lon
 
 
 def _kept(x: np.ndarray, labels: np.ndarray, split: Split, longest: int) -> dict[str, np.ndarray]:
-    pca = Reduction.fit(x[split.train], labels[split.train], "PCA", longest, half=False)
+    pca = reductions.fit(x[split.train], labels[split.train], "PCA", longest, store=paths.TRAINED, half=False)
     kept = {}
     for part, rows in (("training", split.train), ("test", split.test)):
         whole = (pca.scaler.transform(x[rows].astype(np.float64)) ** 2).sum()
@@ -68,27 +67,61 @@ def _kept(x: np.ndarray, labels: np.ndarray, split: Split, longest: int) -> dict
 def baseline_table(found: Mapping[str, Answers], dim: int, reference: str) -> pd.DataFrame:
     """MAP@k (min(k, relevant)) of every baseline under each fold rule, percent; arguments as `retrieval_table`.
 
-    Returns columns rule, source, dim_in, k, value, spread, n_queries, n_without_relevant, published (the better of the
-    paper's PCA and NCA, so none for scaled and whitened features).
+    Returns columns rule, source, dim_in, k, value, spread, class_mean, chance, n_queries, n_without_relevant, published
+    (the better of the paper's PCA and NCA, so none for scaled and whitened features).
     """
     table = hyper_dino.retrieval_table(found, dim, reference).query("metric == 'ap_min'")
     table = table.assign(published=table["published"].where(table["source"].isin(["PCA", "NCA"])))
-    untrained = ["family", "metric", "loss", "rim", "steps"]
+    untrained = ["family", "metric", "seeds_spread", "n_seeds", "loss", "rim", "steps"]
     return table.rename(columns={"ours": "value"}).drop(columns=untrained).reset_index(drop=True)
 
 
 def baseline_layout(table: pd.DataFrame) -> str:
-    """The baselines as Markdown: a row per input, a column per k and fold rule, the published value last."""
+    """The baselines as Markdown: a row per fold rule and input, a column per k, then the means over classes.
+
+    The published value stands behind each k that has one; the last row of a rule is chance.
+    """
+    ends = [table["k"].min(), table["k"].max()]
     lines = []
-    for (source, dim_in), rows in table.groupby(["source", "dim_in"], sort=False):
-        cells = {"input": Recipe(source, dim_in, 0).name}
-        for k, of_k in rows.groupby("k"):
-            for row in of_k.itertuples():
-                cells[f"MAP@{k}, folds {row.rule}"] = f"{percent(row.value)} ± {percent(row.spread)}"
-            if table["published"].notna().any():
-                cells[f"published MAP@{k}"] = percent(of_k["published"].iloc[0])
-        lines.append(cells)
-    return markdown_table(pd.DataFrame(lines))
+    for rule, of_rule in table.groupby("rule", sort=False):
+        for (source, dim_in), rows in of_rule.groupby(["source", "dim_in"], sort=False):
+            cells = {"folds": rule, "input": Recipe(source, dim_in, 0).name}
+            for row in rows.itertuples():
+                cells[f"MAP@{row.k}"] = f"{percent(row.value)} ± {percent(row.spread)}"
+                if table["published"].notna().any():
+                    cells[f"published MAP@{row.k}"] = percent(row.published)
+            means = rows[rows["k"].isin(ends)].itertuples()
+            lines.append(cells | {f"class mean@{row.k}": percent(row.class_mean) for row in means})
+        chance = of_rule.drop_duplicates("k").itertuples()
+        lines.append({"folds": rule, "input": "chance"} | {f"MAP@{row.k}": percent(row.chance) for row in chance})
+    return markdown_table(pd.DataFrame(lines).fillna("–"))
+
+
+def enough(table: pd.DataFrame, k: int, within: float = 1.0) -> list[str]:
+    """Per fold rule: the shortest PCA that comes ``within`` so many points of the best one, from `baseline_table`."""
+    lines = []
+    for rule, rows in table[(table["k"] == k) & (table["source"] == "PCA")].groupby("rule", sort=False):
+        values = rows.set_index("dim_in")["value"].sort_index()
+        short = values.index[values >= values.max() - within][0]
+        lines.append(
+            f"k = {k}, folds {rule}: PCA is best with {values.idxmax()} numbers ({values.max():.1f}); "
+            f"{short} are within {within:g} point ({values[short]:.1f}), "
+            f"all {values.index[-1]} give {values.iloc[-1]:.1f}"
+        )
+    return lines
+
+
+def leaders(by_encoder: Mapping[str, pd.DataFrame], ks: Sequence[int]) -> list[str]:
+    """Per fold rule and k: the best input of each encoder, the better encoder first; tables of `baseline_table`."""
+    rows = pd.concat([table.assign(encoder=encoder) for encoder, table in by_encoder.items()], ignore_index=True)
+    lines = []
+    for (rule, k), part in rows[rows["k"].isin(ks)].groupby(["rule", "k"], sort=False):
+        best = part.loc[part.groupby("encoder")["value"].idxmax()].sort_values("value", ascending=False)
+        named = [
+            f"{row.value:.1f} {row.encoder}, {Recipe(row.source, row.dim_in, 0).name}" for row in best.itertuples()
+        ]
+        lines.append(f"k = {k}, folds {rule}: {'; '.join(named)}")
+    return lines
 
 
 def against(table: pd.DataFrame, source: str, other: str) -> pd.DataFrame:
@@ -151,10 +184,10 @@ def _effect(
     x: np.ndarray, labels: np.ndarray, split: Split, first: Recipe, second: Recipe, k: int
 ) -> dict[str, float | np.ndarray]:
     """One split: largest differences, and per query whether the list changed and AP@k before and after."""
-    train = x[split.train], labels[split.train]
-    one = Reduction.fit(*train, first.source, first.dim_in, half=False, seed=split.seed)
+    fit = partial(reductions.fit, x[split.train], labels[split.train], store=paths.TRAINED, half=False, seed=split.seed)
+    one = fit(first.source, first.dim_in)
     rounding = first == second
-    two = replace(one, half=True) if rounding else Reduction.fit(*train, second.source, second.dim_in, half=False)
+    two = replace(one, half=True) if rounding else fit(second.source, second.dim_in)
     parts = (split.test, split.train)
     old, old_gallery = (torch.from_numpy(one(x[rows])) for rows in parts)
     new, new_gallery = (torch.from_numpy(two(x[rows])) for rows in parts)
@@ -217,7 +250,8 @@ def caption(run: Run, reference: str = "none") -> str:
     """What the numbers of the baselines are, and what stands beside them if there is a ``reference``."""
     text = (
         "MAP@k in percent by Euclidean distance without any mapper, AP divided by min(k, relevant); mean ± standard "
-        f"deviation over {run.parameters['folds']} folds. Scaler, PCA and NCA are fitted on the training folds."
+        f"deviation over {run.parameters['folds']} folds; class mean: averaged per class first; chance: a gallery in "
+        "random order. Scaler, PCA and NCA are fitted on the training folds."
     )
     theirs = " Published: DINO ViT-S/16, all images, the better of PCA and NCA at that length."
     return text if reference == "none" else text + theirs

@@ -1,17 +1,22 @@
-"""The contrastive loss of Hyper-DINO: which pairs it still moves, and how it falls."""
+"""The contrastive loss of Hyper-DINO: which pairs it still moves, how it falls, and where embeddings begin and end."""
 
 from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+import torch
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from numpy.typing import ArrayLike
 
 from lib.figures import style
+from lib.geometry import PoincareBall
+from lib.training.methods import RIM
 
 MARKERS = (*style.MARKERS, "X", "p")
+NORMS = (0.1, 0.3, 0.6, 0.9, 0.99)  # ticks, as shares of the ball's radius
 DISKS = (0.25, 0.5, 1.0)  # half widths of the disk's picture: the smallest that holds all points
 RANGES = (1, 2, 4, 8, 16)  # ends of the distance axis, likewise
 
@@ -83,24 +88,61 @@ def _histogram(axis: plt.Axes, apart: np.ndarray, same: np.ndarray, margin: floa
 
 
 def loss_curves(rows: pd.DataFrame) -> Figure:
-    """Training loss over iterations (Hyper-DINO's Fig. 2): a line per head, the mean of the folds in its band.
+    """Training loss over iterations (Hyper-DINO's Fig. 2): a panel per start, a line per head, its seeds in its band.
 
     Args:
-        rows: columns head, fold, epoch, iteration, loss. The band goes from the lowest to the highest fold. Folds are
-            averaged by epoch, which may take them a different number of iterations; it is drawn at their mean.
+        rows: columns start, head, seed, iteration, loss. The band goes from the lowest to the highest seed.
     """
+    begins = rows["start"].unique()
     with style.house():
-        figure, axis = plt.subplots(figsize=(0.8 * style.WIDTH, 3.2))
-        for number, (head, part) in enumerate(rows.groupby("head", sort=False)):
-            folds = part.groupby("epoch")["loss"].agg(["mean", "min", "max"])
-            folds.index = part.groupby("epoch")["iteration"].mean()
-            colour = style.PALETTE[number]
-            axis.fill_between(folds.index, folds["min"], folds["max"], color=colour, alpha=0.2, linewidth=0)
-            axis.plot(folds.index, folds["mean"], color=colour, dashes=style.DASHES[number] or (None, None), label=head)
-        axis.set_yscale("log")
-        axis.set_xlim(left=0)
-        axis.set_xlabel("training iterations (batches)")
-        axis.set_ylabel("mean loss of an epoch (log scale)")
-        axis.legend(loc="upper right")
+        figure, axes = plt.subplots(1, len(begins), figsize=(style.WIDTH, 2.9), sharey=True, squeeze=False)
+        for axis, begin in zip(axes[0], begins, strict=True):
+            for number, (head, part) in enumerate(rows[rows["start"] == begin].groupby("head", sort=False)):
+                seeds = part.groupby("iteration")["loss"].agg(["mean", "min", "max"])
+                look = {"color": style.PALETTE[number], "dashes": style.DASHES[number] or (None, None)}
+                axis.fill_between(seeds.index, seeds["min"], seeds["max"], color=look["color"], alpha=0.2, linewidth=0)
+                axis.plot(seeds.index, seeds["mean"], label=head, **look)
+            axis.set(title=begin, yscale="log", xlabel="training iterations (batches)")
+            axis.set_xlim(left=0)
+        axes[0][0].set_ylabel("mean loss of an epoch (log scale)")
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def starts(rows: pd.DataFrame, geometry: PoincareBall, delta: float, resting: float) -> Figure:
+    """Norms of the training images of every head before and after training, a panel per start.
+
+    Args:
+        rows: columns start, method, and before and after, each alone and with _low and _high.
+        geometry: the ball; the axis is spaced by the distance from its centre.
+        delta: points are kept within 1 - delta of the ball's radius.
+        resting: a norm to mark.
+    """
+    begins, methods = rows["start"].unique(), rows["method"].unique()
+    radius = geometry.c**-0.5
+    ticks = [share * radius for share in NORMS if share < 1 - delta] + [(1 - delta) * radius]
+
+    def place(norm: ArrayLike) -> np.ndarray:
+        return geometry.between(torch.zeros(1), torch.tensor(np.reshape(norm, (-1, 1)))).numpy()
+
+    with style.house():
+        size = (style.WIDTH, 1.3 + 0.3 * len(methods))
+        figure, axes = plt.subplots(1, len(begins), figsize=size, sharex=True, sharey=True, squeeze=False)
+        for axis, begin in zip(axes[0], begins, strict=True):
+            part = rows[rows["start"] == begin].set_index("method").loc[methods]
+            for number, (when, fill) in enumerate({"before": "white", "after": style.PALETTE[0]}.items()):
+                heights = np.arange(len(methods)) + 0.36 * number - 0.18
+                look = {"color": style.PALETTE[0], "linewidth": 1.4}
+                axis.hlines(heights, place(part[f"{when}_low"]), place(part[f"{when}_high"]), **look)
+                look = {"color": style.PALETTE[0], "markerfacecolor": fill, "markersize": 5}
+                axis.plot(place(part[when]), heights, MARKERS[number], label=f"{when} training", **look)
+            axis.axvspan(*place([RIM * (1 - delta) * radius, (1 - delta) * radius]), color="0.85", label="rim")
+            axis.axvline(place(resting)[0], color="black", linestyle="--", linewidth=1, label="classes at rest")
+            axis.set_xticks(place(ticks), labels=[f"{tick:.3g}" for tick in ticks])
+            axis.set(title=begin, xlabel="norm of the embedding")
+        axes[0][0].set_yticks(range(len(methods)), labels=methods)
+        axes[0][0].invert_yaxis()
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         plt.close(figure)
     return figure

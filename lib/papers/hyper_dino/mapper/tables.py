@@ -1,17 +1,23 @@
 """Numbers about the training of Hyper-DINO's mapper: what the open choices of the loss do, and how the loss falls."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.geometry import Geometry
+from lib.geometry import Geometry, PoincareBall
 from lib.losses import hyper_dino
 from lib.papers.hyper_dino.mapper import figures
-from lib.results.shown import Figure
+from lib.papers.hyper_dino.mapper.start import Arms, courses
+from lib.results import paired
+from lib.results.answers import Answers, health, values
+from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Figure, Table
+from lib.results.store import Run
 from lib.training.fit import Schedule
-from lib.training.methods import Fitted
 
 
 def choices(h: Tensor, labels: Tensor, geometry: Geometry, m0: float, alpha: float) -> pd.DataFrame:
@@ -40,27 +46,29 @@ def choices(h: Tensor, labels: Tensor, geometry: Geometry, m0: float, alpha: flo
     return pd.DataFrame(rows)
 
 
-def curves(fitted: Mapping[str, Sequence[Fitted]]) -> pd.DataFrame:
-    """How the training loss fell: columns head, fold, epoch, iteration, loss; ``fitted``: head → one per split.
+def curves(fitted: Arms) -> pd.DataFrame:
+    """How the training loss fell: columns start, head, seed, epoch, iteration, loss; ``fitted``: of one split.
 
     ``loss`` is the mean over an epoch, ``iteration`` the number of batches seen at its end.
     """
     rows = [
-        (name, one.split.fold, epoch, epoch * one.method.schedule.steps(len(one.split.train)), loss)
-        for name, several in fitted.items()
+        (begin, name, one.split.seed, epoch, epoch * one.method.schedule.steps(len(one.split.train)), loss)
+        for begin, by_name in fitted.items()
+        for name, several in by_name.items()
         for one in several
         for epoch, loss in enumerate(one.history, start=1)
     ]
-    return pd.DataFrame(rows, columns=["head", "fold", "epoch", "iteration", "loss"])
+    return pd.DataFrame(rows, columns=["start", "head", "seed", "epoch", "iteration", "loss"])
 
 
 def verdicts(rows: pd.DataFrame) -> list[str]:
-    """One sentence per head: in how many folds the last epoch's loss is below half of the first one's."""
+    """One sentence per start and head: in how many trainings the last epoch's loss is below half of the first one's."""
     lines = []
-    for head, part in rows.groupby("head", sort=False):
-        ends = part.sort_values("epoch").groupby("fold")["loss"].agg(["first", "last"])
+    for (begin, head), part in rows.groupby(["start", "head"], sort=False):
+        ends = part.sort_values("epoch").groupby("seed")["loss"].agg(["first", "last"])
         halved = (ends["last"] < ends["first"] / 2).sum()
-        lines.append(f"{head}: the loss more than halves in {halved} of {len(ends)} folds")
+        final = f"it ends at {ends['last'].mean():.2f}"
+        lines.append(f"{begin}, {head}: the loss more than halves in {halved} of {len(ends)} trainings; {final}")
     return lines
 
 
@@ -68,9 +76,144 @@ def figure_2(rows: pd.DataFrame, batch_size: int) -> Figure:
     """Fig. 2, the loss over the iterations, from the rows of :func:`curves`."""
     epochs, published = rows["epoch"].max(), Schedule().epochs
     text = (
-        "Training loss over iterations, the mean of each epoch: mean over the folds, band from the lowest to the "
-        f"highest of {rows['fold'].nunique()} folds by image; {epochs} epochs (published: {published}) with batches "
-        f"of {batch_size}. The paper draws the loss of its own training sets and prints no numbers, so shapes can be "
-        "compared, values cannot."
+        "Training loss over iterations, the mean of each epoch: mean over the trainings, band from the lowest to the "
+        f"highest of {rows['seed'].nunique()} seeds, one fold by image; {epochs} epochs (published: {published}) with "
+        f"batches of {batch_size}. The paper draws the loss of its own training sets and prints no numbers, so shapes "
+        "can be compared, values cannot."
     )
     return Figure("training loss", rows, text, figure=figures.loss_curves(rows))
+
+
+def starts(found: Mapping[str, Answers], fitted: Arms, x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
+    """How every head begins, how it ends, and how it retrieves, from every start.
+
+    Args:
+        found: what the heads ``fitted`` on one split answered.
+        x: (n, dim) features. labels: (n,).
+
+    Returns:
+        A row per start, method and k: the columns of :func:`lib.results.answers.values` for AP over min(k, relevant),
+        and those of :func:`.start.courses`.
+    """
+    table = values(found).query("metric == 'ap_min'").drop(columns="metric").rename(columns={"rule": "start"})
+    return table.merge(courses(fitted, x, labels), on=["start", "method"], validate="many_to_one")
+
+
+def starts_layout(rows: pd.DataFrame) -> str:
+    """The rows of :func:`starts` as Markdown: one for each head and start."""
+    lines = []
+    for method, of_head in rows.groupby("method", sort=False):
+        for begin, part in of_head.groupby("start", sort=False):
+            row = part.iloc[0]
+            cells = {"head": method, "start": begin}
+            cells |= {"norm": f"{row['before']:.3f} → {row['after']:.3f}"}
+            cells |= {"at the rim": f"{row['rim_before']:.1f} → {row['rim']:.1f} %"}
+            cells |= {"held": f"{row['held']:.1f} %", "two classes apart": f"{row['apart']:.1f} m"}
+            lines.append(cells | {"last loss": f"{row['loss']:.3f}", "steps": row["steps"]} | scores(part))
+    return markdown_table(pd.DataFrame(lines))
+
+
+def scores(rows: pd.DataFrame) -> dict[str, str]:
+    """MAP@k of one method as cells, ± the spread over its trainings."""
+    return {f"MAP@{row.k}": f"{percent(row.ours)} ± {percent(row.seeds_spread)}" for row in rows.itertuples()}
+
+
+def table_starts(run: Run, rows: pd.DataFrame) -> Table:
+    """How the heads begin and end, from the rows of :func:`starts`."""
+    of, low, high = run.parameters, rows["chance"].min(), rows["chance"].max()
+    text = (
+        f"Every head from both starts: one fold by image, {of['epochs']} epochs (published: {Schedule().epochs}), "
+        f"{of['seeds']} seeds. Norm: median of the training images, before → after training. At the rim: their share. "
+        "Held: images of the first batch whose gradient has no part towards the centre. Two classes apart: mean "
+        "distance of their pairs in that batch, in margins m. MAP@k in percent, AP divided by "
+        f"min(k, relevant), ± over the seeds; chance is {high:.1f} at k = {rows['k'].min()} and {low:.1f} at k = "
+        f"{rows['k'].max()}."
+    )
+    return Table("where heads begin and end", rows, text, markdown=starts_layout(rows))
+
+
+def figure_starts(run: Run, rows: pd.DataFrame, geometry: PoincareBall, delta: float, resting: float) -> Figure:
+    """Norms before and after training, from the rows of :func:`.start.courses`.
+
+    geometry, delta: of the heads; resting: the norm at which the loss of the negative pairs becomes 0.
+    """
+    text = (
+        f"Norms of the training images before (hollow) and after {run.parameters['epochs']} epochs (filled): median, "
+        f"and lines from 5 to 95 % of the images, {run.parameters['seeds']} seeds pooled; one fold by image. The axis "
+        "is spaced by the distance from the centre. Grey: the rim, where the projection holds what would be further "
+        f"out. Dashed: collapsed classes just at the margin, norm {resting:.3f}."
+    )
+    figure = figures.starts(rows, geometry, delta, resting)
+    return Figure("norms before and after training", rows, text, figure=figure)
+
+
+def began(rows: pd.DataFrame) -> list[str]:
+    """Per start one sentence on the untrained heads and one on where they end, from the rows of :func:`starts`."""
+    lines = []
+    for begin, part in rows[rows["k"] == rows["k"].min()].groupby("start", sort=False):
+        out = part[part["rim_before"] > 50]
+        heads = f"{begin}: {len(out)} of {len(part)} heads begin with more than half of their images at the rim"
+        for where, some in (("there", out), ("inside", part.drop(out.index))):
+            if len(some):
+                held, apart = _range(some["held"]), _range(some["apart"])
+                heads += f"; {where} {held} % of the images are held, and two classes are {apart} margins apart"
+        ends = f"{(part['rim'] > 5).sum()} of {len(part)} heads end with more than 5 % of their images at the rim"
+        lines += [heads, f"{begin}: {ends}; last loss {_range(part['loss'], 2)}"]
+    return lines
+
+
+def at_rest(rows: pd.DataFrame, resting: float) -> list[str]:
+    """Per start: where the median embedding ends, and how far from flat the ball of radius 1 is there (HD-8)."""
+    return [
+        f"{begin}: the median embedding of a head ends at a norm of {_range(part['after'], 2)} (classes at rest: "
+        f"{resting:.3f}), where the ruler is {_range(100 * (1 / (1 - part['after'] ** 2) - 1))} % longer than at the "
+        "centre"
+        for begin, part in rows[rows["k"] == rows["k"].min()].groupby("start", sort=False)
+    ]
+
+
+def tally(tests: pd.DataFrame) -> str:
+    """Of paired tests: the range of their differences, and in how many the first method is better or worse."""
+    told = Counter(paired.relation(test) for test in tests.itertuples())
+    better, worse = told["is better than"], told["is worse than"]
+    signs = [f"{tests['difference'].agg(end):+.1f}" for end in ("min", "max")]
+    return (
+        f"{' to '.join(dict.fromkeys(signs))} points; clearly better in {better} of {len(tests)}, clearly worse in "
+        f"{worse}"
+    )
+
+
+def table_choice(run: Run, rows: pd.DataFrame) -> Table:
+    """MAP@k on validation groups for every start norm, from :func:`lib.results.answers.values`."""
+    rows = rows[rows["metric"] == "ap_min"].drop(columns="metric").rename(columns={"rule": "start"})
+    lines = [
+        {"head": method, "start": begin, **scores(part), **health(part.iloc[0])}
+        for (method, begin), part in rows.sort_values("method", kind="stable").groupby(["method", "start"], sort=False)
+    ]
+    text = (
+        "The training part of the same fold, divided once more by group: four fifths are learnt from, one fifth asks; "
+        "no test image is in either. MAP@k in percent, AP divided by min(k, relevant), ± over "
+        f"{run.parameters['seeds']} seeds; {run.parameters['epochs']} epochs."
+    )
+    return Table("the start norm, on validation groups", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
+
+
+def choice(rows: pd.DataFrame) -> list[str]:
+    """Per start the mean over the heads of :func:`lib.results.answers.values`, best first; one sentence per k."""
+    rows = rows[rows["metric"] == "ap_min"]
+    lines = []
+    for k, part in rows.groupby("k"):
+        means = part.groupby("rule")["ours"].mean().sort_values(ascending=False)
+        lines.append(
+            f"k = {k}, mean over the heads: " + ", ".join(f"{mean:.1f} {rule}" for rule, mean in means.items())
+        )
+    return lines
+
+
+def _range(values: pd.Series, digits: int = 1) -> str:
+    """Smallest to largest.
+
+    >>> _range(pd.Series([2.0, 1.0])), _range(pd.Series([1.0]))
+    ('1.0 to 2.0', '1.0')
+    """
+    return " to ".join(dict.fromkeys(f"{value:.{digits}f}" for value in (values.min(), values.max())))

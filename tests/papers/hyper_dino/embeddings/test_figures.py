@@ -23,7 +23,7 @@ def rows() -> pd.DataFrame:
         (rule, source, n, k, 10 * k + n + (source == "NCA"), 0.5)
         for rule, (source, n), k in itertools.product(["by image", "by group"], inputs, [1, 5])
     ]
-    return pd.DataFrame(lines, columns=["rule", "source", "dim_in", "k", "value", "spread"])
+    return pd.DataFrame(lines, columns=["rule", "source", "dim_in", "k", "value", "spread"]).assign(chance=12.5)
 
 
 def test_variance_has_a_panel_per_rule_and_a_line_per_part(curves):
@@ -49,6 +49,7 @@ def test_baselines_draw_every_value_in_its_panel(rows):
     assert drawn == {"PCA": [[5, 55], [40, 90]], "NCA": [[5, 56]], "whitened": [[5, 55], [40, 90]]}
     flat = [line for line in lower_right.lines if line.get_label() == "scaled, full length"]
     assert [set(line.get_ydata()) for line in flat] == [{90}]
+    assert [set(line.get_ydata()) for line in lower_right.lines if line.get_label() == "chance"] == [{12.5}]
 
 
 def test_sources_differ_in_marker_and_dashes(rows):

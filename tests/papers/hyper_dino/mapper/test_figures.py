@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.geometry import PoincareBall
 from lib.papers.hyper_dino.mapper import figures as contrastive
 
 POINTS = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.2], [0.3, 0.3]])
@@ -55,19 +56,42 @@ def test_the_histogram_counts_pairs_in_percent():
     assert heights == pytest.approx({"one class": 50, "two classes": 25})
 
 
-def test_loss_curves_are_means_over_folds_with_a_band():
+def test_loss_curves_have_a_panel_per_start_and_are_means_over_seeds_with_a_band():
     rows = pd.DataFrame(
         {
-            "head": ["a"] * 4 + ["b"] * 2,
-            "fold": [0, 0, 1, 1, 0, 0],
-            "epoch": [1, 2] * 3,
-            "iteration": [5, 10, 6, 12, 5, 10],  # a fold with more images takes more batches: no zigzag
-            "loss": [4, 2, 2, 1, 8, 7],
+            "start": ["as printed"] * 6 + ["start norm 0.3"] * 2,
+            "head": ["a"] * 4 + ["b"] * 2 + ["a"] * 2,
+            "seed": [0, 0, 1, 1, 0, 0, 0, 0],
+            "iteration": [5, 10] * 4,
+            "loss": [4, 2, 2, 1, 8, 7, 1, 0.5],
         }
     )
-    (axis,) = contrastive.loss_curves(rows).axes
-    drawn = {line.get_label(): line.get_xydata().tolist() for line in axis.lines}
-    assert drawn == {"a": [[5.5, 3], [11, 1.5]], "b": [[5, 8], [10, 7]]}
-    edges = axis.collections[0].get_paths()[0].vertices
-    assert {tuple(edge) for edge in edges.tolist()} == {(5.5, 2), (5.5, 4), (11, 1), (11, 2)}
-    assert "iterations" in axis.get_xlabel() and "loss" in axis.get_ylabel()
+    left, right = contrastive.loss_curves(rows).axes
+    assert [axis.get_title() for axis in (left, right)] == ["as printed", "start norm 0.3"]
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in left.lines}
+    assert drawn == {"a": [[5, 3], [10, 1.5]], "b": [[5, 8], [10, 7]]}
+    edges = left.collections[0].get_paths()[0].vertices
+    assert {tuple(edge) for edge in edges.tolist()} == {(5, 2), (5, 4), (10, 1), (10, 2)}
+    assert [line.get_xydata().tolist() for line in right.lines] == [[[5, 1], [10, 0.5]]]
+    assert "iterations" in left.get_xlabel() and "loss" in left.get_ylabel()
+
+
+@pytest.mark.parametrize("c", [1.0, 0.25])
+def test_norms_before_and_after_stand_at_their_distance_from_the_centre(c):
+    """d(0, x) = 2·artanh(√c·norm)/√c; the rim is marked from 0.99 of what can be reached."""
+    norms = {"before_low": 0.2, "before": 0.3, "before_high": 0.4, "after_low": 0.1, "after": 0.15, "after_high": 0.2}
+    begins = ["as printed", "start norm 0.3"]
+    rows = pd.DataFrame([{"start": begin, "method": name} | norms for begin in begins for name in ("a", "b")])
+    rows.loc[3, "after"] = 0.18
+    left, right = contrastive.starts(rows, PoincareBall(c), delta=1e-3, resting=0.178).axes
+    assert [axis.get_title() for axis in (left, right)] == begins
+    lines = {line.get_label(): line for line in right.lines}
+    expected = 2 / c**0.5 * np.arctanh(c**0.5 * np.array([0.15, 0.18]))
+    np.testing.assert_allclose(lines["after training"].get_xdata(), expected, rtol=1e-6)
+    np.testing.assert_allclose(lines["classes at rest"].get_xdata(), 2 / c**0.5 * np.arctanh(c**0.5 * 0.178), rtol=1e-6)
+    assert lines["before training"].get_markerfacecolor() == "white" != lines["after training"].get_markerfacecolor()
+    rim = right.patches[0].get_extents().transformed(right.transData.inverted())
+    np.testing.assert_allclose([rim.x0, rim.x1], 2 / c**0.5 * np.arctanh([0.99 * 0.999, 0.999]), rtol=1e-6)
+    ends = right.collections[0].get_segments()[0][:, 0]
+    np.testing.assert_allclose(ends, 2 / c**0.5 * np.arctanh(c**0.5 * np.array([0.2, 0.4])), rtol=1e-6)
+    assert [text.get_text() for text in left.get_yticklabels()] == ["a", "b"] and right.get_xlabel()

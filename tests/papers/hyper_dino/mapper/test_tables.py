@@ -1,5 +1,6 @@
 """The open choices of the loss against plain loops; loss curves as they are saved."""
 
+import itertools
 import json
 import math
 
@@ -59,27 +60,27 @@ HISTORIES = {PCA: [[3.0, 1.0], [3.0, 2.0]], SCALED: [[5.0, 0.5]]}
 def rows() -> pd.DataFrame:
     found = {
         method.name: [
-            Fitted(method, Split(fold, np.arange(10), np.arange(10, 12), 0), None, None, history, Health())
-            for fold, history in enumerate(histories)
+            Fitted(method, Split(0, np.arange(10), np.arange(10, 12), seed), None, None, history, Health())
+            for seed, history in enumerate(histories)
         ]
         for method, histories in HISTORIES.items()
     }
-    return contrastive.curves(found)
+    return contrastive.curves({"as printed": found})
 
 
 def test_a_curve_counts_batches(rows):
     """Ten images in batches of four are three batches an epoch."""
     assert rows["iteration"].tolist() == [3, 6] * 3
-    assert rows[["head", "fold", "epoch", "loss"]].values.tolist()[2:4] == [
-        ["Hyper-DINO(PCA(20), 2)", 1, 1, 3.0],
-        ["Hyper-DINO(PCA(20), 2)", 1, 2, 2.0],
+    assert rows[["start", "head", "seed", "epoch", "loss"]].values.tolist()[2:4] == [
+        ["as printed", "Hyper-DINO(PCA(20), 2)", 1, 1, 3.0],
+        ["as printed", "Hyper-DINO(PCA(20), 2)", 1, 2, 2.0],
     ]
 
 
-def test_verdicts_count_the_folds(rows):
+def test_verdicts_count_the_seeds(rows):
     assert contrastive.verdicts(rows) == [
-        "Hyper-DINO(PCA(20), 2): the loss more than halves in 1 of 2 folds",
-        "Hyper-DINO(20 scaled, 2): the loss more than halves in 1 of 1 folds",
+        "as printed, Hyper-DINO(PCA(20), 2): the loss more than halves in 1 of 2 trainings; it ends at 1.50",
+        "as printed, Hyper-DINO(20 scaled, 2): the loss more than halves in 1 of 1 trainings; it ends at 0.50",
     ]
 
 
@@ -90,5 +91,74 @@ def test_figure_2_says_how_long_was_trained(rows, tmp_path, monkeypatch):
     folder = tmp_path / "hyper_dino" / "demo" / "tissue" / "mapper"
     assert {path.name for path in folder.iterdir()} == {f"figure_2.{kind}" for kind in ("csv", "json", "png", "svg")}
     caption = json.loads((folder / "figure_2.json").read_text())["caption"]
-    assert "2 epochs (published: 100) with batches of 4" in caption and "2 folds" in caption
+    assert "2 epochs (published: 100) with batches of 4" in caption and "2 seeds" in caption
     np.testing.assert_allclose(pd.read_csv(folder / "figure_2.csv")["loss"], rows["loss"])
+
+
+RUN = Run("12_hyper_dino_mapper", "demo", "tissue", "2,000 tiles", "abc", "texture", {"epochs": 8, "seeds": 5})
+
+
+@pytest.fixture
+def begun() -> pd.DataFrame:
+    """Two heads from two starts at two k; the first begins, and as printed stays, at the rim."""
+    lines = []
+    for begin, out in itertools.product(["as printed", "start norm 0.3"], [True, False]):
+        far = out and begin == "as printed"
+        line = {"start": begin, "method": "long" if out else "short", "before": 0.999 if far else 0.3}
+        line |= {"after": 0.999 if far else 0.2, "rim_before": 100.0 if far else 0.0, "rim": 90.0 if far else 0.0}
+        line |= {"held": 99.0 if far else 0.0, "apart": 8.0 if far else 1.5, "loss": 1.9 if far else 0.25, "steps": 104}
+        scores = {1: 50.0, 20: 40.0} if far else {1: 80.0, 20: 70.0}
+        lines += [line | {"k": k, "ours": v, "seeds_spread": 1.5, "chance": 12.5 / k} for k, v in scores.items()]
+    return pd.DataFrame(lines)
+
+
+def test_the_table_of_starts_has_both_starts_of_a_head_below_each_other(begun):
+    shown = contrastive.table_starts(RUN, begun)
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in shown.markdown.splitlines()[2:]]
+    assert [row[:2] for row in cells] == [
+        [head, begin] for head in ("long", "short") for begin in ("as printed", "start norm 0.3")
+    ]
+    assert cells[0][2:] == [
+        *("0.999 → 0.999", "100.0 → 90.0 %", "99.0 %", "8.0 m"),
+        *("1.900", "104", "50.00 ± 1.50", "40.00 ± 1.50"),
+    ]
+    assert "8 epochs (published: 100), 5 seeds" in shown.caption
+    assert "chance is 12.5 at k = 1 and 0.6 at k = 20" in shown.caption
+
+
+def test_sentences_on_the_start_count_the_heads(begun):
+    assert contrastive.began(begun) == [
+        "as printed: 1 of 2 heads begin with more than half of their images at the rim; there 99.0 % of the images are "
+        "held, and two classes are 8.0 margins apart; inside 0.0 % of the images are held, and two classes are 1.5 "
+        "margins apart",
+        "as printed: 1 of 2 heads end with more than 5 % of their images at the rim; last loss 0.25 to 1.90",
+        "start norm 0.3: 0 of 2 heads begin with more than half of their images at the rim; inside 0.0 % of the images "
+        "are held, and two classes are 1.5 margins apart",
+        "start norm 0.3: 0 of 2 heads end with more than 5 % of their images at the rim; last loss 0.25",
+    ]
+
+
+def test_the_ruler_where_heads_end_is_that_of_the_ball(begun):
+    """At norm 0.2 it is 1/(1 − 0.04) of the one at the centre."""
+    (ours,) = (line for line in contrastive.at_rest(begun, 0.178) if line.startswith("start"))
+    assert "norm of 0.20 (classes at rest: 0.178), where the ruler is 4.2 % longer" in ours
+
+
+def test_tally_counts_what_was_told_apart():
+    tests = pd.DataFrame({"difference": [5.0, -2.0, 0.5], "p_holm": [0.01, 0.02, 0.6], "p_floor": 0.001, "n_tests": 3})
+    told = contrastive.tally(tests.assign(n_units=20))
+    assert told == "-2.0 to +5.0 points; clearly better in 1 of 3, clearly worse in 1"
+
+
+def test_the_choice_names_the_best_start_first():
+    rows = [
+        ("as printed", "a", 60.0),
+        ("as printed", "b", 50.0),
+        ("start norm 0.1", "a", 70.0),
+        ("start norm 0.1", "b", 71.0),
+    ]
+    table = pd.DataFrame(rows, columns=["rule", "method", "ours"]).assign(metric="ap_min", k=20, seeds_spread=1.0)
+    table = table.assign(loss=0.5, rim=0.0, steps=10)
+    assert contrastive.choice(table) == ["k = 20, mean over the heads: 70.5 start norm 0.1, 55.0 as printed"]
+    shown = contrastive.table_choice(RUN, table).markdown.splitlines()[2:]
+    assert [line.split("|")[1].strip() for line in shown] == ["a", "a", "b", "b"]

@@ -1,0 +1,135 @@
+"""Where heads begin: by counting, by measuring, and what the loss asks of them there."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.geometry import PoincareBall
+from lib.papers.hyper_dino.mapper import start
+from lib.training.fit import Schedule
+from lib.training.hyper_dino import Settings
+from lib.training.recipes import Recipe
+from lib.training.splits import repeated, splits
+
+RNG = np.random.default_rng(0)
+LABELS = np.repeat(np.arange(4), 20)
+GROUPS = np.array([f"patient {number}" for number in np.tile(np.repeat(np.arange(5), 4), 4)])
+X = (RNG.normal(size=(80, 300)) + 0.5 * RNG.normal(size=(4, 300))[LABELS]).astype(np.float32)
+WHERE = splits(np.arange(80) % 4, 0)[:1]
+WIDE, LONG, SHORT = (Recipe("scaled", 300, out) for out in (1500, 300, 8))
+SCHEDULE = Schedule(epochs=3, batch_size=30)
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory) -> start.Arms:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lib.paths.TRAINED", tmp_path_factory.mktemp("trained"))
+        return start.fit(X, LABELS, [WIDE, LONG, SHORT], Settings(), SCHEDULE, repeated(WHERE, 2), [0, 0.3], workers=1)
+
+
+def test_heads_are_both_families_of_every_input():
+    names = [recipe.name for recipe in start.heads(300, [10, "full"], [4, 10], dim_out=8, longest=60)]
+    inputs = ["300 scaled", "PCA(10)", "PCA(60)", "NCA(10)"]
+    both = [f"Hyper-DINO({name}, {out})" for name in inputs for out in (8, name.strip("PCAN( scaled)"))]
+    assert names == [*both[:-2], "Hyper-DINO(NCA(4), 4)", *both[-2:]]
+
+
+def test_a_longer_pca_than_there_are_images_is_still_compared_with_the_scaled_features():
+    found = start.contrasts(start.heads(300, [10, "full"], [], dim_out=8, longest=60))
+    assert found["families"][0] == ("Hyper-DINO(300 scaled, 8)", "Hyper-DINO(300 scaled, 300)")
+    assert found["rotated"] == [
+        ("Hyper-DINO(PCA(60), 8)", "Hyper-DINO(300 scaled, 8)"),
+        ("Hyper-DINO(PCA(60), 60)", "Hyper-DINO(300 scaled, 300)"),
+    ]
+
+
+@pytest.mark.parametrize(("rms", "dim_in", "dim_out"), [(1.0, 1280, 32), (1.0, 1280, 1280), (5.0, 40, 32), (0.2, 5, 5)])
+def test_the_counted_length_is_that_of_a_pytorch_network(rms, dim_in, dim_out):
+    torch.manual_seed(0)
+    x = rms * torch.randn(400, dim_in)
+    lengths = []
+    for _ in range(20):
+        layers = torch.nn.Sequential(torch.nn.Linear(dim_in, 256), torch.nn.ReLU(), torch.nn.Linear(256, dim_out))
+        lengths.append(layers(x).detach().square().sum(-1).mean().sqrt().item())
+    assert start.length(rms, dim_in, dim_out, 256) == pytest.approx(np.mean(lengths), rel=0.08)
+
+
+def test_the_validation_part_is_of_other_groups_and_never_of_the_test_part():
+    (inner,) = start.inner(WHERE, LABELS, GROUPS, 5)
+    assert set(GROUPS[inner.train]).isdisjoint(GROUPS[inner.test])
+    assert sorted([*inner.train, *inner.test]) == sorted(WHERE[0].train)
+    np.testing.assert_array_equal(inner.labelled, inner.train)
+    np.testing.assert_array_equal(inner.held_out, inner.test)
+
+
+def test_seeds_are_trained_together_and_told_apart(fitted):
+    for several in (several for by_name in fitted.values() for several in by_name.values()):
+        assert [one.split.repeat for one in several] == [0, 1]
+        first, second = (one.embed(X) for one in several)
+        assert not torch.equal(first, second)
+
+
+def test_the_course_begins_with_the_network_before_training(fitted):
+    rows = start.courses(fitted, X, LABELS).set_index(["start", "method"])
+    assert list(rows.index) == list(
+        itertools.product(["as printed", "start norm 0.3"], [WIDE.name, LONG.name, SHORT.name])
+    )
+    assert rows.loc[
+        [("start norm 0.3", LONG.name), ("start norm 0.3", SHORT.name)], "before"
+    ].tolist() == pytest.approx([0.3, 0.3], abs=0.02)
+    assert rows.loc[("as printed", WIDE.name), "rim_before"] == 100
+    assert rows.loc[("as printed", WIDE.name), "before_low"] == pytest.approx(0.999, abs=1e-3)
+    assert (rows["before_low"] <= rows["before"]).all() and (rows["after"] <= rows["after_high"]).all()
+    for begin, one in ((begin, by_name[SHORT.name][0]) for begin, by_name in fitted.items()):
+        norms = one.embed(X[WHERE[0].train]).norm(dim=-1)
+        assert (
+            rows.loc[(begin, SHORT.name), "after_low"] <= norms.median() <= rows.loc[(begin, SHORT.name), "after_high"]
+        )
+
+
+def test_on_the_rim_images_are_held_and_classes_many_margins_apart(fitted):
+    rows = start.courses(fitted, X, LABELS).set_index(["start", "method"])
+    printed, ours = rows.loc[("as printed", WIDE.name)], rows.loc[("start norm 0.3", WIDE.name)]
+    assert printed["held"] == 100 and ours["held"] == 0
+    assert printed["apart"] > 5 and 1 < ours["apart"] < 2
+
+
+def by_differences(e: torch.Tensor, y: np.ndarray, delta: float) -> dict[str, float]:
+    """Each image moved a little along its e, and all pairs one by one, in float64."""
+    ball, loss = PoincareBall(), Settings().loss
+
+    def total(outputs: torch.Tensor) -> float:
+        return loss(ball.project(ball.exp0(outputs), margin=delta), torch.from_numpy(y)).item()
+
+    def moved(i: int, by: float) -> torch.Tensor:
+        outputs = e.clone()
+        outputs[i] *= 1 + by
+        return outputs
+
+    slopes = [(total(moved(i, 1e-6)) - total(moved(i, -1e-6))) / 2e-6 for i in range(len(e))]
+    h = ball.project(ball.exp0(e), margin=delta)
+    apart = {(i, j): ball.between(h[i], h[j]).item() for i in range(len(e)) for j in range(len(e)) if i != j}
+    margin = 0.5 + 0.1 * np.mean(list(apart.values()))
+    other = [distance / margin for (i, j), distance in apart.items() if y[i] != y[j]]
+    return {"held": 100 * np.mean(np.abs(slopes) < 1e-7), "apart": np.mean(other)}
+
+
+@pytest.mark.parametrize(("begin", "recipe"), [("start norm 0.3", SHORT), ("as printed", SHORT), ("as printed", LONG)])
+def test_what_the_first_batch_asks_is_that_of_plain_differences(fitted, begin, recipe):
+    one = fitted[begin][recipe.name][0]
+    rows = one.reduction(X[WHERE[0].train])
+    network = start.untrained(one, rows)
+    batch = next(SCHEDULE.batches(torch.from_numpy(LABELS[WHERE[0].train]), WHERE[0].seed)).numpy()
+    e = network.layers(torch.from_numpy(rows[batch])).detach().double()
+    expected = by_differences(e, LABELS[WHERE[0].train][batch], network.delta)
+    assert start.first_gradient(one, network, rows, LABELS) == pytest.approx(expected, rel=1e-3)
+    if recipe == LONG:
+        assert 0 < expected["held"] < 100
+
+
+def test_starts_have_names_of_their_own(fitted):
+    assert list(fitted) == ["as printed", "start norm 0.3"]
+    assert pd.Series([start.arm(norm) for norm in start.NORMS]).is_unique
