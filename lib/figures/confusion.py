@@ -17,7 +17,7 @@ def confusion(rows: pd.DataFrame) -> Figure:
     classes = sorted(set(rows["query_class"]) | set(rows["answer_class"]))
     names = [style.legible(name).replace("_", " ") for name in classes]
     with style.house():
-        size = (style.WIDTH, 0.9 + style.WIDTH / max(2, len(rules)))
+        size = (style.WIDTH, 0.6 + style.WIDTH / max(2, len(rules)))
         figure, axes = plt.subplots(1, len(rules), figsize=size, sharey=True, squeeze=False)
         for axis, rule in zip(axes[0], rules, strict=True):
             wide = rows[rows["rule"] == rule].pivot(index="query_class", columns="answer_class", values="share")

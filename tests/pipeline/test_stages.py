@@ -88,7 +88,8 @@ def changed_stages(root: Path, before: dict) -> set[str]:
     return {name.partition("@")[0] for name in shared | demo}
 
 
-TRAINED = {"hyper_dino_mapper", "hyper_dino_retrieval", "hyper_dino_queries", "hyper_dino_beyond", "beyond_storage"}
+BEYOND = {"beyond_factors", "beyond_storage"}
+TRAINED = BEYOND | {f"hyper_dino_{name}" for name in ("mapper", "retrieval", "queries", "beyond")}
 HYPER_DINO = TRAINED | {"hyper_dino_embeddings"}
 PROTOTYPES = {f"linear_prototypes_{name}" for name in ("plane", "retrieval", "significance", "space")}
 LOSS = HYPER_DINO | {"linear_prototypes_retrieval"}  # which has the mapper beside its own head

@@ -66,7 +66,7 @@ def opponents(
 
     No head: raw features by cosine, and the head's own input; labels without a head: NCA of as many numbers as the
     head gives; labels in a linear classifier that sees the head's input, searched by its logits and by its class
-    probabilities; the head in flat space, its margin halved (HD-8); and the head without compression.
+    probabilities; and the head in flat space, its margin halved (HD-8).
 
     Args:
         dim: length of the feature.
@@ -80,7 +80,7 @@ def opponents(
     """
     dim_out = min(dim_out, longest)
     subject, nca = Recipe("PCA", longest, dim_out), Recipe("NCA", dim_out, 0)
-    plain, whole, of_classes = (replace(subject, dim_out=n) for n in (0, longest, classes))
+    plain, of_classes = (replace(subject, dim_out=n) for n in (0, classes))
     rankings = {name: classifier.Settings(ranking=name, half=settings.half) for name in classifier.RANKINGS}
     return [
         Method(subject.name, subject, settings, schedule),
@@ -89,5 +89,4 @@ def opponents(
         Method(nca.name, nca, settings, schedule),
         *(Method(f"linear classifier, {name}", of_classes, head, schedule) for name, head in rankings.items()),
         Method("flat head, half margin", subject, flat(settings, settings.m0 / 2), schedule),
-        *([Method(whole.name, whole, settings, schedule)] if dim_out < longest else []),
     ]

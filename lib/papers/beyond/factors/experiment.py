@@ -40,13 +40,13 @@ def methods(
     """All methods for features of ``dim`` numbers.
 
     Every head learns from the same ``dim_in`` principal components, in batches of one size and as many steps; the
-    prototype head in episodes with ``support`` images of each class, to the 128 numbers and the cosine search of its
-    paper. NCA sees all numbers, as Hyper-DINO has it.
+    prototype head is as large as the ball's (its paper: 512 and 128 numbers), with episodes of ``support`` images of
+    each class and the cosine search of its paper. NCA sees all numbers, as Hyper-DINO has it.
     """
     head = Recipe("PCA", dim_in, dim_out)
     logits = replace(head, dim_out=n_classes)
     episodes = Episodes(**vars(schedule), k=support)
-    prototypes = linear_prototypes.Settings()
+    prototypes = linear_prototypes.Settings(hidden=settings.hidden)
     flat = hyper_dino.flat(settings, settings.m0 / 2)
     return [
         Method(NONE, Recipe("raw", dim, 0), settings, search="cosine"),
@@ -54,7 +54,7 @@ def methods(
         Method(NCA, Recipe("NCA", dim_out, 0), settings),
         Method(LOGITS, logits, classifier.Settings("logits"), schedule),
         Method(PROBABILITY, logits, classifier.Settings("probability"), schedule),
-        Method(PROTOTYPES, replace(head, dim_out=128), prototypes, episodes, search="cosine"),
+        Method(PROTOTYPES, head, prototypes, episodes, search="cosine"),
         Method(FLAT, head, flat, schedule),
         Method(BALL, head, settings, schedule),
     ]

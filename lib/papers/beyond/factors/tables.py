@@ -59,8 +59,8 @@ def factors_layout(rows: pd.DataFrame) -> str:
         for row in part.sort_values(["k"], kind="stable").itertuples():
             spread = "" if np.isnan(row.spread) else f" ± {row.spread:.1f}"
             cells[f"MAP@{row.k}, {row.archive}"] = f"{row.ours:.1f}{spread} ({row.class_mean:.1f})"
-        last = answers.health(part.iloc[-1])
-        lines.append(cells | {name: last[name] for name in ("at the rim", "steps")})
+        worst = answers.health(part.loc[part["rim"].fillna(0).idxmax()])
+        lines.append(cells | {name: worst[name] for name in ("at the rim", "steps")})
     by_archive = rows.groupby(["k", "archive"], sort=False)["chance"].mean()
     guessed = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in by_archive.items()}
     lines.append(dict.fromkeys(lines[0], "–") | {"encoder": "chance"} | guessed)

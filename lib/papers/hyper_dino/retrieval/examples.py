@@ -25,7 +25,7 @@ def figure_method(encoder: str, dim: int, method: Method) -> Figure:
     """The whole method as one diagram; ``dim``: numbers that the encoder gives, ``method``: the mapper shown."""
     recipe, nothing = method.recipe, "nothing of yours"
     steps = [
-        ("images", "images", "tiles of tissue", nothing),
+        ("images", "images", "photographs", nothing),
         ("network", "frozen encoder", f"{dim:,} numbers", nothing),
         ("axes", "scaler, then\nPCA (or NCA)", f"{recipe.dim_in} numbers", "training images"),
         ("network", "mapper", f"{recipe.dim_out} numbers", "training images and their classes"),
