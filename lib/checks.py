@@ -111,7 +111,7 @@ MEANING: dict[str, Check] = {
     "nca_lengths": partial(several, each=length),
     "labelled": partial(several, each=or_word("all", two_or_more)),  # one image is a support without a query
     # the loss and its optimiser
-    **dict.fromkeys(("lr", "temperature", "teacher_temperature", "student_temperature"), positive),
+    **dict.fromkeys(("lr", "classifier_lr", "temperature", "teacher_temperature", "student_temperature"), positive),
     **dict.fromkeys(("weight_decay", "curvature", "m0", "alpha", "norm_weight"), not_negative),
     "margins": partial(several, each=positive),
     "delta": fraction,

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -57,14 +58,18 @@ def factors_layout(rows: pd.DataFrame) -> str:
     for (encoder, method), part in rows.groupby(["encoder", "method"], sort=False):
         cells = {"encoder": encoder, "method": method}
         for row in part.sort_values(["k"], kind="stable").itertuples():
-            spread = "" if np.isnan(row.spread) else f" ± {row.spread:.1f}"
-            cells[f"MAP@{row.k}, {row.archive}"] = f"{row.ours:.1f}{spread} ({row.class_mean:.1f})"
+            cells[f"MAP@{row.k}, {row.archive}"] = f"{_mean(row)} ({row.class_mean:.1f})"
         worst = answers.health(part.loc[part["rim"].fillna(0).idxmax()])
         lines.append(cells | {name: worst[name] for name in ("at the rim", "steps")})
     by_archive = rows.groupby(["k", "archive"], sort=False)["chance"].mean()
     guessed = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in by_archive.items()}
     lines.append(dict.fromkeys(lines[0], "–") | {"encoder": "chance"} | guessed)
     return markdown_table(pd.DataFrame(lines))
+
+
+def _mean(row: Any) -> str:
+    """The mean ± over folds, where there are several."""
+    return f"{row.ours:.1f}" + ("" if np.isnan(row.spread) else f" ± {row.spread:.1f}")
 
 
 def strict(found: Mapping[str, object]) -> list[str]:
@@ -162,6 +167,14 @@ def ranking(tests: pd.DataFrame, k: int) -> str:
     return f"MAP@{k}, {part['archive'].iloc[0]}: {'; '.join(earned)}"
 
 
+def best(rows: pd.DataFrame, encoder: str, archive: str, k: int) -> str:
+    """Which method on which encoder has the highest mean, and which on the leading ``encoder``."""
+    part = rows[(rows["archive"] == archive) & (rows["k"] == k)]
+    ends = [among.loc[among["ours"].idxmax()] for among in (part, part[part["encoder"] == encoder])]
+    first, leading = (f"{one['method']} on {one['encoder']} ({one['ours']:.1f})" for one in ends)
+    return f"MAP@{k}, {archive}: highest of all is {first}; on the leading encoder {leading}"
+
+
 def where(test: pd.Series) -> str:
     """List and archive of a test, as sentences name them."""
     return f"MAP@{test['k']}, {test['archive']}"
@@ -216,7 +229,7 @@ def table_margins(rows: pd.DataFrame) -> Table:
     for (archive, m0), part in rows.groupby(["archive", "m0"], sort=False):
         cells: dict[str, object] = {"archive": archive, "m0": f"{m0:g}"}
         for head, of_head in part.groupby("head"):
-            cells |= {f"{head}, MAP@{row.k}": f"{row.ours:.1f} ± {row.spread:.1f}" for row in of_head.itertuples()}
+            cells |= {f"{head}, MAP@{row.k}": _mean(row) for row in of_head.itertuples()}
             cells |= {f"{head}, norm": f"{of_head['norm'].iloc[0]:.2f}"}
             cells |= {f"{head}, at the rim": answers.health(of_head.iloc[0])["at the rim"]} if head == BALL else {}
         lines.append(cells)

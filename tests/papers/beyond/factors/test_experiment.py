@@ -5,7 +5,7 @@ import pytest
 
 from lib.geometry import Euclidean, PoincareBall
 from lib.papers.beyond.factors import experiment
-from lib.papers.beyond.factors.experiment import BALL, FLAT, NCA, NONE, PROTOTYPES, STANDARDISED
+from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NCA, NONE, PROBABILITY, PROTOTYPES, STANDARDISED
 from lib.training.experiment import ask, fit
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings
@@ -17,7 +17,7 @@ LABELS, GROUPS = np.arange(N) % 4, np.array([f"p{i}" for i in np.arange(N) // 8]
 RNG = np.random.default_rng(0)
 X = (RNG.normal(size=(N, 12)) + 2 * RNG.normal(size=(4, 12))[LABELS]).astype(np.float32)
 SETTINGS, SCHEDULE = Settings(hidden=8, half=False), Schedule(epochs=3, batch_size=16)
-METHODS = experiment.methods(12, 10, 6, 4, SETTINGS, SCHEDULE, 3)
+METHODS = experiment.methods(12, 10, 6, 4, SETTINGS, SCHEDULE, 3, 0.01)
 SPLITS_OF = {
     "by image": repeated(splits(np.arange(N) // 5 % 3, seed=0), 2),
     "by patient": repeated(splits(np.arange(N) // 8 % 3, seed=0), 2),
@@ -41,6 +41,12 @@ def test_every_head_learns_from_the_same_components_in_as_many_steps(found):
     assert {
         answer.health.steps for name in (NONE, STANDARDISED, NCA) for answer in found["open, by patient"][name]
     } == {0}
+
+
+def test_only_the_classifier_has_another_learning_rate():
+    rates = {method.name: method.schedule.lr for method in METHODS if method.recipe.dim_out}
+    assert {name for name, lr in rates.items() if lr == 0.01} == {LOGITS, PROBABILITY}
+    assert {lr for name, lr in rates.items() if name not in (LOGITS, PROBABILITY)} == {SCHEDULE.lr}
 
 
 def test_ball_and_flat_head_differ_in_curvature_and_half_of_the_margin_alone():

@@ -108,6 +108,13 @@ def test_the_table_has_a_row_per_encoder_and_method_and_one_of_chance(found):
     assert set(rows["encoder"]) == {"net", "bare"} and (rows["chance"] > 0).all()
 
 
+def test_the_best_is_named_with_its_encoder(found):
+    rows = tables.all_values(found)
+    said = tables.best(rows[rows["method"] != FLAT], "bare", "open, by patient", 1)
+    assert said.startswith(f"MAP@1, open, by patient: highest of all is {BALL} on net (70.")
+    assert said.partition("; ")[2].startswith(f"on the leading encoder {NONE} on bare (20.")
+
+
 def test_margins_stand_side_by_side_with_the_norm_at_which_they_rest():
     planted = {(BALL, 1): 0.5, (FLAT, 1): 0.4, (BALL, 4): 0.6, (FLAT, 4): 0.3}
     levels = {with_margin(*where): level for where, level in planted.items()}
