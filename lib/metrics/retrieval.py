@@ -46,23 +46,45 @@ class PerQuery:
     """Metrics of each query, as fractions of 1.
 
     ``values``: one row per query, columns (metric, k) with metric in ap_min, ap_hits, ap_k, precision, hit_rate; a
-    query without any relevant gallery item is NaN throughout. ``n_relevant``: (q,) relevant items of its gallery.
+    query without any relevant gallery item is NaN throughout. ``classes``: (q,) its class. ``n_relevant``,
+    ``n_gallery``: (q,) relevant items of its gallery, and all items.
     """
 
     values: pd.DataFrame
+    classes: np.ndarray
     n_relevant: np.ndarray
+    n_gallery: np.ndarray
+
+    @property
+    def chance(self) -> pd.DataFrame:
+        """What a gallery in random order gives on average, laid out as ``values``.
+
+        One of four images is of the query's class:
+
+        >>> columns = pd.MultiIndex.from_product([["ap_min", "hit_rate"], [1, 2]], names=["metric", "k"])
+        >>> blank = pd.DataFrame([[0.0] * 4], columns=columns)
+        >>> PerQuery(blank, np.array(["a"]), np.array([1]), np.array([4])).chance.round(3).values.tolist()
+        [[0.25, 0.375, 0.25, 0.5]]
+        """
+        metrics, ks = (list(dict.fromkeys(self.values.columns.get_level_values(name))) for name in ("metric", "k"))
+        cut = _in_random_order(torch.from_numpy(self.n_relevant), torch.from_numpy(self.n_gallery), ks)
+        found = torch.cat([_METRICS[metric](cut) for metric in metrics], dim=1)
+        return pd.DataFrame(found.numpy(), columns=pd.MultiIndex.from_product([metrics, ks], names=["metric", "k"]))
 
     def mean(self) -> pd.DataFrame:
-        """Means over the queries that have a relevant item: columns metric, k, value, n_queries, n_without_relevant.
+        """Means over the queries that have a relevant item.
 
-        ``n_queries`` counts all queries, ``n_without_relevant`` those of them that the mean leaves out.
+        Returns:
+            Columns metric, k, value, class_mean (averaged per class first), chance (the value of a gallery in random
+            order), n_queries (all of them), n_without_relevant (those that the means leave out).
         """
-        return (
-            self.values.mean()
-            .rename("value")
-            .reset_index()
-            .assign(n_queries=len(self.values), n_without_relevant=int((self.n_relevant == 0).sum()))
-        )
+        parts = {
+            "value": self.values.mean(),
+            "class_mean": self.values.groupby(self.classes).mean().mean(),
+            "chance": self.chance.mean(),
+        }
+        counts = {"n_queries": len(self.values), "n_without_relevant": int((self.n_relevant == 0).sum())}
+        return pd.DataFrame(parts).reset_index().assign(**counts)
 
 
 @torch.no_grad()
@@ -93,7 +115,7 @@ def evaluate(
     >>> result = evaluate(points, points, labels, labels, Euclidean(), (2,), ids, ids)
     >>> result.values["ap_min", 2].tolist()
     [0.5, nan, 0.5]
-    >>> print(result.mean().tail(2).to_string(index=False))
+    >>> print(result.mean().tail(2).drop(columns=["class_mean", "chance"]).to_string(index=False))
        metric  k  value  n_queries  n_without_relevant
     precision  2    0.5          3                   1
      hit_rate  2    1.0          3                   1
@@ -103,33 +125,18 @@ def evaluate(
     query, gallery = as_tensor(query, "query"), as_tensor(gallery, "gallery")
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
     query_class, gallery_class = common_codes(query_labels, gallery_labels, query, gallery, "label")
-    values, n_relevant = [], []
+    values, n_relevant, n_gallery = [], [], []
     block = block or max(1, _DISTANCES // len(gallery))
     for start in range(0, len(query), block):
         rows = slice(start, start + block)
-        cut = _cut(key(rows, slice(None)), query_class[rows, None] == gallery_class, ks)
+        keys = key(rows, slice(None))
+        cut = _cut(keys, query_class[rows, None] == gallery_class, ks)
+        n_gallery.append((keys != torch.inf).sum(dim=1).cpu())
         values.append(torch.cat([metric(cut) for metric in _METRICS.values()], dim=1))
         n_relevant.append(cut.n_relevant[:, 0].long())
     columns = pd.MultiIndex.from_product([list(_METRICS), ks], names=["metric", "k"])
-    return PerQuery(pd.DataFrame(torch.cat(values).numpy(), columns=columns), torch.cat(n_relevant).numpy())
-
-
-def chance(
-    query_labels: ArrayLike,
-    gallery_labels: ArrayLike,
-    ks: Sequence[int] = (1, 5, 10, 20),
-    query_ids: ArrayLike | None = None,
-    gallery_ids: ArrayLike | None = None,
-) -> PerQuery:
-    """What :func:`evaluate` gives on average when the gallery is in random order; arguments as there.
-
-    All items at one distance have the expected value of all orders.
-
-    >>> chance(["a"], ["a", "b", "b", "b"], (1,)).values["ap_min", 1].item()
-    0.25
-    """
-    query, gallery = (torch.zeros(len(labels), 1) for labels in (query_labels, gallery_labels))
-    return evaluate(query, gallery, query_labels, gallery_labels, "euclidean", ks, query_ids, gallery_ids)
+    frame = pd.DataFrame(torch.cat(values).numpy(), columns=columns)
+    return PerQuery(frame, np.asarray(query_labels), torch.cat(n_relevant).numpy(), torch.cat(n_gallery).numpy())
 
 
 def average_precision_at_k(
@@ -242,6 +249,18 @@ def _cut(distance: Points, relevant: Points, ks: Sequence[int]) -> _Cut:
     n_relevant = relevant.sum(dim=1, keepdim=True).cpu().double().expand_as(k)
     per_rank = (rank, start, size, hits, hits_before, gain[:, 1:], gain_before)
     return _Cut(k, n_relevant, *(values[:, at] for values in per_rank))
+
+
+def _in_random_order(n_relevant: Tensor, n_gallery: Tensor, ks: Sequence[int]) -> _Cut:
+    """The cuts of galleries in which all ``n_gallery`` items, ``n_relevant`` of them relevant, are at one distance."""
+    hits, size = (counts.double()[:, None].expand(-1, len(ks)) for counts in (n_relevant, n_gallery))
+    k = torch.tensor(ks).double().expand_as(hits)
+    i = torch.arange(1, max(ks) + 1).double()
+    share = hits[:, :1] / size[:, :1].clamp(min=1)  # an empty gallery has no hits either
+    others = (i - 1) * (hits[:, :1] - 1) / (size[:, :1] - 1).clamp(min=1)  # of one item none comes before
+    gain = torch.nn.functional.pad((share * (1 + others) / i).cumsum(dim=1), (1, 0))
+    rank, none = torch.minimum(k, size), torch.zeros_like(k)
+    return _Cut(k, hits, rank, none, size, hits, none, gain.gather(1, rank.long()), none)
 
 
 def _check(distance: Tensor, relevant: Tensor, ks: Sequence[int]) -> None:

@@ -1,4 +1,8 @@
-"""Is one method better than another? Paired tests on per-query values, with the patient as the unit."""
+"""Is one method better than another? Paired tests on per-query values, with the patient as the unit.
+
+Two things could have been otherwise: other patients might have come, and training might have begun with another seed. A
+difference that is claimed has to hold against both.
+"""
 
 from dataclasses import dataclass
 
@@ -15,9 +19,11 @@ from lib.errors import InputError
 class PairedTest:
     """Mean difference a - b over the units, its two-sided p value and 95 % interval.
 
-    ``p_floor`` is the smallest p value that this many units and resamples can give: a p value at the floor means "at
-    most", and with five patients or fewer it cannot fall below 0.05. Fewer than two units allow no test and no
-    interval: ``p_value``, ``low`` and ``high`` are then NaN, and without any unit ``difference`` too.
+    ``p_value`` is the larger one of the units and of the seeds, ``p_seeds``, which is NaN where there is one seed, or
+    where seeds change nothing. ``p_floor`` is the smallest p value that this many units and resamples can give: a p
+    value at the floor means "at most", and with five patients or fewer it cannot fall below 0.05. Fewer than two units
+    allow no test and no interval: ``p_value``, ``low`` and ``high`` are then NaN, and without any unit ``difference``
+    too.
     """
 
     difference: float
@@ -26,25 +32,41 @@ class PairedTest:
     n_units: int
     low: float
     high: float
+    n_seeds: int = 1
+    p_seeds: float = np.nan
 
 
 def paired_permutation(
-    a: ArrayLike, b: ArrayLike, groups: ArrayLike | None = None, n_resamples: int = 10_000, seed: int = 0
+    a: ArrayLike,
+    b: ArrayLike,
+    groups: ArrayLike | None = None,
+    repeats: ArrayLike | None = None,
+    *,
+    n_resamples: int = 10_000,
+    seed: int = 0,
 ) -> PairedTest:
-    """Two-sided sign-flip test of the mean of a - b, with a percentile bootstrap interval of that mean.
+    """Two-sided sign-flip test of the mean of a - b, with Student's interval of that mean.
 
-    ``a``, ``b``: (q,) values of two methods for the same queries; a pair with a NaN is dropped. ``groups``: (q,), for
-    example patients; the differences are averaged per group first, because tiles of one patient are not independent.
-    All 2^n sign patterns are tried if they are at most ``n_resamples``, else so many random ones. The interval is the
-    percentile one, not BCa, because it also exists where all differences are equal. Raises InputError for unequal
-    lengths and a missing group.
+    Args:
+        a, b: (q,) values of two methods for the same queries; a pair with a NaN is dropped.
+        groups: (q,), for example patients; the differences are averaged per group first, because tiles of one patient
+            are not independent.
+        repeats: (q,) which training gave the value, where there are several: every query has one value of each. Signs
+            are flipped of the groups' means over all trainings, and a t-test over the trainings' means is made beside.
+        n_resamples: all 2^n sign patterns are tried if they are no more, else so many random ones.
+        seed: of these.
+
+    The interval is t · √(s²/n + s'²/m), with the variance s² of n groups, s'² of m trainings, and Welch's degrees of
+    freedom: with few groups a bootstrap interval is too short (notebook 42).
+
+    Raises InputError for unequal lengths, a missing group, and a group that not every training has.
 
     Four patients, all better by 0.1 or 0.2: of the 16 sign patterns only two are as extreme.
 
     >>> paired_permutation([0.5, 0.7, 0.6, 0.9], [0.4, 0.5, 0.5, 0.7]).p_value
     0.125
     """
-    return _resampled(_units(a, b, groups), n_resamples, seed)[0]
+    return _tested(_table(a, b, groups, repeats), n_resamples, seed)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +94,13 @@ class Evidence:
 
 
 def evidence(
-    a: ArrayLike, b: ArrayLike, groups: ArrayLike | None = None, n_resamples: int = 10_000, seed: int = 0
+    a: ArrayLike,
+    b: ArrayLike,
+    groups: ArrayLike | None = None,
+    repeats: ArrayLike | None = None,
+    *,
+    n_resamples: int = 10_000,
+    seed: int = 0,
 ) -> Evidence:
     """Everything about the paired difference a - b; arguments and errors as :func:`paired_permutation`.
 
@@ -80,10 +108,12 @@ def evidence(
     >>> found.rank_biserial, found.test.low > 0, found.null_low < 0 < found.null_high
     (1.0, True, True)
     """
-    units = _units(a, b, groups)
-    test, null, bootstrap = _resampled(units, n_resamples, seed)
+    table = _table(a, b, groups, repeats)
+    test, null = _tested(table, n_resamples, seed)
     if test.n_units < 2:
-        return Evidence(test, *[np.nan] * 5, null, bootstrap)
+        return Evidence(test, *[np.nan] * 5, null, np.empty(0))
+    units = table.mean(axis=1)
+    bootstrap = _bootstrap(units, n_resamples, seed)
     null_low, null_high = np.quantile(null, (0.025, 0.975))
     return Evidence(test, float(null_low), float(null_high), *_by_rank_and_spread(units), null, bootstrap)
 
@@ -104,37 +134,79 @@ def corrected(p_values: ArrayLike, method: str = "holm") -> np.ndarray:
     return found
 
 
-def _units(a: ArrayLike, b: ArrayLike, groups: ArrayLike | None) -> np.ndarray:
-    """The mean difference of every group with a value in both."""
+def _table(a: ArrayLike, b: ArrayLike, groups: ArrayLike | None, repeats: ArrayLike | None) -> np.ndarray:
+    """The mean difference of every group with a value in both, a row each, a column for each training."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     groups = np.arange(a.size) if groups is None else np.asarray(groups)
-    if a.ndim != 1 or a.shape != b.shape or a.shape != groups.shape:
-        raise InputError(f"a, b and groups have shapes {a.shape}, {b.shape}, {groups.shape}; expected the same (q,)")
+    repeats = np.zeros(a.size, dtype=int) if repeats is None else np.asarray(repeats)
+    if a.ndim != 1 or not a.shape == b.shape == groups.shape == repeats.shape:
+        shapes = ", ".join(str(each.shape) for each in (a, b, groups, repeats))
+        raise InputError(f"a, b, groups and repeats have shapes {shapes}; expected the same (q,)")
     if (missing := pd.isna(groups)).any():
         raise InputError(f"row {missing.argmax()} has no group")
-    return pd.Series(a - b).groupby(groups).mean().dropna().to_numpy()
+    means = pd.Series(a - b).groupby([groups, repeats]).mean().dropna().unstack()
+    if (gaps := means.isna().any(axis=1)).any():
+        raise InputError(f"group {gaps.idxmax()} has no value in some of the {means.shape[1]} trainings")
+    return means.to_numpy()
 
 
-def _resampled(units: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTest, np.ndarray, np.ndarray]:
-    """The test of the mean of ``units``, and the means of sign-flipped and of resampled ones."""
-    n = len(units)
+def _tested(table: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTest, np.ndarray]:
+    """The test of the mean of differences (groups, trainings), and the means of sign-flipped ones."""
+    n, n_seeds = len(table), max(table.shape[1], 1)
+    units = table.mean(axis=1) if n else np.empty(0)
     if n < 2:
         difference = float(units[0]) if n else np.nan
-        return PairedTest(difference, np.nan, p_floor=1.0, n_units=n, low=np.nan, high=np.nan), units[:0], units[:0]
-    size = {"n_resamples": n_resamples, "batch": max(1, 1_000_000 // n)}  # both hold batch x n numbers
-    one, other = np.random.default_rng(seed), np.random.default_rng(seed)
-    flipped = stats.permutation_test((units,), np.mean, permutation_type="samples", random_state=one, **size)
-    resampled = stats.bootstrap((units,), np.mean, method="percentile", random_state=other, **size)
+        return PairedTest(difference, np.nan, p_floor=1.0, n_units=n, low=np.nan, high=np.nan, n_seeds=n_seeds), units[
+            :0
+        ]
+    flipped = stats.permutation_test(
+        (units,), np.mean, permutation_type="samples", random_state=np.random.default_rng(seed), **_size(n, n_resamples)
+    )
     patterns = 2**n if 2**n <= n_resamples else n_resamples + 1
+    p_seeds = _p_of_seeds(table.mean(axis=0))
+    low, high = _interval(table)
     test = PairedTest(
         difference=float(units.mean()),
-        p_value=float(flipped.pvalue),
+        p_value=float(np.fmax(flipped.pvalue, p_seeds)),
         p_floor=2 / patterns,
         n_units=n,
-        low=float(resampled.confidence_interval.low),
-        high=float(resampled.confidence_interval.high),
+        low=low,
+        high=high,
+        n_seeds=n_seeds,
+        p_seeds=p_seeds,
     )
-    return test, flipped.null_distribution, resampled.bootstrap_distribution
+    return test, flipped.null_distribution
+
+
+def _p_of_seeds(means: np.ndarray) -> float:
+    """Two-sided t-test of the trainings' mean differences; NaN where they are one, or all alike."""
+    if len(means) < 2 or np.ptp(means) <= 1e-12 * np.abs(means).max():
+        return np.nan
+    return float(stats.ttest_1samp(means, 0).pvalue)
+
+
+def _interval(table: np.ndarray) -> tuple[float, float]:
+    """Student's 95 % interval of the mean of differences (groups, trainings); see :func:`paired_permutation`."""
+    sides = [means for means in (table.mean(axis=1), table.mean(axis=0)) if len(means) > 1]
+    variances = np.array([means.var(ddof=1) / len(means) for means in sides])
+    half = 0.0
+    if variances.sum() > 0:
+        freedom = variances.sum() ** 2 / sum(v**2 / (len(m) - 1) for v, m in zip(variances, sides, strict=True))
+        half = stats.t.ppf(0.975, freedom) * variances.sum() ** 0.5
+    return float(table.mean() - half), float(table.mean() + half)
+
+
+def _bootstrap(units: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
+    """The means of ``units`` drawn again with replacement."""
+    generator, size = np.random.default_rng(seed), _size(len(units), n_resamples)
+    return stats.bootstrap(
+        (units,), np.mean, method="percentile", random_state=generator, **size
+    ).bootstrap_distribution
+
+
+def _size(n: int, n_resamples: int) -> dict[str, int]:
+    """How much is resampled at a time: both functions hold batch × n numbers."""
+    return {"n_resamples": n_resamples, "batch": max(1, 1_000_000 // n)}
 
 
 def _by_rank_and_spread(units: np.ndarray) -> tuple[float, float, float]:

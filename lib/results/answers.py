@@ -5,49 +5,89 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from lib.metrics.votes import KS, macro_f1
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent
 from lib.training.methods import Answer
+from lib.training.splits import Split
 
 Answers = Mapping[str, Sequence[Answer]]
 """Method → its answer on each split."""
 
 
-def values(found: Mapping[str, Answers]) -> pd.DataFrame:
-    """Mean and spread over the splits of what a rule, or a gallery, gave; percent.
+KEYS = ["rule", "method", "metric", "k"]
 
-    Columns rule, method, metric, k, ours, spread (standard deviation over the splits), n_queries, n_without_relevant,
-    and the health of the training: loss (mean over the splits), rim (the largest share, percent) and steps.
+
+def values(found: Mapping[str, Answers]) -> pd.DataFrame:
+    """Mean and spread over splits and trainings of what a rule, or a gallery, gave; percent.
+
+    Columns rule, method, metric, k, ours; spread (standard deviation over the folds, of the means over trainings);
+    seeds_spread (over the trainings, of the means over folds; NaN where there is one) and n_seeds; class_mean (averaged
+    per class first), chance (a gallery in random order); n_queries, n_without_relevant; and the health of the training:
+    loss (mean), rim (the largest share, percent) and steps.
     """
     frames = [
-        answer.per_query.mean().assign(rule=rule, method=method, split=number, **vars(answer.health))
+        answer.per_query.mean().assign(
+            rule=rule, method=method, fold=answer.split.fold, repeat=answer.split.repeat, **vars(answer.health)
+        )
         for rule, methods in found.items()
         for method, answers in methods.items()
-        for number, answer in enumerate(answers)
+        for answer in answers
     ]
     rows = pd.concat(frames, ignore_index=True)
-    rows["value"] *= 100
-    grouped = rows.groupby(["rule", "method", "metric", "k"], sort=False)
-    return grouped.agg(
+    rows[["value", "class_mean", "chance"]] *= 100
+    first = rows["repeat"] == 0  # every training is asked by the same queries
+    rows = rows.assign(**{name: rows[name].where(first, 0) for name in ("n_queries", "n_without_relevant")})
+    table = rows.groupby(KEYS, sort=False).agg(
         ours=("value", "mean"),
-        spread=("value", "std"),
+        class_mean=("class_mean", "mean"),
+        chance=("chance", "mean"),
+        n_seeds=("repeat", "nunique"),
         n_queries=("n_queries", "sum"),
         n_without_relevant=("n_without_relevant", "sum"),
         loss=("loss", "mean"),
         rim=("rim", "max"),
         steps=("steps", "max"),
-    ).reset_index()
+    )
+    table.insert(1, "spread", _spread(rows, "fold"))
+    table.insert(2, "seeds_spread", _spread(rows, "repeat"))
+    return table.reset_index()
+
+
+def _spread(rows: pd.DataFrame, over: str) -> pd.Series:
+    """Standard deviation of the means of each fold, or of each repeat."""
+    return rows.groupby([*KEYS, over], sort=False)["value"].mean().groupby(KEYS, sort=False).std()
 
 
 def layout(table: pd.DataFrame, what: str = "folds", metric: str = "ap_min") -> str:
-    """A row per method and rule, a column per k, as Markdown; ``what`` heads the column of the rule."""
+    """A row per method and rule, a column per k, as Markdown; ``what`` heads the column of the rule.
+
+    Beside MAP@k of the smallest and the largest k stands the mean over classes; ± is over folds, "± seeds" over
+    trainings, at the largest k. The last row of a rule is chance.
+    """
     lines = []
-    for (rule, method), rows in table[table["metric"] == metric].groupby(["rule", "method"], sort=False):
-        cells = {what: rule, "method": method}
-        cells |= {f"MAP@{row.k}": f"{percent(row.ours)} ± {percent(row.spread)}" for row in rows.itertuples()}
-        cells |= {"queries": rows["n_queries"].iloc[0], "left out": rows["n_without_relevant"].iloc[0]}
-        lines.append(cells | health(rows.iloc[0]))
+    for rule, of_rule in table[table["metric"] == metric].groupby("rule", sort=False):
+        for method, rows in of_rule.groupby("method", sort=False):
+            last = rows.iloc[-1]
+            cells = {what: rule, "method": method} | _scores(rows, "ours") | _class_means(rows)
+            cells |= {"± seeds": "–" if np.isnan(last["seeds_spread"]) else f"{percent(last['seeds_spread'])}"}
+            cells |= {"queries": last["n_queries"], "left out": last["n_without_relevant"]}
+            cells |= health(last)
+            lines.append(cells)
+        lines.append(dict.fromkeys(cells, "–") | {what: rule, "method": "chance"} | _scores(rows, "chance"))
     return markdown_table(pd.DataFrame(lines))
+
+
+def _scores(rows: pd.DataFrame, column: str) -> dict[str, str]:
+    """MAP@k as cells: ours ± the spread over folds where there are several, chance without."""
+    spread = {row.k: f" ± {percent(row.spread)}" if column == "ours" else "" for row in rows.itertuples()}
+    return {f"MAP@{row['k']}": f"{percent(row[column])}{spread[row['k']]}" for _, row in rows.iterrows()}
+
+
+def _class_means(rows: pd.DataFrame) -> dict[str, str]:
+    """The mean over classes at the smallest and the largest k."""
+    ends = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
+    return {f"class mean@{row.k}": percent(row.class_mean) for row in ends.itertuples()}
 
 
 def health(row: pd.Series) -> dict[str, str]:
@@ -63,6 +103,41 @@ def health(row: pd.Series) -> dict[str, str]:
     }
 
 
+def votes(voted: Mapping[str, Sequence[np.ndarray]], splits: Sequence[Split], labels: np.ndarray) -> pd.DataFrame:
+    """Macro F1 of the vote of the nearest images, every query once a training; percent.
+
+    voted: method → (q, 3) classes for each split, as :func:`lib.training.experiment.votes`; labels: (n,) of all images.
+
+    Returns:
+        Columns method, k (the first answer, the majority of the first 3 and 5), macro_f1 (mean over trainings),
+        seeds_spread (their standard deviation), n_seeds, n_queries.
+    """
+    lines = []
+    for method, several in voted.items():
+        asked = pd.concat(
+            pd.DataFrame(of_split, columns=list(KS)).assign(label=labels[split.test], repeat=split.repeat)
+            for split, of_split in zip(splits, several, strict=True)
+        )
+        for k in KS:
+            scores = pd.Series([100 * macro_f1(part["label"], part[k]) for _, part in asked.groupby("repeat")])
+            cells = {"method": method, "k": k, "macro_f1": scores.mean(), "seeds_spread": scores.std()}
+            lines.append(cells | {"n_seeds": len(scores), "n_queries": int((asked["repeat"] == 0).sum())})
+    return pd.DataFrame(lines)
+
+
+def votes_layout(table: pd.DataFrame) -> str:
+    """The table of :func:`votes` as Markdown: a row per method, ± over trainings."""
+    names = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
+    lines = []
+    for method, rows in table.groupby("method", sort=False):
+        cells: dict[str, object] = {"method": method}
+        for row in rows.itertuples():
+            seeds = "" if np.isnan(row.seeds_spread) else f" ± {percent(row.seeds_spread)}"
+            cells[f"macro F1, {names[row.k]}"] = f"{percent(row.macro_f1)}{seeds}"
+        lines.append(cells | {"queries": rows["n_queries"].iloc[0]})
+    return markdown_table(pd.DataFrame(lines))
+
+
 def compare(
     found: Mapping[str, Answers],
     groups: np.ndarray,
@@ -71,7 +146,7 @@ def compare(
     *,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Paired tests between methods on the same queries; groups of images are the unit.
+    """Paired tests between methods on the same queries, over groups of images and over trainings.
 
     Args:
         found: per fold rule, or gallery, the answers of each method.
@@ -82,15 +157,19 @@ def compare(
 
     Returns:
         One row per rule, pair and k: rule, first, second, k, difference (first minus second, percentage points),
-        p_value, p_floor (the smallest p that this test can give), n_units, low and high (95 % interval), n_tests and
-        p_holm (p corrected for all rows).
+        p_value, p_floor (the smallest p that the groups can give), n_units, low and high (95 % interval), n_seeds,
+        p_seeds, n_tests and p_holm (p corrected for all rows).
+
+    Raises:
+        InputError: where two methods were not trained equally often.
     """
     lines = []
     for rule, methods in found.items():
         for first, second in pairs:
             units = np.concatenate([groups[answer.split.test] for answer in methods[first]])
+            repeats = np.concatenate([[answer.split.repeat] * len(answer.split.test) for answer in methods[first]])
             for k in ks:
                 a, b = ([answer.per_query for answer in methods[name]] for name in (first, second))
                 names = {"rule": rule, "first": first, "second": second, "k": k}
-                lines.append(names | paired.difference(a, b, units, k, seed=seed))
+                lines.append(names | paired.difference(a, b, units, k, repeats=repeats, seed=seed))
     return paired.together(lines)

@@ -14,14 +14,21 @@ from lib.results.shown import Table
 
 SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, all patterns "
-    "where these are no more than 10,000, else so many at random; p, Holm: corrected for all tests of this table, what "
-    "a verdict rests on. Interval: percentile bootstrap over the groups."
+    "where these are no more than 10,000, else so many at random; of several trainings, the larger of that and of "
+    "a t-test over their mean differences. p, Holm: corrected for all tests of this table, what a verdict rests on. "
+    "Interval: 95 %, Student's t over the groups, with the variance of the trainings added."
 )
 """What every table of paired tests says about itself."""
 
 
 def difference(
-    first: Sequence[PerQuery], second: Sequence[PerQuery], units: np.ndarray, k: int, *, seed: int = 0
+    first: Sequence[PerQuery],
+    second: Sequence[PerQuery],
+    units: np.ndarray,
+    k: int,
+    *,
+    repeats: np.ndarray | None = None,
+    seed: int = 0,
 ) -> dict[str, float]:
     """The paired test of AP@k (min(k, relevant), percent) between two methods on the same queries.
 
@@ -29,13 +36,14 @@ def difference(
         first, second: per split, the values of the same queries in the same order.
         units: the group of each query, splits one after the other.
         k: length of the list.
+        repeats: the training of each query's value, splits one after the other, where there are several.
         seed: of the random sign flips.
 
     Returns:
-        difference, p_value, p_floor, n_units, low and high, as :class:`lib.metrics.significance.PairedTest`.
+        The fields of :class:`lib.metrics.significance.PairedTest`.
     """
     a, b = (np.concatenate([part.values["ap_min", k].to_numpy() for part in parts]) for parts in (first, second))
-    return asdict(paired_permutation(100 * a, 100 * b, groups=units, seed=seed))
+    return asdict(paired_permutation(100 * a, 100 * b, units, repeats, seed=seed))
 
 
 def together(tests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -73,6 +81,7 @@ def cells(test: Any, what: str) -> dict[str, Any]:
         "p": p_cell(test.p_value, test.p_floor),
         "p, Holm": "–" if np.isnan(test.p_holm) else f"{test.p_holm:.4f}",
         "groups": "–" if np.isnan(test.n_units) else int(test.n_units),
+        "seeds": "–" if np.isnan(test.n_seeds) else int(test.n_seeds),
     }
 
 

@@ -11,6 +11,7 @@ from lib import checks, paths
 from lib.errors import InputError
 from lib.heads import Reduction
 from lib.metrics import retrieval
+from lib.metrics import votes as majority
 from lib.processes import spread
 from lib.progress import track
 from lib.training import reductions, sweep
@@ -204,6 +205,27 @@ def search(
         fitted.embed(x[queries]), embedded, labels[queries], labels[gallery], fitted.space, tuple(ks), *known
     )
     return embedded.norm(dim=-1).numpy(), per_query
+
+
+def votes(
+    fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray, groups: np.ndarray, *, workers: int = -1
+) -> dict[str, list[np.ndarray]]:
+    """Leave one patient out: what the nearest images of all other groups vote for, (q, 3) classes for each split.
+
+    Every image outside of the query's group is searched, whether it was learnt from or held out; nothing was fitted on
+    the query's group if the splits are by group. Columns as :data:`lib.metrics.votes.KS`; other arguments and errors
+    as :func:`ask`.
+    """
+    flat = [one for several in fitted.values() for one in several]
+    voted = iter(spread((joblib.delayed(_vote)(one, x, labels, groups) for one in flat), workers))
+    return {name: [next(voted) for _ in several] for name, several in fitted.items()}
+
+
+def _vote(one: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    queries, rows = one.split.test, one.split.gallery("all")
+    check(one.split, groups, one.split.train, k=1)
+    embedded = one.embed(x[queries]), one.embed(x[rows])
+    return majority.votes(*embedded, labels[rows], one.space, query_ids=groups[queries], gallery_ids=groups[rows])
 
 
 def answers(

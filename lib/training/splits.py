@@ -39,8 +39,9 @@ class Split:
                 object.__setattr__(self, name, other)
 
     def gallery(self, name: str) -> np.ndarray:
-        """The images of one of :data:`GALLERIES`."""
-        return {"closed": self.train, "open": self.held_out}[name]
+        """The images of one of :data:`GALLERIES`, or "all" of them: both, as a whole archive is searched."""
+        both = np.union1d(self.train, self.held_out)
+        return {"closed": self.train, "open": self.held_out, "all": both}[name]
 
 
 def splits(fold_of: np.ndarray, seed: int) -> list[Split]:

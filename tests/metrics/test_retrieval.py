@@ -5,6 +5,7 @@ import warnings
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,7 +16,7 @@ from torchmetrics.retrieval import RetrievalMAP
 
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
-from lib.metrics.retrieval import average_precision_at_k, evaluate, hit_rate_at_k, precision_at_k
+from lib.metrics.retrieval import PerQuery, average_precision_at_k, evaluate, hit_rate_at_k, precision_at_k
 
 METRICS = ("ap_min", "ap_hits", "ap_k", "precision", "hit_rate")
 GEOMETRIES = [Euclidean(), Sphere(), PoincareBall(c=0.7)]
@@ -301,7 +302,7 @@ def test_the_mean_counts_queries_without_a_relevant_item_apart():
     query = torch.tensor([[0.1], [0.9], [0.5]])
     result = evaluate(query, gallery, ["a", "a", "c"], ["a", "b"], Euclidean(), ks=(1, 1))
     mean = result.mean()
-    assert mean.columns.tolist() == ["metric", "k", "value", "n_queries", "n_without_relevant"]
+    assert mean.columns.tolist() == ["metric", "k", "value", "class_mean", "chance", "n_queries", "n_without_relevant"]
     assert mean["metric"].tolist() == list(METRICS)
     assert mean["value"].tolist() == [0.5] * 5
     assert (mean["n_queries"] == 3).all()
@@ -400,3 +401,26 @@ def test_broken_matrices_are_named():
         precision_at_k(torch.zeros(2, 0), torch.zeros(2, 0, dtype=torch.bool), [1])
     with pytest.raises(InputError, match="'relevant' is not known"):
         average_precision_at_k(torch.zeros(1, 1), torch.ones(1, 1, dtype=torch.bool), [1], "relevant")
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_chance_is_the_value_of_a_gallery_at_one_distance(ids):
+    """All orders of a gallery whose items are equally far have the mean that random order has."""
+    generator = np.random.default_rng(8)
+    labels, groups = generator.integers(3, size=30), generator.integers(6, size=30)
+    labels[:3] = [7, 8, 8]  # a class of one, and one whose other image may be of the same group
+    known = (groups[:12], groups) if ids else (None, None)
+    points, ks = torch.from_numpy(generator.normal(size=(30, 4))), (1, 5, 20, 40)
+    result = evaluate(points[:12], points, labels[:12], labels, Euclidean(), ks, *known)
+    nowhere = torch.zeros(30, 1)
+    expected = evaluate(nowhere[:12], nowhere, labels[:12], labels, Euclidean(), ks, *known)
+    pd.testing.assert_frame_equal(result.chance, expected.values)
+    assert result.n_gallery.tolist() == [sum(g != own for g in groups) if ids else 30 for own in groups[:12]]
+
+
+def test_the_mean_over_classes_counts_each_class_once():
+    frame = pd.DataFrame([[1.0], [0.5], [0.0], [np.nan]], columns=pd.MultiIndex.from_tuples([("precision", 1)]))
+    frame.columns.names = ["metric", "k"]
+    result = PerQuery(frame, np.array(["a", "a", "b", "c"]), np.array([2, 2, 2, 0]), np.full(4, 8)).mean().iloc[0]
+    assert result[["value", "class_mean", "chance"]].tolist() == [0.5, (0.75 + 0) / 2, 0.25]
+    assert result[["n_queries", "n_without_relevant"]].tolist() == [4, 1]

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from lib.errors import InputError
 from lib.metrics.significance import corrected, evidence, paired_permutation
@@ -78,15 +79,61 @@ def test_swapping_the_methods_flips_the_sign_only():
     assert backward.p_value == pytest.approx(forward.p_value, abs=1e-12)
 
 
-def test_the_interval_is_the_percentile_bootstrap():
-    """Against a loop with its own draws; on skewed differences the basic and the BCa interval are elsewhere."""
+def test_the_interval_is_that_of_the_t_test():
     differences = np.random.default_rng(3).exponential(size=12)
     result = paired_permutation(differences, np.zeros(12))
-    generator = np.random.default_rng(4)
-    means = [generator.choice(differences, 12).mean() for _ in range(20_000)]
-    low, high = np.quantile(means, [0.025, 0.975])
-    assert [result.low, result.high] == pytest.approx([low, high], abs=0.02)
-    assert abs((high - differences.mean()) - (differences.mean() - low)) > 0.06
+    expected = stats.ttest_1samp(differences, 0).confidence_interval()
+    assert [result.low, result.high] == pytest.approx([expected.low, expected.high])
+    assert result.n_seeds == 1 and np.isnan(result.p_seeds)
+
+
+def several(units: np.ndarray, seeds: np.ndarray) -> tuple:
+    """Differences unit + seed of every unit, two tiles each, with every seed; arguments of the test."""
+    grid = (units[:, None] + seeds).repeat(2, axis=0)
+    groups = np.broadcast_to(np.arange(len(units)).repeat(2)[:, None], grid.shape)
+    repeats = np.broadcast_to(np.arange(len(seeds)), grid.shape)
+    return grid.ravel(), np.zeros(grid.size), groups.ravel(), repeats.ravel()
+
+
+def test_a_difference_has_to_hold_for_other_seeds_too():
+    """Ten patients gain 1, and trainings add anything from -3 to 3: the patients agree, the trainings do not."""
+    units, seeds = 1 + np.linspace(-0.1, 0.1, 10), np.array([-3.0, -1.5, 0.0, 1.5, 3.0])
+    alone, result = paired_permutation(units, np.zeros(10)), paired_permutation(*several(units, seeds))
+    assert result.difference == pytest.approx(alone.difference) and result.n_units == alone.n_units == 10
+    assert alone.p_value == alone.p_floor < 0.05
+    assert result.p_value == result.p_seeds == pytest.approx(stats.ttest_1samp(1 + seeds, 0).pvalue)
+    assert result.p_value > 0.3
+    assert result.n_seeds == 5 and result.low < 0 < alone.low
+
+
+def test_trainings_that_agree_leave_the_groups_to_decide():
+    units = np.random.default_rng(6).normal(0.2, 1, 8)
+    result = paired_permutation(*several(units, 0.01 * np.arange(-2, 3)))
+    assert result.p_value == pytest.approx(by_enumeration(units))
+    assert result.p_value > result.p_seeds
+
+
+def test_the_interval_adds_the_variance_of_groups_and_trainings():
+    generator = np.random.default_rng(7)
+    units, seeds = generator.normal(size=9), generator.normal(size=4)
+    result = paired_permutation(*several(units, seeds - seeds.mean()))
+    parts = units.var(ddof=1) / 9, seeds.var(ddof=1) / 4
+    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 8 + parts[1] ** 2 / 3)
+    assert (result.high - result.low) / 2 == pytest.approx(stats.t.ppf(0.975, freedom) * sum(parts) ** 0.5)
+    assert (result.high + result.low) / 2 == pytest.approx(units.mean())
+
+
+def test_trainings_that_change_nothing_are_not_tested():
+    result = paired_permutation(*several(np.arange(1.0, 9.0), np.zeros(5)))
+    assert np.isnan(result.p_seeds) and result.p_value == result.p_floor
+    assert (result.low, result.high) == pytest.approx(
+        tuple(stats.ttest_1samp(np.arange(1.0, 9.0), 0).confidence_interval())
+    )
+
+
+def test_a_group_without_some_training_is_named():
+    with pytest.raises(InputError, match="group q has no value in some of the 2 trainings"):
+        paired_permutation([1, 2, 3], [0, 0, 0], ["p", "p", "q"], [0, 1, 0])
 
 
 def test_equal_differences_have_an_interval():
@@ -110,6 +157,7 @@ def test_the_seed_decides():
     [
         (([1, 2], [1, 2, 3]), r"\(2,\), \(3,\)"),
         (([1, 2], [1, 2], ["p"]), r"\(1,\)"),
+        (([1, 2], [1, 2], None, [0]), r"\(1,\)"),
         (([[1, 2]], [[1, 2]]), r"\(1, 2\)"),
         (([1, 2], [1, 2], ["p", None]), "row 1 has no group"),
     ],

@@ -15,21 +15,25 @@ METRICS = ["ap_min", "ap_hits", "ap_k", "precision", "hit_rate"]
 GROUPS = np.array(["p", "p", "q", "q"])
 
 
-def answer(test: list[int], values: list[float], health: Health | None = None) -> Answer:
+def answer(
+    test: list[int], values: list[float], health: Health | None = None, fold: int = 0, repeat: int = 0
+) -> Answer:
     """One split: every query has its value in every metric at k = 1 and 20; NaN where nothing is relevant."""
     columns = pd.MultiIndex.from_product([METRICS, [1, 20]], names=["metric", "k"])
     frame = pd.DataFrame(np.repeat(np.array(values)[:, None], 10, axis=1), columns=columns)
-    relevant = np.where(np.isnan(values), 0, 5)
+    relevant, classes = np.where(np.isnan(values), 0, 5), np.array(test) % 2
     method = Method("ball", Recipe("PCA", 4, 2), Settings())
-    split = Split(0, np.arange(20, 30), np.array(test), 0)
-    return Answer(method, split, health or Health(), [], np.zeros(10), PerQuery(frame, relevant))
+    split = Split(fold, np.arange(20, 30), np.array(test), 0, repeat=repeat)
+    return Answer(
+        method, split, health or Health(), [], np.zeros(10), PerQuery(frame, classes, relevant, np.full(len(test), 10))
+    )
 
 
 BALL = [
     answer([0, 2], [1.0, 0.8], Health(0.25, 0.0, 90)),
-    answer([1, 3], [0.8, np.nan], Health(0.75, 12.5, 100)),
+    answer([1, 3], [0.8, np.nan], Health(0.75, 12.5, 100), fold=1),
 ]
-FOUND = {"by image": {"ball": BALL, "no mapper": [answer([0, 2], [0.5, 0.5]), answer([1, 3], [0.4, np.nan])]}}
+FOUND = {"by image": {"ball": BALL, "no mapper": [answer([0, 2], [0.5, 0.5]), answer([1, 3], [0.4, np.nan], fold=1)]}}
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +48,36 @@ def test_values_are_means_over_splits_in_percent(rows):
     assert (row["n_queries"], row["n_without_relevant"]) == (4, 1)
 
 
+def test_trainings_are_averaged_and_their_spread_stands_beside_that_of_the_folds():
+    """Folds have 90 and 80 with one seed, 70 and 40 with the other: folds average 80 and 60, seeds 85 and 55."""
+    again = [answer([0, 2], [0.8, 0.6], repeat=1), answer([1, 3], [0.4, np.nan], fold=1, repeat=1)]
+    row = answers.values({"by image": {"ball": BALL + again}}).query("metric == 'ap_min' and k == 20").iloc[0]
+    assert row["ours"] == pytest.approx(70) and row["n_seeds"] == 2
+    assert row["spread"] == pytest.approx(np.std([80, 60], ddof=1))
+    assert row["seeds_spread"] == pytest.approx(np.std([85, 55], ddof=1))
+    assert (row["n_queries"], row["n_without_relevant"]) == (4, 1)
+
+
+def test_class_means_and_chance_stand_beside(rows):
+    """Query 0 is of one class, 1 and 3 of the other: a fold each; 5 of the 10 images of a gallery are relevant."""
+    row = rows.query("method == 'ball' and metric == 'ap_min' and k == 1").iloc[0]
+    assert row["class_mean"] == pytest.approx((100 * (1.0 + 0.8) / 2 + 80) / 2)
+    assert row["chance"] == pytest.approx(50)
+
+
+def test_votes_of_all_folds_are_one_f1_for_each_training():
+    splits = [
+        Split(f, np.arange(9), np.array(test), 0, repeat=r) for r in range(2) for f, test in enumerate([[0, 1], [2]])
+    ]
+    labels = np.array(["a", "a", "b"])
+    good, bad = [[["a"] * 3, ["a"] * 3], [["b"] * 3]], [[["a"] * 3, ["b"] * 3], [["b", "b", "a"]]]
+    rows = answers.votes({"ball": [np.array(v) for v in good + bad]}, splits, labels).set_index("k")
+    assert rows["n_queries"].tolist() == [3] * 3 and rows["n_seeds"].tolist() == [2] * 3
+    assert rows.loc[1, "macro_f1"] == pytest.approx(100 * (1 + 2 / 3) / 2)
+    assert rows.loc[5, "macro_f1"] == pytest.approx(100 * (1 + 0.25) / 2)
+    assert "100.00" not in answers.votes_layout(rows.reset_index())
+
+
 def test_the_health_is_the_mean_loss_and_the_worst_share_at_the_rim(rows):
     ball, frozen = (rows[rows["method"] == name].iloc[0] for name in ("ball", "no mapper"))
     assert ball[["loss", "rim", "steps"]].tolist() == [0.5, 12.5, 100]
@@ -51,10 +85,13 @@ def test_the_health_is_the_mean_loss_and_the_worst_share_at_the_rim(rows):
 
 
 def test_a_table_shows_every_number_with_its_health(rows):
-    head, _, ball, frozen = answers.layout(rows).splitlines()
-    assert head == "| folds | method | MAP@1 | MAP@20 | queries | left out | last loss | at the rim | steps |"
-    assert ball == "| by image | ball | 85.00 ± 7.07 | 85.00 ± 7.07 | 4 | 1 | 0.500 | 12.5 % | 100 |"
+    head, _, ball, frozen, by_chance = answers.layout(rows).splitlines()
+    scores, health = "MAP@1 | MAP@20 | class mean@1 | class mean@20", "last loss | at the rim | steps"
+    assert head == f"| folds | method | {scores} | ± seeds | queries | left out | {health} |"
+    means = "85.00 ± 7.07 | 85.00 ± 7.07 | 85.00 | 85.00"
+    assert ball == f"| by image | ball | {means} | – | 4 | 1 | 0.500 | 12.5 % | 100 |"
     assert frozen.endswith("| – | – | – |")
+    assert by_chance.startswith("| by image | chance | 50.00 | ") and by_chance.endswith("| – | – | – | – |")
     assert answers.layout(rows, "gallery").startswith("| gallery | method |")
 
 

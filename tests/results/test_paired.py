@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from lib.metrics.retrieval import PerQuery
 from lib.results import paired
@@ -12,7 +13,7 @@ GROUPS = np.array(["p", "p", "q", "q", "r", "r", "s", "s"])
 
 def per_query(ap: float) -> PerQuery:
     columns = pd.MultiIndex.from_tuples([("ap_min", 20)], names=["metric", "k"])
-    return PerQuery(pd.DataFrame(np.full((4, 1), ap), columns=columns), np.ones(4, dtype=int))
+    return PerQuery(pd.DataFrame(np.full((4, 1), ap), columns=columns), *np.ones((3, 4), dtype=int))
 
 
 @pytest.fixture
@@ -24,7 +25,10 @@ def tests() -> pd.DataFrame:
 
 def test_queries_are_paired_and_groups_averaged(tests):
     assert tests.loc[0, ["difference", "n_units", "p_value"]].tolist() == pytest.approx([20, 4, 0.125])
-    assert "| +20.00 | +10.00 to +30.00 | ≤ 0.1250 | 0.1250 | 4 |" in paired.tests_layout(tests)
+    half = stats.t.ppf(0.975, 3) * np.std([10, 10, 30, 30], ddof=1) / 2
+    assert f"| +20.00 | {20 - half:+.2f} to {20 + half:+.2f} | ≤ 0.1250 | 0.1250 | 4 | 1 |" in paired.tests_layout(
+        tests
+    )
     assert paired.tests_layout(tests, "gallery").startswith("| gallery | first |")
 
 

@@ -20,7 +20,7 @@ from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
 from lib.training import hyper_dino, linear_prototypes, sweep
 from lib.training.episodes import Episodes
-from lib.training.experiment import answers, ask, fit, search
+from lib.training.experiment import answers, ask, fit, search, votes
 from lib.training.fit import Schedule, fit_head
 from lib.training.methods import Answer, Fitted, Method, of_recipes
 from lib.training.recipes import Recipe
@@ -360,6 +360,17 @@ def test_the_open_gallery_is_the_held_out_part_without_the_own_group(where):
         same = LABELS[split.test, None] == LABELS[split.held_out]
         others = GROUPS[split.test, None] != GROUPS[split.held_out]
         assert answer.per_query.n_relevant.tolist() == (same & others).sum(1).tolist()
+
+
+def test_one_patient_left_out_asks_all_others(where, fitted):
+    (first, second), one = votes({"raw": fitted["raw"]}, X, LABELS, GROUPS, workers=1)["raw"], fitted["raw"][0]
+    assert first.shape == second.shape == (12, 3)
+    for query, voted in zip(where[0].test, first, strict=True):
+        others = np.flatnonzero(GROUPS[query] != GROUPS)
+        near = others[np.linalg.norm(one.embed(X[others]) - one.embed(X[[query]]), axis=1).argsort()]
+        assert voted[0] == LABELS[near[0]]
+        counts = np.bincount(LABELS[near[:5]])
+        assert counts[voted[2]] == counts.max()
 
 
 def test_an_open_gallery_without_groups_is_refused(where):

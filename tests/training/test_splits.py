@@ -44,6 +44,10 @@ def test_a_split_keeps_the_groups_of_its_queries_out_of_training(where):
         assert np.bincount(LABELS[split.test]).tolist() == [4, 4, 4]
 
 
+def test_all_is_what_was_learnt_from_and_what_was_held_out(where):
+    assert where[0].gallery("all").tolist() == list(range(72))
+
+
 def test_fewer_labels_change_nothing_else(where):
     few = replace(where[0], labelled=where[0].train[:5])
     assert few.labelled.tolist() == where[0].train[:5].tolist()

@@ -10,7 +10,6 @@ import torch
 from scipy.optimize import brentq
 
 from lib.geometry import Geometry
-from lib.metrics.retrieval import chance
 from lib.metrics.significance import paired_permutation
 from lib.results import paired
 from lib.results.answers import Answers, compare, health, values
@@ -21,9 +20,7 @@ from lib.training.fit import Schedule
 from lib.training.methods import Answer
 
 
-def leakage(
-    by_image: Answers, by_group: Answers, labels: np.ndarray, groups: np.ndarray, ks: Sequence[int], seed: int = 0
-) -> pd.DataFrame:
+def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
     """What is lost when no image of the query's own group is in the gallery; the same images ask both times.
 
     Returns:
@@ -32,12 +29,12 @@ def leakage(
         minus by image), then as :func:`lib.results.answers.compare`.
     """
     lines = []
-    guessed = {k: _guessed(next(iter(by_group.values())), labels, k) for k in ks}
+    guessed = {k: _guessed(next(iter(by_group.values())), k, len(groups)) for k in ks}
     for method in by_image:
         for k in ks:
             a, b = (_by_image(answers[method], k, len(groups)) for answers in (by_group, by_image))
             both = ~np.isnan(a) & ~np.isnan(b)
-            test = paired_permutation(a[both], b[both], groups=groups[both], seed=seed)
+            test = paired_permutation(a[both], b[both], groups[both], seed=seed)
             parts = {"by_image": b, "by_group": a, "chance": guessed[k]}
             means = {name: pd.Series(x[both]).groupby(groups[both]).mean().mean() for name, x in parts.items()}
             lines.append({"method": method, "k": k} | means | asdict(test))
@@ -52,12 +49,11 @@ def _by_image(answers: Sequence[Answer], k: int, n: int) -> np.ndarray:
     return found
 
 
-def _guessed(answers: Sequence[Answer], labels: np.ndarray, k: int) -> np.ndarray:
+def _guessed(answers: Sequence[Answer], k: int, n: int) -> np.ndarray:
     """AP@k in percent of every image when it asked a gallery in random order, NaN where it could not be answered."""
-    found = np.full(len(labels), np.nan)
+    found = np.full(n, np.nan)
     for answer in answers:
-        test, train = answer.split.test, answer.split.train
-        found[test] = 100 * chance(labels[test], labels[train], (k,)).values["ap_min", k].to_numpy()
+        found[answer.split.test] = 100 * answer.per_query.chance["ap_min", k].to_numpy()
     return found
 
 
@@ -109,7 +105,7 @@ def gallery_layout(table: pd.DataFrame) -> str:
 def switch_rows(found: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
     """Every method beside the first: columns method, k, ours, spread, and the test against the first (percent)."""
     default, *others = found
-    table = values({"": found}).query("metric == 'ap_min'").drop(columns=["rule", "metric"])
+    table = values({"": found}).query("metric == 'ap_min'").drop(columns=["rule", "metric", "n_seeds"])
     compared = compare({"": found}, groups, [(other, default) for other in others], ks, seed=seed)
     return table[table["k"].isin(ks)].merge(
         compared.rename(columns={"first": "method"}).drop(columns=["rule", "second"]), how="left", on=["method", "k"]

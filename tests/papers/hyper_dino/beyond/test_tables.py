@@ -22,9 +22,16 @@ def answer(test: list[int], values: list[float], train: tuple[int, ...] = (8, 9)
     """One split: every query has its value in every metric at k = 1 and 20; NaN where nothing is relevant."""
     columns = pd.MultiIndex.from_product([METRICS, [1, 20]], names=["metric", "k"])
     frame = pd.DataFrame(np.repeat(np.array(values)[:, None], 10, axis=1), columns=columns)
-    relevant = np.where(np.isnan(values), 0, 5)
+    relevant = np.where(np.isnan(values), 0, 1)
     method, split = Method("ball", Recipe("PCA", 4, 2), Settings()), Split(0, np.array(train), np.array(test), 0)
-    return Answer(method, split, Health(), [], np.array([0.1, 0.3]), PerQuery(frame, relevant))
+    return Answer(
+        method,
+        split,
+        Health(),
+        [],
+        np.array([0.1, 0.3]),
+        PerQuery(frame, np.zeros(len(test)), relevant, np.full(len(test), len(train))),
+    )
 
 
 GROUPS = np.array(["p", "p", "q", "q", "r", "r", "r", "r", "r", "r"])
@@ -38,7 +45,7 @@ def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
 
     By chance the one relevant image of two comes first or second: (1 + 1/2)/2.
     """
-    row = controls.leakage(BY_IMAGE, BY_GROUP, LABELS, GROUPS, [20]).iloc[0]
+    row = controls.leakage(BY_IMAGE, BY_GROUP, GROUPS, [20]).iloc[0]
     assert row["by_image"] == pytest.approx((90 + 80) / 2) and row["by_group"] == pytest.approx(60)
     assert row["chance"] == pytest.approx(75)
     assert row["difference"] == pytest.approx(row["by_group"] - row["by_image"]) and row["n_units"] == 2
@@ -53,7 +60,9 @@ def test_switches_stand_beside_the_default():
     found = {"default": [answer([0, 2], [0.5, 0.5])], "other": [answer([0, 2], [0.75, 0.25])]}
     rows = controls.switch_rows(found, GROUPS, [20]).set_index("method")
     assert np.isnan(rows.loc["default", "difference"]) and rows.loc["other", "difference"] == pytest.approx(0)
-    assert "| default | 20 | 50.00 ± – | – | – | – | – | – | – | – | – |" in controls.switch_layout(rows.reset_index())
+    assert "| default | 20 | 50.00 ± – | – | – | – | – | – | – | – | – | – |" in controls.switch_layout(
+        rows.reset_index()
+    )
 
 
 def test_the_gain_under_each_definition():
@@ -94,7 +103,7 @@ def test_norms_are_shares_of_all_embeddings():
 
 
 def test_figures_draw_what_they_are_given():
-    lost = controls.leakage(BY_IMAGE, BY_GROUP, LABELS, GROUPS, [1, 20])
+    lost = controls.leakage(BY_IMAGE, BY_GROUP, GROUPS, [1, 20])
     left, right = figures.leakage(lost, "patient").axes
     assert [left.get_title(), right.get_title()] == ["k = 1", "k = 20"]
     assert left.lines[1].get_xdata() == pytest.approx([lost["by_image"][0]])

@@ -17,7 +17,9 @@ GROUPS = np.repeat([f"g{i}" for i in range(8)], 2)
 
 def answers(values: np.ndarray) -> PerQuery:
     columns = pd.MultiIndex.from_product([["ap_min", "hit_rate"], [1, 20]], names=["metric", "k"])
-    return PerQuery(pd.DataFrame(np.stack([values] * 4, axis=1), columns=columns), np.isfinite(values).astype(int))
+    relevant = np.isfinite(values).astype(int)
+    frame = pd.DataFrame(np.stack([values] * 4, axis=1), columns=columns)
+    return PerQuery(frame, np.zeros(len(values)), relevant, relevant + 10)
 
 
 @pytest.fixture

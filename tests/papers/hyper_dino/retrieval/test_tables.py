@@ -22,7 +22,8 @@ def answer(recipe: Recipe, fold: int, ap: float, n_relevant: list[int]) -> Answe
     values = np.where(np.array(n_relevant)[:, None] > 0, ap, np.nan) * np.ones(10)
     metrics = ["ap_min", "ap_hits", "ap_k", "precision", "hit_rate"]
     columns = pd.MultiIndex.from_product([metrics, [1, 20]], names=["metric", "k"])
-    per_query = retrieval.PerQuery(pd.DataFrame(values, columns=columns), np.array(n_relevant))
+    counts = np.array(n_relevant), np.full(len(n_relevant), 50)
+    per_query = retrieval.PerQuery(pd.DataFrame(values, columns=columns), np.zeros(len(n_relevant)), *counts)
     (method,) = of_recipes([recipe], Settings())
     split = Split(fold, np.arange(3, 9), np.arange(3), seed=0)
     return Answer(method, split, Health(0.5 + fold, 2.0 + fold, 40), [], np.zeros(3), per_query)
