@@ -37,8 +37,8 @@ def rows(found: Mapping[str, Sequence[Measured]]) -> pd.DataFrame:
 def tests(found: Mapping[str, Sequence[Measured]], seed: int = 0) -> pd.DataFrame:
     """What the title claims, tested on held-out images over their groups and over trainings, a row each.
 
-    found: three methods, the frozen features, the paper's head, and one linear layer. Columns first, second, value (one
-    of :data:`IMAGES`), then as :func:`lib.results.answers.compare`.
+    found: three methods, the frozen features, the paper's head, and one linear layer. Columns first and second, each a
+    method and one of its measures, then as :func:`lib.results.answers.compare`.
     """
     plain, head, linear = found
     pairs = [
