@@ -171,7 +171,8 @@ def differences(tests: pd.DataFrame) -> Figure:
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(range(len(names)), names)
         axis.invert_yaxis()
-        axis.set_xlabel(f"difference of MAP@{tests['k'].iloc[0]} to {tests['second'].iloc[0]} (percentage points)")
+        axis.set_title(f"against {tests['second'].iloc[0]}", loc="left")
+        axis.set_xlabel(f"difference of MAP@{tests['k'].iloc[0]} (percentage points)")
         figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure

@@ -172,4 +172,4 @@ def test_the_picture_of_the_variants_has_a_row_each_and_their_intervals():
     assert [label.get_text() for label in axis.get_yticklabels()] == [LINEAR, OPPONENTS[0]]
     (bars,) = axis.containers
     assert [ends[:, 0].tolist() for ends in bars.lines[2][0].get_segments()] == [[-3.0, -1.0]] * 2
-    assert "MAP@3" in axis.get_xlabel() and PAPER in axis.get_xlabel()
+    assert "MAP@3" in axis.get_xlabel() and PAPER in axis.get_title(loc="left")
