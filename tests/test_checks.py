@@ -22,7 +22,7 @@ from lib.losses.hyper_dino import contrastive
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
 from lib.papers.hyper_dino.recipes import recipes
-from lib.papers.linear_prototypes.retrieval import experiment as few_shot
+from lib.papers.linear_prototypes.retrieval import sweeps
 from lib.pipeline.notebooks import parameters, read
 from lib.search import nearest
 from lib.training import distillation, experiment, hyper_dino, linear_prototypes
@@ -192,9 +192,9 @@ HEAD = Method("head", Recipe("scaled", 6, 2), linear_prototypes.Settings(), Epis
 @given(NO_WHOLES)
 def test_few_shot_sizes_are_refused_before_anything_is_trained(value):
     with pytest.raises(InputError, match="supports"):
-        few_shot.supports(None, LABELS, LABELS, [], value, HEAD, (1,))
+        sweeps.supports(None, LABELS, LABELS, [], value, HEAD, (1,))
     with pytest.raises(InputError, match="labelled"):
-        few_shot.label_efficiency(X, LABELS, LABELS, [], value, HEAD, HEAD, (1,))
+        sweeps.label_efficiency(X, LABELS, LABELS, [], value, [HEAD], (1,))
 
 
 def test_numbers_of_numpy_are_numbers():

@@ -25,15 +25,16 @@ class Settings:
     """A prototype head and its loss, a :class:`lib.training.methods.Head`; the defaults are the published values.
 
     ``comparison``, ``temperature``: of the loss (published: squared Euclidean distance, none, which is 1).
-    ``hidden``: width of the hidden layer, 0 for a single linear layer (LP-7).
+    ``hidden``: width of the hidden layer, 0 for a single linear layer (LP-7). ``nca_images``: as in
+    :class:`lib.heads.reduction.Reduction`.
     Raises InputError for a value without meaning.
     """
 
     comparison: Comparison = field(default_factory=Comparison)
     temperature: float = 1.0
     hidden: int = 512
+    nca_images: int = 2000
     half: ClassVar[bool] = False
-    nca_images: ClassVar[int] = 2000
     at_once: ClassVar[int] = 2  # one head is as large as three of Hyper-DINO's; five folds keep two processors busy
     reach: ClassVar[float] = 1 - RIM_MARGIN[torch.float32]
 

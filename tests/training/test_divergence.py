@@ -12,7 +12,7 @@ from lib.losses.hyper_dino import ContrastiveLoss
 from lib.losses.linear_prototypes import NAMES, Comparison
 from lib.papers.hyper_dino.mapper import grid
 from lib.papers.linear_prototypes.plane import experiment as plane
-from lib.papers.linear_prototypes.retrieval import experiment as few_shot
+from lib.papers.linear_prototypes.retrieval import sweeps
 from lib.training import dino, distillation, experiment, hyper_dino, linear_prototypes, sweep
 from lib.training.divergence import GROWTH, Diverged, Watch, norms
 from lib.training.episodes import Episodes
@@ -88,7 +88,7 @@ def test_the_mapper_of_an_experiment(space):
 def test_few_shot():
     head = Method("prototypes", SCALED, linear_prototypes.Settings(), EPISODES)
     with pytest.raises(Diverged, match="the loss of K = 2, fold 0, seed 0 is") as caught:
-        few_shot.supports(X[None], LABELS, GROUPS, [SPLIT], [2], head, (1,))
+        sweeps.supports(X[None], LABELS, GROUPS, [SPLIT], [2], head, (1,))
     story(caught)
 
 

@@ -14,6 +14,8 @@ from lib.metrics.significance import Evidence
 from lib.papers.linear_prototypes.plane.experiment import Plane
 
 MARKERS = (*style.MARKERS, "X", "p", "*", "h")
+CHANCE = {"color": "0.4", "linewidth": 0.7, "label": "chance"}
+"""The level of a gallery in random order."""
 
 
 def regions(plane: Plane, labels: np.ndarray, classes: Sequence[str], query: int, limit: float, c: float) -> Figure:
@@ -83,9 +85,9 @@ def _shades(chances: np.ndarray) -> np.ndarray:
 
 
 def by_k(rows: pd.DataFrame, sides: Mapping[str, str]) -> Figure:
-    """MAP@k over k, one panel for each family of methods (Fig. 2).
+    """MAP@k over k, one panel for each family of methods, chance as a thin line (Fig. 2).
 
-    rows: columns method, encoder, k, ours, spread (percent). sides: method → title of its panel.
+    rows: columns method, encoder, k, ours, spread, chance (percent). sides: method → title of its panel.
     """
     encoders = list(dict.fromkeys(rows["encoder"]))
     with style.house():
@@ -93,7 +95,9 @@ def by_k(rows: pd.DataFrame, sides: Mapping[str, str]) -> Figure:
         for axis, (method, title) in zip(axes[0], sides.items(), strict=True):
             for number, encoder in enumerate(encoders):
                 part = rows[(rows["method"] == method) & (rows["encoder"] == encoder)]
-                _line(axis, part["k"] + 0.12 * (number - (len(encoders) - 1) / 2), part, encoder, number)
+                x = part["k"] + 0.12 * (number - (len(encoders) - 1) / 2)
+                _line(axis, x, part, encoder, number, style.DASHES[number % len(style.DASHES)])
+            axis.plot(part["k"], part["chance"], **CHANCE)
             axis.set_title(title)
             axis.set_xlabel("k (length of the list)")
             axis.set_xticks(sorted(rows["k"].unique()))
@@ -103,31 +107,40 @@ def by_k(rows: pd.DataFrame, sides: Mapping[str, str]) -> Figure:
     return figure
 
 
-def by_labels(supports: pd.DataFrame, labels: pd.DataFrame, baseline: float, k: int) -> Figure:
+def by_labels(rows: pd.DataFrame, baseline: float, k: int) -> Figure:
     """MAP@k over the size of the support, and over the number of labelled images per class.
 
-    supports: columns size, ours, spread. labels: columns method, size (0 stands for all), ours, spread. baseline: the
-    frozen features, a horizontal line. All in percent.
+    Heads that took as many steps with all sizes are solid, those of as many epochs dashed; chance is a thin line.
+
+    rows: columns sweep ("support", "labels"), method, steps, size (0 stands for all), ours, spread, chance. baseline:
+    the frozen features, a horizontal line. All in percent.
     """
+    titles = {
+        "support": "K, support images per class (all labels known)",
+        "labels": "labelled images per class",
+    }
     with style.house():
-        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.0), sharey=True)
-        _line(axes[0], np.arange(len(supports)), supports, "linear prototypes", 0)
-        axes[0].set_xticks(range(len(supports)), supports["size"])
-        axes[0].set_xlabel("K, support images per class (all labels known)")
-        sizes = list(dict.fromkeys(labels["size"]))
-        for number, (method, part) in enumerate(labels.groupby("method", sort=False)):
-            _line(axes[1], [sizes.index(size) for size in part["size"]], part, method, number)
-        axes[1].set_xticks(range(len(sizes)), [size or "all" for size in sizes])
-        axes[1].set_xlabel("labelled images per class")
-        for axis in axes:
+        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.2), sharey=True)
+        for axis, (sweep, title) in zip(axes, titles.items(), strict=True):
+            of_sweep = rows[rows["sweep"] == sweep]
+            sizes, methods = (list(dict.fromkeys(of_sweep[name])) for name in ("size", "method"))
+            for (method, steps), part in of_sweep.groupby(["method", "steps"], sort=False):
+                solid, number = steps == of_sweep["steps"].iloc[0], methods.index(method)
+                x = [sizes.index(size) for size in part["size"]]
+                _line(axis, x, part, f"{method}, {steps}", number, "" if solid else style.DASHES[1])
             axis.axhline(baseline, color="black", linewidth=1, linestyle=":", label="frozen features, scaled")
+            axis.axhline(of_sweep["chance"].mean(), **CHANCE)
+            axis.set_xticks(range(len(sizes)), [size or "all" for size in sizes])
+            axis.set_xlabel(title)
         axes[0].set_ylabel(f"MAP@{k} (%)")
         figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
 
 
-def _line(axis: plt.Axes, x: Sequence[float], part: pd.DataFrame, label: str, number: int) -> None:
+def _line(
+    axis: plt.Axes, x: Sequence[float], part: pd.DataFrame, label: str, number: int, dashes: str | tuple[float, ...]
+) -> None:
     axis.errorbar(
         x,
         part["ours"],
@@ -135,11 +148,34 @@ def _line(axis: plt.Axes, x: Sequence[float], part: pd.DataFrame, label: str, nu
         label=label,
         color=style.PALETTE[number],
         marker=style.MARKERS[number % len(style.MARKERS)],
-        dashes=style.DASHES[number % len(style.DASHES)] or (None, None),
+        dashes=dashes or (None, None),
         markersize=4,
         linewidth=1.2,
         capsize=2,
     )
+
+
+def differences(tests: pd.DataFrame) -> Figure:
+    """What methods gain or lose against another one, a row each, with 95 % intervals; galleries side by side.
+
+    tests: columns rule (the gallery), first, second, k, difference, low, high (percentage points).
+    """
+    names, rules = (list(dict.fromkeys(tests[name])) for name in ("first", "rule"))
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 0.9 + 0.32 * len(names)))
+        for number, (rule, part) in enumerate(tests.groupby("rule", sort=False)):
+            y = np.array([names.index(name) for name in part["first"]]) + 0.22 * (number - (len(rules) - 1) / 2)
+            ends = np.abs(part[["low", "high"]].to_numpy().T - part["difference"].to_numpy())
+            look = {"color": style.PALETTE[number], "marker": style.MARKERS[number], "label": f"{rule} gallery"}
+            axis.errorbar(part["difference"], y, xerr=ends, linestyle="none", markersize=5, capsize=2, **look)
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set_yticks(range(len(names)), names)
+        axis.invert_yaxis()
+        axis.set_title(f"against {tests['second'].iloc[0]}", loc="left")
+        axis.set_xlabel(f"difference of MAP@{tests['k'].iloc[0]} (percentage points)")
+        figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        plt.close(figure)
+    return figure
 
 
 def gains(results: Mapping[str, Evidence]) -> Figure:

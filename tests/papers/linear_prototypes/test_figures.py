@@ -45,23 +45,26 @@ def test_curvatures_are_panels_of_the_same_width():
 
 def test_each_method_has_its_panel_and_each_encoder_a_line():
     rows = pd.DataFrame(
-        [(m, e, k, 50 + k + i, 1.0) for m in ("PT", "TL") for i, e in enumerate("ab") for k in (1, 3)],
-        columns=["method", "encoder", "k", "ours", "spread"],
+        [(m, e, k, 50 + k + i, 1.0, 20.0 - k) for m in ("PT", "TL") for i, e in enumerate("ab") for k in (1, 3)],
+        columns=["method", "encoder", "k", "ours", "spread", "chance"],
     )
     figure = figures.by_k(rows, {"PT": "before", "TL": "after"})
     assert [axis.get_title() for axis in figure.axes] == ["before", "after"]
     heights = [bars.lines[0].get_ydata().tolist() for bars in figure.axes[1].containers]
     assert heights == [[51, 53], [52, 54]]
+    assert [line.get_ydata().tolist() for line in figure.axes[1].lines if line.get_label() == "chance"] == [[19, 17]]
 
 
-def test_labels_that_are_all_known_stand_at_the_end():
-    supports = pd.DataFrame({"size": [1, 5], "ours": [50.0, 60.0], "spread": 1.0})
-    labels = pd.DataFrame(
-        {"method": ["x", "x", "y", "y"], "size": [3, 0] * 2, "ours": [40.0, 60.0, 30.0, 65.0], "spread": 1.0}
-    )
-    figure = figures.by_labels(supports, labels, 45.0, 15)
+def test_labels_that_are_all_known_stand_at_the_end_and_equal_epochs_are_dashed():
+    sizes = [("support", "x", "equal steps", 1), ("support", "x", "equal steps", 5)]
+    sizes += [("labels", name, steps, size) for name in "xy" for steps in ("equal steps", "more") for size in (3, 0)]
+    rows = pd.DataFrame(sizes, columns=["sweep", "method", "steps", "size"])
+    figure = figures.by_labels(rows.assign(ours=50.0, spread=1.0, chance=12.0), 45.0, 15)
     assert [tick.get_text() for tick in figure.axes[1].get_xticklabels()] == ["3", "all"]
-    assert "frozen features, scaled" in [text.get_text() for text in figure.legends[0].get_texts()]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert {"frozen features, scaled", "chance", "x, equal steps", "y, more"} <= set(legend)
+    dashed = {bars.get_label(): bars.lines[0].is_dashed() for bars in figure.axes[1].containers}
+    assert dashed == {"x, equal steps": False, "x, more": True, "y, equal steps": False, "y, more": True}
     assert "MAP@15" in figure.axes[0].get_ylabel()
 
 

@@ -1,28 +1,32 @@
-"""Frozen features → prototype head → retrieval (Section III), and beyond: other heads, temperature, fewer labels."""
+"""Frozen features → prototype head → retrieval (Section III), and beyond: other distances, another head."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from lib import checks
-from lib.datasets import folds
-from lib.datasets.drawing import of_each_class
-from lib.datasets.queries import balanced
 from lib.losses.linear_prototypes import Comparison
 from lib.papers.linear_prototypes.published import PT, SCALED, TL
+from lib.training import classifier
 from lib.training.episodes import Episodes
 from lib.training.experiment import ask, fit
 from lib.training.fit import Schedule
-from lib.training.linear_prototypes import Settings, allowed_support
-from lib.training.methods import Answer, Method
+from lib.training.linear_prototypes import Settings
+from lib.training.methods import Answer, Fitted, Method
 from lib.training.recipes import Recipe
-from lib.training.splits import Split, galleries, query_splits
+from lib.training.splits import Split, galleries
 
 PAPER = "the paper's: squared Euclidean, cosine search"
+LINEAR, NO_VIEWS = "one linear layer, cosine search", "no augmented views, cosine search"
+NCA = 32
+OPPONENTS = (
+    f"NCA({NCA}), Euclidean search",
+    "linear classifier, by its logits",
+    "linear classifier, by class probability",
+)
+"""What learns from the same labels without prototypes."""
 
 Results = dict[str, dict[str, list[Answer]]]
 """Gallery → method → its answer on each split."""
@@ -44,50 +48,76 @@ def frozen(dim: int) -> list[Method]:
 
 
 def variants(
-    dim: int, dim_out: int, cosine: Settings, poincare: Settings, default: Settings, schedule: Episodes
+    dim: int, dim_out: int, chosen: Mapping[str, Settings], default: Settings, schedule: Episodes
 ) -> list[Method]:
-    """The paper's head, and one thing changed at a time; ``cosine`` and ``poincare`` as :func:`choose` found them."""
+    """The paper's head, and one thing changed at a time; ``chosen``: the settings of "cosine" and "poincare"."""
     unsquared, linear = replace(default, comparison=Comparison("euclidean")), replace(default, hidden=0)
     kinds = {
         PAPER: (default, {}),
         "the same, Euclidean search": (default, {"search": "euclidean"}),
         "Euclidean, not squared (Fig. 1), cosine search": (unsquared, {}),
-        "cosine, cosine search": (cosine, {}),
-        "Poincaré, hyperbolic search": (poincare, {"search": "own"}),
-        "Poincaré, cosine search": (poincare, {}),
-        "one linear layer, cosine search": (linear, {}),
-        "no augmented views, cosine search": (default, {"augmented": False}),
+        "cosine, cosine search": (chosen["cosine"], {}),
+        "Poincaré, hyperbolic search": (chosen["poincare"], {"search": "own"}),
+        "Poincaré, cosine search": (chosen["poincare"], {}),
+        LINEAR: (linear, {}),
+        NO_VIEWS: (default, {"augmented": False}),
     }
     return [trained(name, dim, dim_out, kind, schedule, **options) for name, (kind, options) in kinds.items()]
 
 
-def words(settings: Settings) -> str:
-    """Temperature, and curvature if there is one.
+def opponents(dim: int, n_classes: int, default: Settings, schedule: Episodes) -> list[Method]:
+    """What learns from the same labels without prototypes: NCA, and a linear classifier searched in two ways."""
+    steps = Schedule(schedule.epochs, schedule.batch_size, schedule.lr, schedule.weight_decay)
+    by_nca, *by_classifier = OPPONENTS
+    return [Method(by_nca, Recipe("NCA", min(NCA, dim), 0), default)] + [
+        Method(name, Recipe("scaled", dim, n_classes), classifier.Settings(ranking), steps)
+        for name, ranking in zip(by_classifier, classifier.RANKINGS, strict=True)
+    ]
 
-    >>> words(Settings(Comparison("poincare", 0.1), 0.3)), words(Settings(Comparison("cosine"), 0.3))
-    ('c 0.1, temperature 0.3', 'temperature 0.3')
+
+def fit_by_fold(
+    views: np.ndarray,
+    labels: np.ndarray,
+    methods: Mapping[int, Sequence[Method]],
+    splits: Sequence[Split],
+    what: str = "heads",
+) -> dict[str, list[Fitted]]:
+    """Fit methods that differ from fold to fold, as each chose them; those that folds share are fitted together.
+
+    methods: fold → its methods, in every fold of the same names. Returns name → one per split, in the order of splits.
     """
-    curved = f"c {settings.comparison.c:g}, " if settings.comparison.name == "poincare" else ""
-    return f"{curved}temperature {settings.temperature:g}"
+    folds_of: dict[Method, list[int]] = {}
+    for fold, several in methods.items():
+        for method in several:
+            folds_of.setdefault(method, []).append(fold)
+    alike: dict[tuple[int, ...], list[Method]] = {}
+    for method, of_folds in folds_of.items():
+        alike.setdefault(tuple(of_folds), []).append(method)
+    found: dict[tuple[str, int, int], Fitted] = {}
+    for of_folds, several in alike.items():
+        mine = [split for split in splits if split.fold in of_folds]
+        for name, done in fit(views, labels, several, mine, what=what).items():
+            found |= {(name, one.split.fold, one.split.repeat): one for one in done}
+    names = [method.name for method in next(iter(methods.values()))]
+    return {name: [found[name, split.fold, split.repeat] for split in splits] for name in names}
 
 
 def in_galleries(
-    views: np.ndarray,
+    fitted: Mapping[str, Sequence[Fitted]],
+    x: np.ndarray,
     labels: np.ndarray,
     groups: np.ndarray,
-    splits: Sequence[Split],
-    methods: Sequence[Method],
     ks: Sequence[int],
-    what: str = "heads",
+    what: str = "queries",
 ) -> Results:
-    """Every method in the closed gallery, and in the open one where it is large enough.
+    """Every fitted method in the closed gallery, and in the open one where it is large enough.
 
-    views: (V, n, dim) features of V views of each image; labels, groups: (n,).
+    fitted: name → one per split. x: (n, dim) features of the images themselves; labels, groups: (n,).
     """
     checks.values(ks=ks)
-    fitted = fit(views, labels, methods, splits, what=what)
+    splits = [one.split for one in next(iter(fitted.values()))]
     return {
-        gallery: ask(fitted, views[0], labels, ks, gallery=gallery, groups=groups, what=f"{what}, {gallery}")
+        gallery: ask(fitted, x, labels, ks, gallery=gallery, groups=groups, what=f"{what}, {gallery}")
         for gallery in galleries(splits, groups, max(ks))
     }
 
@@ -108,129 +138,8 @@ def pretrained_and_trained(
     for encoder, views in features.items():
         dim = views.shape[2]
         methods = [*frozen(dim), replace(head, name=TL, recipe=replace(head.recipe, dim_in=dim))]
-        of_encoder = in_galleries(views, labels, groups, splits, methods, ks, f"heads on {encoder}")
+        fitted = fit(views, labels, methods, splits, what=f"heads on {encoder}")
+        of_encoder = in_galleries(fitted, views[0], labels, groups, ks, f"queries of {encoder}")
         for gallery, answers in of_encoder.items():
             results.setdefault(gallery, {}).update({f"{encoder}, {name}": done for name, done in answers.items()})
-    return results
-
-
-GRIDS = {
-    "cosine": [Settings(Comparison("cosine"), t) for t in (1.0, 0.3, 0.1, 0.03)],
-    "poincare": [Settings(Comparison("poincare", c), t) for c, t in product((0.1, 1.0), (1.0, 0.1))],
-}
-"""What the paper does not have, or does not print, and is chosen on validation images."""
-
-
-def inner_split(
-    labels: np.ndarray, groups: np.ndarray, split: Split, per_class: int, k: int
-) -> tuple[Split, np.ndarray, int]:
-    """A split inside the training part of ``split``, where a quarter of its groups asks the others, its groups, and K.
-
-    K is ``k``, or what the smaller training part allows. The groups (n,) are those of all images, or, as
-    :func:`lib.datasets.folds.apart` has it, every image by itself where the training groups are too few to be divided
-    once more.
-    """
-    rows, units = split.train, np.array(groups, dtype=object)
-    fold_of, units[rows] = folds.apart(labels[rows], groups[rows], 4, split.seed)
-    k = allowed_support(labels, [rows[fold_of != 0]], k)
-    drawn = balanced(labels[rows], units[rows], fold_of, 0, per_class, split.seed, needed=k + 1)
-    (inner,) = query_splits({0: drawn}, split.seed)
-    parts = {name: rows[getattr(inner, name)] for name in ("train", "labelled", "test", "held_out")}
-    return replace(inner, **parts), units, k
-
-
-def choose(
-    views: np.ndarray,
-    labels: np.ndarray,
-    groups: np.ndarray,
-    split: Split,
-    schedule: Episodes,
-    *,
-    k: int,
-    per_class: int,
-    dim_out: int = 128,
-) -> tuple[dict[str, Settings], pd.DataFrame]:
-    """The best curvature and temperature of each comparison, on images that no test query's split has held out.
-
-    Args:
-        views, labels, groups: as in :func:`in_galleries`.
-        split: its training part is divided once more.
-        schedule: episodes.
-        k: MAP@k decides, searched as in training; fewer where the gallery is smaller.
-        per_class: validation queries of each class at most.
-        dim_out: length of the embedding.
-
-    Returns:
-        The chosen settings of "cosine" and "poincare", and a row for every candidate: comparison, c, temperature,
-        validation (percent), chosen.
-    """
-    checks.values(k=k, per_class=per_class)
-    inner, units, support = inner_split(labels, groups, split, per_class, schedule.k)
-    schedule = replace(schedule, k=support)
-    k = min(k, len(inner.train))
-    candidates = {f"{name}, {words(one)}": (name, one) for name, grid in GRIDS.items() for one in grid}
-    methods = [
-        trained(title, views.shape[2], dim_out, one, schedule, search="own") for title, (_, one) in candidates.items()
-    ]
-    fitted = fit(views, labels, methods, [inner], what="temperature and curvature")
-    answers = ask(fitted, views[0], labels, [k], groups=units, what="validation")
-    lines = [
-        {
-            "comparison": name,
-            "c": one.comparison.c if name == "poincare" else np.nan,
-            "temperature": one.temperature,
-            "validation": 100 * answers[title][0].per_query.values["ap_min", k].mean(),
-            "settings": one,
-        }
-        for title, (name, one) in candidates.items()
-    ]
-    table = pd.DataFrame(lines)
-    best = table.loc[table.groupby("comparison", sort=False)["validation"].idxmax()]
-    table["chosen"] = table.index.isin(best.index)
-    return dict(zip(best["comparison"], best["settings"], strict=True)), table.drop(columns="settings")
-
-
-def supports(
-    views: np.ndarray,
-    labels: np.ndarray,
-    groups: np.ndarray,
-    splits: Sequence[Split],
-    sizes: Sequence[int],
-    head: Method,
-    ks: Sequence[int],
-) -> dict[int, list[Answer]]:
-    """K → answers of ``head`` with K support images of each class; all training images have labels."""
-    checks.values(supports=sizes, ks=ks)
-    methods = [replace(head, name=f"K = {k}", schedule=replace(head.schedule, k=k)) for k in sizes]
-    fitted = fit(views, labels, methods, splits, what="support")
-    answers = ask(fitted, views[0], labels, ks, groups=groups, what="support, queries")
-    return dict(zip(sizes, answers.values(), strict=True))
-
-
-def label_efficiency(
-    x: np.ndarray,
-    labels: np.ndarray,
-    groups: np.ndarray,
-    splits: Sequence[Split],
-    sizes: Sequence[int],
-    head: Method,
-    mapper: Method,
-    ks: Sequence[int],
-) -> dict[int, Mapping[str, list[Answer]]]:
-    """Labelled images per class → method → answers; all training images are searched, labelled or not.
-
-    Both heads get the same images, the original ones, ``x: (n, dim)``. K is that of ``head``, or one less than there
-    are labels, so that a query is left; one labelled image per class makes neither a query nor a positive pair, so 2 is
-    the smallest size.
-    """
-    checks.values(labelled=sizes, ks=ks)
-    results = {}
-    for size in sizes:
-        few = [
-            replace(split, labelled=of_each_class(labels, split.seed, rows=split.train, per_class=size))
-            for split in splits
-        ]
-        episodes = replace(head, schedule=replace(head.schedule, k=min(head.schedule.k, size - 1)))
-        fitted = fit(x, labels, [episodes, mapper], few, what=f"{size} labels per class")
-        results[size] = ask(fitted, x, labels, ks, groups=groups, what=f"{size} labels per class, queries")
     return results

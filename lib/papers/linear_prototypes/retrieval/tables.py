@@ -1,9 +1,10 @@
-"""Tables of the linear prototypes: PT against TL, the published values, other heads, fewer labels."""
+"""Tables of the linear prototypes: PT against TL, the published values, other heads, and what came out."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,17 +12,20 @@ import pandas as pd
 from lib import files, paths
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.papers.linear_prototypes.published import DATASETS, PT, TL, published
-from lib.papers.linear_prototypes.retrieval.experiment import words
+from lib.papers.linear_prototypes import figures
+from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
+from lib.papers.linear_prototypes.retrieval.experiment import LINEAR, NO_VIEWS, OPPONENTS
 from lib.results import answers, paired
-from lib.results.markdown import markdown_table, percent
-from lib.results.shown import Table
+from lib.results.markdown import markdown_table, percent, points
+from lib.results.shown import Figure, Table
 from lib.results.store import Run
-from lib.training.linear_prototypes import Settings
-from lib.training.methods import Answer
 
 Results = Mapping[str, answers.Answers]
 """Gallery → method → its answer on each split."""
+
+SPREAD = "mean over folds and seeds ± one standard deviation over the folds, ± seeds: over the trainings"
+SIDES = {PT: "PT, as in the paper", SCALED: "PT, scaled", TL: "TL: prototype head"}
+"""The panels of Fig. 2."""
 
 
 def named(encoder: str, method: str) -> str:
@@ -40,22 +44,16 @@ def values(results: Results) -> pd.DataFrame:
     return table
 
 
-def layout(table: pd.DataFrame, gallery: str, metric: str = "ap_min") -> str:
-    """A row per encoder and method, a column per k, as Markdown; left out: queries without any relevant image."""
-    part = table[(table["gallery"] == gallery) & (table["metric"] == metric)]
-    lines = []
-    for (encoder, method), rows in part.groupby(["encoder", "method"], sort=False):
-        cells = {"encoder": encoder, "method": method}
-        cells |= {f"k = {row.k}": f"{percent(row.ours)} ± {percent(row.spread)}" for row in rows.itertuples()}
-        cells |= {"queries": rows["n_queries"].iloc[0], "left out": rows["n_without_relevant"].iloc[0]}
-        lines.append(cells | answers.health(rows.iloc[0]))
-    return markdown_table(pd.DataFrame(lines))
+def layout(table: pd.DataFrame) -> str:
+    """A row per gallery, encoder and method, the shortest and the longest list, as Markdown."""
+    ends = table[table["k"].isin([table["k"].min(), table["k"].max()])]
+    return answers.layout(ends.drop(columns="method").rename(columns={"gallery": "rule", "name": "method"}), "gallery")
 
 
 def scores(results: Results, images: ImageTable) -> pd.DataFrame:
     """The value of every query, so that any two methods can be compared later.
 
-    Columns gallery, method, fold, image_id, label, group, k, ap_min (AP@k over min(k, relevant), percent) and
+    Columns gallery, method, fold, repeat, image_id, label, group, k, ap_min (AP@k over min(k, relevant), percent) and
     precision (percent); NaN where the gallery has no relevant image.
     """
     ids, labels, groups = images.rows["image_id"].to_numpy(), np.asarray(images.labels), np.asarray(images.groups)
@@ -64,7 +62,8 @@ def scores(results: Results, images: ImageTable) -> pd.DataFrame:
         for method, of_splits in methods.items():
             for answer in of_splits:
                 queries = answer.split.test
-                about = {"gallery": gallery, "method": method, "fold": answer.split.fold}
+                about = {"gallery": gallery, "method": method}
+                about |= {"fold": answer.split.fold, "repeat": answer.split.repeat}
                 about |= {"image_id": ids[queries], "label": labels[queries], "group": groups[queries]}
                 both = 100 * answer.per_query.values[["ap_min", "precision"]]
                 for k in both.columns.levels[1]:
@@ -135,59 +134,6 @@ def definitions(table: pd.DataFrame, k: int) -> Table:
     return Table("definitions of MAP@k", part, text, markdown=markdown)
 
 
-def shot_rows(results: Mapping[int, Sequence[Answer]], k: int, everything: int | None = None) -> pd.DataFrame:
-    """MAP@k over a size: columns size, ours, spread (percent); ``everything`` is written as 0, for "all"."""
-    table = answers.values({str(size): {"": of_splits} for size, of_splits in results.items()})
-    table = table[(table["metric"] == "ap_min") & (table["k"] == k)]
-    sizes = table["rule"].astype(int)
-    return table.assign(size=sizes.where(sizes != everything, 0))[["size", "ours", "spread"]].reset_index(drop=True)
-
-
-def label_rows(results: Mapping[int, answers.Answers], k: int, everything: int) -> pd.DataFrame:
-    """The same for several methods: columns method, size, ours, spread."""
-    methods = next(iter(results.values()))
-    frames = [
-        shot_rows({size: done[method] for size, done in results.items()}, k, everything).assign(method=method)
-        for method in methods
-    ]
-    return pd.concat(frames, ignore_index=True)[["method", "size", "ours", "spread"]]
-
-
-def shots(run: Run, supports: pd.DataFrame, labels: pd.DataFrame, k: int) -> Table:
-    """Both sweeps; ``supports`` as :func:`shot_rows` and ``labels`` as :func:`label_rows` makes them."""
-    of = run.parameters
-    heads = (
-        f"heads trained for {of['epochs']} epochs (published: 100). Support: K as the rows say, all labels, "
-        f"{of['views']} views of each image. Labels: K = {of['K']} or one less than there are labels, the images "
-        "themselves without augmented views; Hyper-DINO's mapper is searched by its own distance"
-    )
-    rows, markdown = shot_table(supports, labels), shots_layout(supports, labels, k)
-    return Table("support and labels", rows, caption(run, heads), markdown=markdown)
-
-
-def shot_table(supports: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
-    """Both sweeps as one table: columns sweep ("support", "labels"), method, size (0 stands for all), ours, spread."""
-    supports = supports.assign(sweep="support", method="linear prototypes")
-    columns = ["sweep", "method", "size", "ours", "spread"]
-    return pd.concat([supports, labels.assign(sweep="labels")], ignore_index=True)[columns]
-
-
-def shots_layout(supports: pd.DataFrame, labels: pd.DataFrame, k: int) -> str:
-    """Both tables as Markdown."""
-    first = pd.DataFrame(
-        {
-            "K, support images per class": supports["size"],
-            f"MAP@{k}, all labels known": [
-                f"{percent(row.ours)} ± {percent(row.spread)}" for row in supports.itertuples()
-            ],
-        }
-    )
-    cells = labels.assign(cell=[f"{percent(row.ours)} ± {percent(row.spread)}" for row in labels.itertuples()])
-    second = cells.pivot_table(index="size", columns="method", values="cell", aggfunc="first", sort=False)
-    second.index = pd.Index([str(size or "all") for size in second.index], name="labelled images per class")
-    return f"{markdown_table(first)}\n\n{markdown_table(second.reset_index())}"
-
-
 def table_1(zoo: pd.DataFrame) -> Table:
     """Table I: what the paper states, what timm builds, licence, gate, and whether the weights are here.
 
@@ -215,17 +161,20 @@ def table_1(zoo: pd.DataFrame) -> Table:
     return Table("Table I, the backbones", zoo, text, markdown=markdown_table(layout), free=["weights_here"])
 
 
-def caption(run: Run, heads: str = "") -> str:
-    """What the numbers are, and why they differ from the published ones; ``heads``: how those of this table differ."""
+def caption(run: Run, printed: str = "", heads: str = "") -> str:
+    """What the numbers are, and why they differ from the published ones.
+
+    printed: what stands there, if not the mean over folds and seeds; heads: how those of this table differ.
+    """
     of = run.parameters
     heads = heads or (
-        f"heads trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
-        "image, the first of which is the image itself"
+        f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
+        f"{of['views']} views of each image, the first of which is the image itself"
     )
     ours = (
-        f"MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over {of['folds']} folds by "
-        f"{of['groups']}; class-balanced queries of {of['groups']}s that nothing was fitted on; cosine search; "
-        f"{heads}."
+        f"MAP@k in percent, AP divided by min(k, relevant); {printed or 'mean over folds and seeds'}; {of['folds']} "
+        f"folds by {of['groups']}; class-balanced queries of {of['groups']}s that nothing was fitted on; cosine search "
+        f"where no other is named; {heads}."
     )
     why = {
         "demo": "Ours are procedural tiles and another encoder: nothing but the layout can be compared.",
@@ -236,45 +185,79 @@ def caption(run: Run, heads: str = "") -> str:
     return f"{ours} {why[run.profile]}"
 
 
+def figure_2(run: Run, numbers: pd.DataFrame) -> Figure:
+    """Fig. 2: MAP@k over k in the closed gallery; numbers: as :func:`values` makes them."""
+    closed = numbers[(numbers["gallery"] == "closed") & (numbers["metric"] == "ap_min")]
+    printed = (
+        "closed gallery; points: mean over folds and seeds, bars: one standard deviation over the folds, thin line: a "
+        "gallery in random order"
+    )
+    return Figure("MAP@k over k", closed, caption(run, printed), figure=figures.by_k(closed, SIDES))
+
+
 def pretrained_and_trained(run: Run, numbers: pd.DataFrame) -> Table:
     """PT and TL in each gallery; numbers: as :func:`values` makes them."""
-    parts = [f"## Gallery {gallery}\n\n{layout(numbers, gallery)}" for gallery in numbers["gallery"].unique()]
-    return Table("PT and TL", numbers, caption(run), markdown="\n\n".join(parts))
+    text = f"{caption(run, SPREAD)} The lists between are in the figure and the csv."
+    return Table("PT and TL", numbers, text, markdown=layout(numbers))
 
 
-def choice_layout(candidates: pd.DataFrame) -> str:
-    """The candidates of :func:`lib.papers.linear_prototypes.retrieval.experiment.choose` as Markdown."""
-    shown = pd.DataFrame(
-        {
-            "comparison": candidates["comparison"],
-            "curvature c": candidates["c"].map(lambda c: "–" if pd.isna(c) else f"{c:g}"),
-            "temperature": candidates["temperature"].map("{:g}".format),
-            "validation MAP": candidates["validation"].map(percent),
-            "chosen": candidates["chosen"].map({True: "yes", False: ""}),
-        }
-    )
-    return markdown_table(shown)
-
-
-def choice(run: Run, candidates: pd.DataFrame, k: int) -> Table:
-    """How temperature and curvature were chosen."""
-    text = (
-        f"MAP@{k} in percent, AP divided by min(k, relevant), of class-balanced queries from a quarter of the groups "
-        "that the first fold learns from, against the other three quarters, searched as in training; heads trained for "
-        f"{run.parameters['epochs']} epochs without augmented views. No query of the other tables is among them."
-    )
-    markdown = choice_layout(candidates)
-    return Table("temperature and curvature", candidates, text, markdown=markdown, free=["chosen"], of=100)
-
-
-def variants(run: Run, numbers: pd.DataFrame, tests: pd.DataFrame, chosen: Mapping[str, Settings]) -> Table:
-    """The other distances and heads, and their tests against the paper's; ``chosen``: comparison → its settings."""
+def variants(run: Run, numbers: pd.DataFrame) -> Table:
+    """The other distances and heads, and the opponents, as :func:`lib.results.answers.values` has them."""
     of = run.parameters
     heads = (
-        f"heads trained for {of['epochs']} epochs (published: 100) with K = {of['K']} on {of['views']} views of each "
-        "image, but for the row without augmented views"
+        f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
+        f"{of['views']} views of each image, but for the row without augmented views; NCA is fitted once. Temperature "
+        "of the cosine head, temperature and curvature of the Poincaré head: each fold's own choice"
     )
-    best = "; ".join(f"{name}: {words(settings)}" for name, settings in chosen.items())
-    text = f"{caption(run, heads)} Chosen on validation images ({best}). Tests: {paired.SAYS}"
-    markdown = f"{answers.layout(numbers, 'gallery')}\n\n{paired.tests_layout(tests, 'gallery')}"
-    return Table("other distances and heads", numbers, text, markdown=markdown)
+    ends = numbers[numbers["k"].isin([numbers["k"].min(), numbers["k"].max()])]
+    markdown = answers.layout(ends, "gallery")
+    return Table("other distances and heads", numbers, caption(run, SPREAD, heads), markdown=markdown)
+
+
+def figure_variants(run: Run, tests: pd.DataFrame) -> Figure:
+    """What every other head, and every opponent, gains or loses against the paper's head.
+
+    tests: paired tests of them, as :func:`lib.results.answers.compare` has them.
+    """
+    k = ", ".join(str(k) for k in tests["k"].unique())
+    text = f"Mean difference of AP@{k} with its 95 % interval: {caption(run, 'averaged per group first')}"
+    return Figure("other heads against the paper's", tests, text, of=100, figure=figures.differences(tests))
+
+
+def baseline(numbers: pd.DataFrame, encoder: str, k: int) -> float:
+    """MAP@k of the frozen features of an encoder, scaled, in the closed gallery; numbers: of :func:`values`."""
+    mine = (numbers["name"] == named(encoder, SCALED)) & (numbers["gallery"] == "closed") & (numbers["k"] == k)
+    return numbers[mine & (numbers["metric"] == "ap_min")]["ours"].item()
+
+
+def came_out(gains: pd.DataFrame, others: pd.DataFrame, sizes: pd.DataFrame, encoder: str) -> list[str]:
+    """The four questions of the notebook, and what the tables answer.
+
+    Args:
+        gains, others: paired tests of TL against PT, and of other heads and opponents against the paper's head.
+        sizes: of :func:`lib.papers.linear_prototypes.retrieval.sweeps.label_rows`.
+        encoder: the leading one.
+    """
+    parts = {LINEAR: "part", NO_VIEWS: "part"} | dict.fromkeys(OPPONENTS, "opponent")
+    kinds = others["first"].map(parts).fillna("distance")
+    questions = {
+        "Does the head beat the frozen features?": gains[gains["first"] == named(encoder, TL)],
+        "Does another distance, in training or in search, do better than the paper's?": others[kinds == "distance"],
+        "Does it need the hidden layer, and augmented views?": others[kinds == "part"],
+        "Do opponents without prototypes do as well?": others[kinds == "opponent"],
+    }
+    said = [line for question, tests in questions.items() for line in (question, *map(_sentence, tests.itertuples()))]
+    return [*said, "How many labels does it need? (means, not tested)", *_label_sentences(sizes)]
+
+
+def _sentence(test: Any) -> str:
+    about = f"{points(test.difference)} points, 95 % interval {paired.interval(test.low, test.high)}"
+    return f"  {test.rule} gallery, k = {test.k}: {test.first} {paired.relation(test)} {test.second} ({about})"
+
+
+def _label_sentences(sizes: pd.DataFrame) -> list[str]:
+    return [
+        f"  {size or 'all'} per class: "
+        + "; ".join(f"{row.method}, {row.steps} {percent(row.ours)}" for row in rows.itertuples())
+        for size, rows in sizes.groupby("size", sort=False)
+    ]

@@ -1,6 +1,5 @@
 """Published values, ours beside them, and scores that can be read again."""
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -14,12 +13,12 @@ from lib.geometry import Euclidean
 from lib.metrics.retrieval import evaluate
 from lib.papers.linear_prototypes.published import gains
 from lib.papers.linear_prototypes.retrieval import tables
-from lib.papers.linear_prototypes.retrieval.experiment import PT, SCALED, TL, trained
+from lib.papers.linear_prototypes.retrieval.experiment import LINEAR, OPPONENTS, PAPER, PT, SCALED, TL, trained
 from lib.results.store import Run
 from lib.training.episodes import Episodes
 from lib.training.linear_prototypes import Settings
 from lib.training.methods import Answer, Health
-from lib.training.splits import Split
+from lib.training.splits import Split, repeated
 
 RUN = Run(
     "41_linear_prototypes_retrieval",
@@ -28,7 +27,7 @@ RUN = Run(
     "some images",
     "abc",
     "texture",
-    {"folds": 2, "epochs": 3, "K": 5, "views": 2, "groups": "patient"},
+    {"folds": 2, "epochs": 3, "K": 5, "views": 2, "groups": "patient", "seeds": 2},
 )
 LABELS, GROUPS = np.array(["a", "b"] * 6), np.array([f"p{i // 2}" for i in range(12)])
 
@@ -41,7 +40,7 @@ class Images:
 @pytest.fixture
 def results() -> dict:
     rng = np.random.default_rng(0)
-    splits = [Split(f, np.arange(6), np.arange(6, 12), f) for f in range(2)]
+    splits = repeated([Split(f, np.arange(6), np.arange(6, 12), f) for f in range(2)], 2)
     head = trained(TL, 2, 2, Settings(), Episodes())
 
     def answer(split: Split) -> Answer:
@@ -73,15 +72,17 @@ def test_encoder_and_method_are_told_apart(results):
         (table["gallery"] == "open") & (table["method"] == TL) & (table["metric"] == "ap_min") & (table["k"] == 3)
     ]
     each = [100 * one.per_query.values["ap_min", 3].mean() for one in results["open"][f"texture, {TL}"]]
-    assert cell["ours"].item() == pytest.approx(np.mean(each)) and cell["spread"].item() == pytest.approx(
-        np.std(each, ddof=1)
-    )
+    of_folds = np.reshape(each, (2, 2)).mean(axis=0)  # the first training of both folds comes first
+    assert cell["ours"].item() == pytest.approx(np.mean(each))
+    assert cell["spread"].item() == pytest.approx(np.std(of_folds, ddof=1))
 
 
-def test_a_row_says_how_the_training_ended(results):
-    head, _, *lines = tables.layout(tables.values(results), "closed").splitlines()
-    assert head.startswith("| encoder | method | k = 1 | k = 3 | queries | left out | last loss |")
-    assert [line.split(" | ")[:2] for line in lines] == [["| texture", method] for method in (PT, SCALED, TL)]
+def test_a_row_says_how_the_training_ended_and_the_last_one_is_chance(results):
+    head, _, *lines = tables.layout(tables.values(results)).splitlines()
+    assert head.startswith("| gallery | method | MAP@1 | MAP@3 | class mean@1 | class mean@3 | ± seeds | queries |")
+    assert [line.split(" | ")[:2] for line in lines[:4]] == [
+        ["| closed", name] for name in (*(f"texture, {method}" for method in (PT, SCALED, TL)), "chance")
+    ]
     assert lines[2].endswith("| 0.500 | – | 30 |")
 
 
@@ -109,7 +110,7 @@ def test_scores_survive_the_file_and_mean_what_the_table_says(results, tmp_path,
     table = tables.values(results).query("metric == 'ap_min'").set_index(["gallery", "name", "k"])["ours"]
     for key, value in means.items():
         assert table[key] == pytest.approx(value, rel=1e-5)
-    assert set(again["image_id"]) == {f"image {i}" for i in range(6, 12)}
+    assert set(again["image_id"]) == {f"image {i}" for i in range(6, 12)} and set(again["repeat"]) == {0, 1}
 
 
 def test_scores_that_are_not_there_name_the_way_out(tmp_path, monkeypatch):
@@ -118,28 +119,22 @@ def test_scores_that_are_not_there_name_the_way_out(tmp_path, monkeypatch):
         tables.load_scores("sample", "kather")
 
 
-def test_sizes_are_rows_and_everything_is_called_all(results):
-    answers = results["closed"]
-    sizes = {3: answers[f"texture, {TL}"], 40: answers[f"texture, {SCALED}"]}
-    rows = tables.shot_rows(sizes, 3, everything=40)
-    assert rows["size"].tolist() == [3, 0]
-    both = tables.label_rows({3: {"x": sizes[3], "y": sizes[40]}, 40: {"x": sizes[40], "y": sizes[3]}}, 3, 40)
-    assert both["method"].tolist() == ["x", "x", "y", "y"]
-    assert both["ours"].tolist() == [*rows["ours"], *rows["ours"][::-1]]
-    assert "| all |" in tables.shots_layout(rows, both, 3)
-
-
-def test_the_caption_says_what_was_run():
+def test_the_caption_says_what_was_run_and_what_is_printed():
     text = tables.caption(RUN)
-    assert "2 folds" in text and "3 epochs (published: 100)" in text and "K = 5" in text and "2 views" in text
+    assert "2 folds" in text and "trained 2 times for 3 epochs (published: once for 100)" in text
+    assert "K = 5" in text and "2 views" in text and "±" not in text
+    assert "± one standard deviation over the folds" in tables.caption(RUN, tables.SPREAD)
 
 
-def test_the_table_of_results_has_both_galleries_and_says_what_was_run(results):
+def test_the_table_of_results_has_both_galleries_and_its_figure_the_closed_one(results):
     numbers = tables.values(results)
-    table = tables.pretrained_and_trained(RUN, numbers)
-    assert re.findall("## Gallery (.*)", table.markdown) == ["closed", "open"]
-    assert table.markdown.count("| texture | TL |") == 2
-    assert table.rows is numbers and table.caption == tables.caption(RUN)
+    table, figure = tables.pretrained_and_trained(RUN, numbers), tables.figure_2(RUN, numbers)
+    assert table.markdown.count(f"texture, {TL} |") == 2 and "±" in table.caption
+    assert table.rows is numbers
+    assert set(figure.rows["gallery"]) == {"closed"} and "±" not in figure.caption and "bars" in figure.caption
+    assert [axis.get_title() for axis in figure.figure.axes] == list(tables.SIDES.values())
+    wanted = numbers.query("gallery == 'closed' and metric == 'ap_min' and k == 3").set_index("name")["ours"]
+    assert tables.baseline(numbers, "texture", 3) == wanted[f"texture, {SCALED}"]
 
 
 def test_the_definitions_stand_side_by_side_for_the_closed_gallery(results):
@@ -150,10 +145,31 @@ def test_the_definitions_stand_side_by_side_for_the_closed_gallery(results):
     assert "MAP@3, ÷ min(k, relevant) | MAP@3, ÷ hits | precision@3" in head and len(lines) == 3
 
 
-def test_the_sweeps_are_one_table_that_says_what_differs():
-    supports = pd.DataFrame({"size": [1, 5], "ours": [50.0, 60.0], "spread": 1.0})
-    labels = pd.DataFrame({"method": ["x", "y"], "size": [3, 0], "ours": [40.0, 65.0], "spread": 1.0})
-    table = tables.shots(RUN, supports, labels, 3)
-    assert table.rows["sweep"].tolist() == ["support", "support", "labels", "labels"]
-    assert table.markdown == tables.shots_layout(supports, labels, 3)
-    assert "K as the rows say" in table.caption and "on 2 views" not in table.caption
+def paired_tests(pairs: list[tuple[str, str]], difference: float) -> pd.DataFrame:
+    sure = {"p_value": 0.001, "p_holm": 0.001, "p_floor": 0.0002, "n_units": 20, "n_tests": 2, "n_seeds": 2}
+    rows = [{"rule": "closed", "first": a, "second": b, "k": 3, "difference": difference} for a, b in pairs]
+    return pd.DataFrame(rows).assign(low=difference - 1, high=difference + 1, **sure)
+
+
+def test_what_came_out_answers_every_question_from_its_own_tests():
+    gains = paired_tests([(f"{encoder}, {TL}", f"{encoder}, {PT}") for encoder in ("texture", "other")], 5.0)
+    others = paired_tests([(name, PAPER) for name in (LINEAR, "cosine, cosine search", OPPONENTS[0])], -2.0)
+    sizes = pd.DataFrame({"method": "x", "steps": "equal steps", "size": [3, 0], "ours": [40.0, 65.0]})
+    said = tables.came_out(gains, others, sizes, "texture")
+    answers = [line.strip() for line in said if line.startswith("  ")]
+    assert len(said) - len(answers) == 5 and not any("other, TL" in line for line in answers)
+    better = f"closed gallery, k = 3: texture, {TL} is better than texture, {PT}"
+    assert answers[0] == f"{better} (+5.00 points, 95 % interval +4.00 to +6.00)"
+    order = ["cosine, cosine search is worse than", f"{LINEAR} is worse than", f"{OPPONENTS[0]} is worse than"]
+    assert all(text in line for text, line in zip(order, answers[1:4], strict=True))
+    assert answers[4:] == ["3 per class: x, equal steps 40.00", "all per class: x, equal steps 65.00"]
+
+
+def test_the_picture_of_the_variants_has_a_row_each_and_their_intervals():
+    tests = paired_tests([(name, PAPER) for name in (LINEAR, OPPONENTS[0])], -2.0)
+    shown = tables.figure_variants(RUN, tests)
+    (axis,) = shown.figure.axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == [LINEAR, OPPONENTS[0]]
+    (bars,) = axis.containers
+    assert [ends[:, 0].tolist() for ends in bars.lines[2][0].get_segments()] == [[-3.0, -1.0]] * 2
+    assert "MAP@3" in axis.get_xlabel() and PAPER in axis.get_title(loc="left")

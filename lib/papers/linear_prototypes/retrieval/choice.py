@@ -1,0 +1,146 @@
+"""Temperature and curvature, which the paper does not print or have: every fold chooses inside its training groups."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from lib import checks
+from lib.datasets import folds
+from lib.datasets.queries import balanced
+from lib.losses.linear_prototypes import Comparison
+from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Table
+from lib.results.store import Run
+from lib.training.experiment import ask, fit
+from lib.training.linear_prototypes import Settings, allowed_support
+from lib.training.methods import Method
+from lib.training.splits import Split, query_splits
+
+GRIDS = {
+    "cosine": [(Comparison("cosine"), t) for t in (1.0, 0.3, 0.1, 0.03)],
+    "poincare": [(Comparison("poincare", c), t) for c, t in product((0.1, 1.0), (1.0, 0.1))],
+}
+"""The candidates of each comparison, with their temperature."""
+
+Choice = Mapping[str, Settings]
+"""Comparison, "cosine" or "poincare" → its settings."""
+
+
+def words(settings: Settings) -> str:
+    """Temperature, and curvature if there is one.
+
+    >>> words(Settings(Comparison("poincare", 0.1), 0.3)), words(Settings(Comparison("cosine"), 0.3))
+    ('c 0.1, temperature 0.3', 'temperature 0.3')
+    """
+    curved = f"c {settings.comparison.c:g}, " if settings.comparison.name == "poincare" else ""
+    return f"{curved}temperature {settings.temperature:g}"
+
+
+def inner_split(
+    labels: np.ndarray, groups: np.ndarray, split: Split, per_class: int, k: int
+) -> tuple[Split, np.ndarray, int]:
+    """A split inside the training part of ``split``, where a quarter of its groups asks the others, its groups, and K.
+
+    K is ``k``, or what the smaller training part allows. The groups (n,) are those of all images, or, as
+    :func:`lib.datasets.folds.apart` has it, every image by itself where the training groups are too few to be divided
+    once more.
+    """
+    rows, units = split.train, np.array(groups, dtype=object)
+    fold_of, units[rows] = folds.apart(labels[rows], groups[rows], 4, split.seed)
+    k = allowed_support(labels, [rows[fold_of != 0]], k)
+    drawn = balanced(labels[rows], units[rows], fold_of, 0, per_class, split.seed, needed=k + 1)
+    (inner,) = query_splits({split.fold: drawn}, split.seed)
+    parts = {name: rows[getattr(inner, name)] for name in ("train", "labelled", "test", "held_out")}
+    return replace(inner, **parts), units, k
+
+
+def choose(
+    views: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    splits: Sequence[Split],
+    head: Method,
+    *,
+    k: int,
+    per_class: int,
+) -> tuple[dict[int, Choice], pd.DataFrame]:
+    """The best curvature and temperature of each comparison, for each fold from images that it learns from.
+
+    Args:
+        views: (V, n, dim) features of V views of each image; labels, groups: (n,).
+        splits: one per fold; the training part of each is divided once more, and only that fold uses its choice.
+        head: the paper's, of which each candidate changes comparison and temperature.
+        k: MAP@k decides, searched as in training; fewer where the gallery is smaller.
+        per_class: validation queries of each class at most.
+
+    Returns:
+        Fold → its choice, and a row for every fold and candidate: fold, comparison, c, temperature, validation
+        (percent), chosen.
+    """
+    checks.values(k=k, per_class=per_class)
+    tables, chosen = [], {}
+    for split in splits:
+        table = _candidates(views, labels, groups, split, head, k, per_class)
+        best = table.loc[table.groupby("comparison", sort=False)["validation"].idxmax()]
+        chosen[split.fold] = dict(zip(best["comparison"], best["settings"], strict=True))
+        tables.append(table.drop(columns="settings").assign(fold=split.fold, chosen=table.index.isin(best.index)))
+    rows = pd.concat(tables, ignore_index=True)
+    return chosen, rows[["fold", "comparison", "c", "temperature", "validation", "chosen"]]
+
+
+def _candidates(
+    views: np.ndarray, labels: np.ndarray, groups: np.ndarray, split: Split, head: Method, k: int, per_class: int
+) -> pd.DataFrame:
+    """How every candidate of one fold does on its validation queries."""
+    inner, units, support = inner_split(labels, groups, split, per_class, head.schedule.k)
+    k = min(k, len(inner.train))
+    head = replace(head, schedule=replace(head.schedule, k=support), search="own")
+    settings = [
+        replace(head.head, comparison=comparison, temperature=temperature)
+        for grid in GRIDS.values()
+        for comparison, temperature in grid
+    ]
+    methods = [replace(head, name=f"{one.comparison.name}, {words(one)}", head=one) for one in settings]
+    fitted = fit(views, labels, methods, [inner], what=f"temperature and curvature, fold {split.fold}")
+    answers = ask(fitted, views[0], labels, [k], groups=units, what="validation")
+    return pd.DataFrame(
+        {
+            "comparison": one.comparison.name,
+            "c": one.comparison.c if one.comparison.name == "poincare" else np.nan,
+            "temperature": one.temperature,
+            "validation": 100 * answers[method.name][0].per_query.values["ap_min", k].mean(),
+            "settings": one,
+        }
+        for method, one in zip(methods, settings, strict=True)
+    )
+
+
+def layout(candidates: pd.DataFrame) -> str:
+    """A row per candidate, a column per fold with its validation MAP, bold where the fold chose it, as Markdown."""
+    shown = candidates.assign(
+        c=candidates["c"].map(lambda c: "–" if pd.isna(c) else f"{c:g}"),
+        temperature=candidates["temperature"].map("{:g}".format),
+        cell=[
+            f"**{percent(row.validation)}**" if row.chosen else percent(row.validation)
+            for row in candidates.itertuples()
+        ],
+        fold=candidates["fold"].map("fold {}".format),
+    )
+    names = {"comparison": "comparison", "c": "curvature c", "temperature": "temperature"}
+    wide = shown.pivot_table(index=list(names), columns="fold", values="cell", aggfunc="first", sort=False)
+    return markdown_table(wide.reset_index().rename(columns=names))
+
+
+def table(run: Run, candidates: pd.DataFrame, k: int) -> Table:
+    """How temperature and curvature were chosen; candidates: of :func:`choose`."""
+    text = (
+        f"Validation MAP@{k} in percent, AP divided by min(k, relevant); bold: what the fold chose. In every fold a "
+        "quarter of the groups that it learns from asks the other three quarters, class-balanced, searched as in "
+        f"training; heads trained for {run.parameters['epochs']} epochs without augmented views, with one seed. A "
+        "fold's choice is used for its own queries alone, and these are not among its validation images."
+    )
+    rows = {"title": "temperature and curvature", "rows": candidates, "caption": text}
+    return Table(**rows, markdown=layout(candidates), free=["chosen"], of=100)

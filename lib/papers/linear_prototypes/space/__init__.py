@@ -1,0 +1,1 @@
+"""Notebook 43: the space of the embeddings (section III-D)."""
