@@ -17,17 +17,22 @@ def differences(tests: pd.DataFrame, what: str = "folds") -> list[str]:
 
 
 def switches(rows: pd.DataFrame, k: int) -> list[str]:
-    """How many switches change MAP@k clearly, and which; from the rows of a switch table.
-
-    Last comes where the heads end that begin as printed.
-    """
+    """How many switches change MAP@k clearly, and which; from the rows of a switch table."""
     tested = rows[(rows["k"] == k) & rows["difference"].notna()]
     clear = [test for test in tested.itertuples() if paired.relation(test) in CLEAR]
-    printed = tested[tested["method"].str.contains("as printed")]
     return [
         f"k = {k}: {len(clear)} of {len(tested)} switches change the score clearly",
         *(f"k = {k}: {test.method} {_by(test, 'the default')}" for test in clear),
-        *(f"{row.method}: {row.rim:.0f} % of the training images end at the rim" for row in printed.itertuples()),
+    ]
+
+
+def printed(rows: pd.DataFrame) -> list[str]:
+    """Where heads end that begin as printed, beside the default; from the rows of a switch table."""
+    ends = rows.drop_duplicates("method")
+    ends = ends[ends["method"].str.contains("default|as printed")]
+    return [
+        f"{row.method}: last loss {row.loss:.2f}, {row.rim:.0f} % of the training images end at the rim"
+        for row in ends.itertuples()
     ]
 
 

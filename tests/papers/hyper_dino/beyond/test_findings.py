@@ -25,15 +25,18 @@ def test_differences_are_said_with_their_points():
 def test_switches_that_decide_are_counted_and_named():
     rows = pd.DataFrame(
         [
-            test(np.nan, np.nan, method="default", rim=0.0),
-            test(-20.0, 0.01, method="as printed (start norm 0)", rim=41.2),
-            test(0.2, 0.9, method="delta 1e-5", rim=0.0),
+            test(np.nan, np.nan, method="default", rim=0.0, loss=0.25),
+            test(-20.0, 0.01, method="as printed (start norm 0)", rim=41.2, loss=1.5),
+            test(0.2, 0.9, method="delta 1e-5", rim=0.0, loss=0.25),
         ]
     )
     assert findings.switches(rows, 20) == [
         "k = 20: 1 of 2 switches change the score clearly",
         "k = 20: as printed (start norm 0) is worse than the default (-20.0 points, -21.0 to -19.0)",
-        "as printed (start norm 0): 41 % of the training images end at the rim",
+    ]
+    assert findings.printed(rows) == [
+        "default: last loss 0.25, 0 % of the training images end at the rim",
+        "as printed (start norm 0): last loss 1.50, 41 % of the training images end at the rim",
     ]
 
 
