@@ -166,8 +166,7 @@ def at_rest(rows: pd.DataFrame, resting: float) -> list[str]:
     """Per start: where the median embedding ends, and how far from flat the ball of radius 1 is there (HD-8)."""
     return [
         f"{begin}: the median embedding of a head ends at a norm of {_range(part['after'], 2)} (classes at rest: "
-        f"{resting:.3f}), where the ruler is {_range(100 * (1 / (1 - part['after'] ** 2) - 1))} % longer than at the "
-        "centre"
+        f"{resting:.3f}), where the ruler is {_range(1 / (1 - part['after'] ** 2), 2)} times that at the centre"
         for begin, part in rows[rows["k"] == rows["k"].min()].groupby("start", sort=False)
     ]
 

@@ -141,7 +141,7 @@ def test_sentences_on_the_start_count_the_heads(begun):
 def test_the_ruler_where_heads_end_is_that_of_the_ball(begun):
     """At norm 0.2 it is 1/(1 − 0.04) of the one at the centre."""
     (ours,) = (line for line in contrastive.at_rest(begun, 0.178) if line.startswith("start"))
-    assert "norm of 0.20 (classes at rest: 0.178), where the ruler is 4.2 % longer" in ours
+    assert "norm of 0.20 (classes at rest: 0.178), where the ruler is 1.04 times that at the centre" in ours
 
 
 def test_tally_counts_what_was_told_apart():
