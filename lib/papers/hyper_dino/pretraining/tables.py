@@ -53,11 +53,10 @@ def half_collapsed(ranks: pd.DataFrame) -> str:
     of = ranks.set_index("encoder")
     trained, untrained = of.loc["demo_vit"], of.loc["demo_vit-untrained"]
     fewer = trained["rank"] < untrained["rank"] and trained["directions"] < untrained["directions"]
-    verdict = "its dimensions have collapsed in training" if fewer else "its dimensions have not collapsed in training"
     return (
-        f"demo_vit holds {HELD} % of the variance in {trained['directions']} of {trained['numbers']} directions "
-        f"(effective rank {trained['rank']:.1f}), its untrained self in {untrained['directions']} "
-        f"({untrained['rank']:.1f}): {verdict}"
+        f"demo_vit holds {HELD} % of the variance in {trained['directions']:.0f} of {trained['numbers']:.0f} "
+        f"directions (effective rank {trained['rank']:.1f}), its untrained self in {untrained['directions']:.0f} "
+        f"({untrained['rank']:.1f}): its dimensions have {'' if fewer else 'not '}collapsed in training"
     )
 
 
