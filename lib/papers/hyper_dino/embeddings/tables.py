@@ -150,12 +150,15 @@ def fitted_on_all(
     return pd.DataFrame(lines)
 
 
+ROTATED = "both float32"
+"""How the row of :func:`float16` is named that changes no number format."""
+
+
 def float16(x: np.ndarray, labels: np.ndarray, where: Sequence[Split], todo: Sequence[Recipe], k: int) -> pd.DataFrame:
     """What rounding the input features to float16 changes (section 2.1, HD-10), against float32 of the same fit.
 
-    The last row changes no number format: it replaces the scaled features by all their principal components, which
-    only rotates them (HD-6) where the training part has more images than a feature has numbers; it shows what float32
-    itself costs.
+    Where the longest PCA keeps all directions, a last row changes no number format: it replaces the scaled features by
+    these components, which only rotates them (HD-6), and so shows what float32 itself costs.
 
     Args:
         x: (n, dim) features.
@@ -173,7 +176,8 @@ def float16(x: np.ndarray, labels: np.ndarray, where: Sequence[Split], todo: Seq
     changes = {f"{recipe.name}: float16 for float32": (recipe, recipe) for recipe in todo}
     scaled = next(recipe for recipe in todo if recipe.source == "scaled")
     longest = max((recipe for recipe in todo if recipe.source == "PCA"), key=lambda recipe: recipe.dim_in)
-    changes[f"{longest.name} for {scaled.name}, both float32"] = (scaled, longest)
+    if longest.dim_in == scaled.dim_in < min(len(split.train) for split in where):
+        changes[f"{longest.name} for {scaled.name}, {ROTATED}"] = (scaled, longest)
     jobs = [joblib.delayed(_effect)(x, labels, split, *pair, k) for pair in changes.values() for split in where]
     effects = list(track(spread(jobs), total=len(jobs), what="float16", unit="inputs"))
     parts = [effects[i : i + len(where)] for i in range(0, len(effects), len(where))]
@@ -267,9 +271,10 @@ def table_baselines(run: Run, numbers: Mapping[str, pd.DataFrame], reference: st
 def table_float16(rows: pd.DataFrame, k: int) -> Table:
     """What float16 changes, from the rows of :func:`float16`."""
     largest = rows["difference"][rows["change"].str.contains("float16")].abs().max()
+    rotated = " The last row is a rotation in float32." * rows["change"].str.endswith(ROTATED).any()
     text = (
         f"Euclidean retrieval of {k} images with input features in float16 against float32; all folds by image, all "
-        f"queries. MAP@{k} in percent, AP divided by min(k, relevant). The last row is a rotation in float32. The "
+        f"queries. MAP@{k} in percent, AP divided by min(k, relevant).{rotated} The "
         f"largest change of MAP@{k} by float16 is {largest:.3f} points."
     )
     free = ["distance", "largest_query"]

@@ -175,6 +175,13 @@ def test_float16_changes_few_lists_and_hardly_a_mean(rounded):
     assert (changed["distance"] < 100 / 1024).all()
 
 
+def test_a_rotation_is_the_yardstick_only_where_all_directions_are_kept(rounded, data):
+    assert rounded.index[-1].endswith("both float32") and abs(rounded["difference"].iloc[-1]) < 1
+    x, labels = data
+    short = features.float16(x, labels, WHERE, features.baselines(6, [2, 3], []), 5)
+    assert short["change"].str.contains("float16").all()
+
+
 def test_a_list_of_the_whole_gallery_can_change_its_order_but_not_its_members(data):
     x, labels = data
     row = features.float16(x, labels, WHERE, [Recipe("scaled", 6, 0), Recipe("PCA", 2, 0)], 80).iloc[1]
