@@ -17,8 +17,11 @@ RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "10 images", "abc", "text
 def shown(thing: Table | Figure) -> list[dict[str, str]]:
     """What a notebook gets when ``thing`` ends a cell."""
     InteractiveShell.instance()
-    with capture_output() as captured:
-        thing._ipython_display_()
+    try:
+        with capture_output() as captured:
+            thing._ipython_display_()
+    finally:
+        InteractiveShell.clear_instance()  # other tests have no notebook around them
     return [output.data for output in captured.outputs]
 
 
