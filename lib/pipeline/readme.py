@@ -172,7 +172,7 @@ def part() -> str:
             "\n".join(f"{number}. {finding}" for number, finding in enumerate(findings(), start=1)),
             COUNTED,
             markdown_table(rows),
-            NOTE + EARLIER * rows["encoder"].eq("demo_vit").any(),
+            NOTE + (EARLIER if rows["encoder"].eq("demo_vit").any() else ""),
             END,
         ]
     )

@@ -271,7 +271,7 @@ def table_baselines(run: Run, numbers: Mapping[str, pd.DataFrame], reference: st
 def table_float16(rows: pd.DataFrame, k: int) -> Table:
     """What float16 changes, from the rows of :func:`float16`."""
     largest = rows["difference"][rows["change"].str.contains("float16")].abs().max()
-    rotated = " The last row is a rotation in float32." * rows["change"].str.endswith(ROTATED).any()
+    rotated = " The last row is a rotation in float32." if rows["change"].str.endswith(ROTATED).any() else ""
     text = (
         f"Euclidean retrieval of {k} images with input features in float16 against float32; all folds by image, all "
         f"queries. MAP@{k} in percent, AP divided by min(k, relevant).{rotated} The "
