@@ -1,13 +1,8 @@
 """What Hyper-DINO trains (Table 1): which features go in, and how long the embedding is."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lib import checks
-from lib.training import classifier
-from lib.training.fit import Schedule
-from lib.training.hyper_dino import Settings, flat
-from lib.training.methods import Method
 from lib.training.recipes import Recipe
 
 LENGTHS = (5, 10, 20, 30, 40, 50, 60, 80, 100, 120, 160, 200, 230, 270, 310, 350, 384)
@@ -56,37 +51,4 @@ def recipes(
         Recipe(source, n, out)
         for source, n in dict.fromkeys(inputs)
         for out in dict.fromkeys([0, dim_out, n] if n > dim_out else [0, n])
-    ]
-
-
-def opponents(
-    dim: int, longest: int, dim_out: int, classes: int, settings: Settings, schedule: Schedule
-) -> list[Method]:
-    """Hyper-DINO(PCA, dim_out), first, and what it is compared with: the methods on which sentences rest.
-
-    No head: raw features by cosine, and the head's own input; labels without a head: NCA of as many numbers as the
-    head gives; labels in a linear classifier that sees the head's input, searched by its logits and by its class
-    probabilities; and the head in flat space, its margin halved (HD-8).
-
-    Args:
-        dim: length of the feature.
-        longest: number of principal components that go into a head.
-        dim_out: embedding length, at most ``longest``.
-        classes: number of classes.
-        settings, schedule: of every head; the classifier has the schedule alone.
-
-    >>> [method.name for method in opponents(1280, 384, 32, 8, Settings(), Schedule())][:4]
-    ['Hyper-DINO(PCA(384), 32)', 'raw features, cosine', 'PCA(384)', 'NCA(32)']
-    """
-    dim_out = min(dim_out, longest)
-    subject, nca = Recipe("PCA", longest, dim_out), Recipe("NCA", dim_out, 0)
-    plain, of_classes = (replace(subject, dim_out=n) for n in (0, classes))
-    rankings = {name: classifier.Settings(ranking=name, half=settings.half) for name in classifier.RANKINGS}
-    return [
-        Method(subject.name, subject, settings, schedule),
-        Method("raw features, cosine", Recipe("raw", dim, 0), settings, schedule, search="cosine"),
-        Method(plain.name, plain, settings, schedule),
-        Method(nca.name, nca, settings, schedule),
-        *(Method(f"linear classifier, {name}", of_classes, head, schedule) for name, head in rankings.items()),
-        Method("flat head, half margin", subject, flat(settings, settings.m0 / 2), schedule),
     ]

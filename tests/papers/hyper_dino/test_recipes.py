@@ -6,11 +6,8 @@ import pytest
 
 from lib import paths
 from lib.errors import InputError
-from lib.geometry import Euclidean
-from lib.papers.hyper_dino.recipes import LENGTHS, opponents, recipes
-from lib.training.fit import Schedule
-from lib.training.hyper_dino import Settings
-from lib.training.recipes import Recipe, longest_pca
+from lib.papers.hyper_dino.recipes import LENGTHS, recipes
+from lib.training.recipes import longest_pca
 
 
 def test_the_mappers_are_those_of_table_1():
@@ -85,41 +82,3 @@ def test_a_length_that_is_not_positive_is_refused_with_the_way_out(length):
 def test_nca_has_lengths_of_its_own():
     chosen = recipes(40, [5, 20], nca_lengths=[10])
     assert [r.name for r in chosen if not r.dim_out] == ["40 scaled", "PCA(5)", "PCA(20)", "NCA(10)"]
-
-
-SETTINGS, SCHEDULE = Settings(m0=0.8), Schedule(epochs=7)
-
-
-def test_opponents_differ_from_the_mapper_in_one_thing_each():
-    subject, *others = opponents(1280, 384, 32, 8, SETTINGS, SCHEDULE)
-    assert (subject.recipe, subject.head, subject.search) == (Recipe("PCA", 384, 32), SETTINGS, "own")
-    found = {method.name: (method.recipe, method.search) for method in others}
-    assert found == {
-        "raw features, cosine": (Recipe("raw", 1280, 0), "cosine"),
-        "PCA(384)": (Recipe("PCA", 384, 0), "own"),
-        "NCA(32)": (Recipe("NCA", 32, 0), "own"),
-        "linear classifier, logits": (Recipe("PCA", 384, 8), "own"),
-        "linear classifier, probability": (Recipe("PCA", 384, 8), "own"),
-        "flat head, half margin": (Recipe("PCA", 384, 32), "own"),
-    }
-    assert {method.schedule for method in (subject, *others)} == {SCHEDULE}
-
-
-def test_the_flat_opponent_has_half_the_margin_and_the_rankings_share_one_training():
-    by_name = {method.name: method for method in opponents(1280, 384, 32, 8, SETTINGS, SCHEDULE)}
-    head = by_name["flat head, half margin"].head
-    assert (head.m0, type(head.geometry)) == (0.4, Euclidean)
-    logits, probability = (by_name[f"linear classifier, {name}"] for name in ("logits", "probability"))
-    assert logits.training == probability.training
-    assert logits.head.ranking != probability.head.ranking
-
-
-def test_an_embedding_is_no_longer_than_what_goes_in():
-    """No head maps 20 numbers to 32."""
-    found = opponents(40, 20, 32, 8, SETTINGS, SCHEDULE)
-    assert [method.name for method in found[:4]] == [
-        "Hyper-DINO(PCA(20), 20)",
-        "raw features, cosine",
-        "PCA(20)",
-        "NCA(20)",
-    ]

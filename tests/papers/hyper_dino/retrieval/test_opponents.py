@@ -4,10 +4,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.geometry import Euclidean
 from lib.papers.hyper_dino.retrieval import opponents
 from lib.results.store import Run
+from lib.training.fit import Schedule
+from lib.training.hyper_dino import Settings
+from lib.training.recipes import Recipe
 
 RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "40 images", "abc", "texture", {"n_seeds": 5})
+SETTINGS, SCHEDULE = Settings(m0=0.8), Schedule(epochs=7)
 
 
 def test_a_gain_is_told_at_every_k_with_its_interval():
@@ -69,3 +74,38 @@ def test_votes_are_told_by_marker_and_by_line():
     shown = opponents.table_patients(RUN, rows, "slide")
     assert "all images of the other slides" in shown.caption and "over 5 trainings" in shown.caption
     assert "| head | 11.00 ± 0.50 | 31.00 ± 0.50 | 51.00 ± 0.50 | 9 |" in shown.markdown
+
+
+def test_opponents_differ_from_the_mapper_in_one_thing_each():
+    subject, *others = opponents.methods(1280, 384, 32, 8, SETTINGS, SCHEDULE)
+    assert (subject.recipe, subject.head, subject.search) == (Recipe("PCA", 384, 32), SETTINGS, "own")
+    found = {method.name: (method.recipe, method.search) for method in others}
+    assert found == {
+        "raw features, cosine": (Recipe("raw", 1280, 0), "cosine"),
+        "PCA(384)": (Recipe("PCA", 384, 0), "own"),
+        "NCA(32)": (Recipe("NCA", 32, 0), "own"),
+        "linear classifier, logits": (Recipe("PCA", 384, 8), "own"),
+        "linear classifier, probability": (Recipe("PCA", 384, 8), "own"),
+        "flat head, half margin": (Recipe("PCA", 384, 32), "own"),
+    }
+    assert {method.schedule for method in (subject, *others)} == {SCHEDULE}
+
+
+def test_the_flat_opponent_has_half_the_margin_and_the_rankings_share_one_training():
+    by_name = {method.name: method for method in opponents.methods(1280, 384, 32, 8, SETTINGS, SCHEDULE)}
+    head = by_name["flat head, half margin"].head
+    assert (head.m0, type(head.geometry)) == (0.4, Euclidean)
+    logits, probability = (by_name[f"linear classifier, {name}"] for name in ("logits", "probability"))
+    assert logits.training == probability.training
+    assert logits.head.ranking != probability.head.ranking
+
+
+def test_an_embedding_is_no_longer_than_what_goes_in():
+    """No head maps 20 numbers to 32."""
+    found = opponents.methods(40, 20, 32, 8, SETTINGS, SCHEDULE)
+    assert [method.name for method in found[:4]] == [
+        "Hyper-DINO(PCA(20), 20)",
+        "raw features, cosine",
+        "PCA(20)",
+        "NCA(20)",
+    ]
