@@ -16,6 +16,7 @@ from lib.figures import style
 # four lines of a long name above the first query need more.
 GAP, TITLE, BETWEEN, TOP = 0.07, 0.31, 0.16, 0.14
 LEGEND = 0.32
+FLAT = 0.6  # height of a frame to its width where there is no picture in any
 PIXELS = {"query": 112, "answer": 64}  # of the longer side: enough for the page, and the file stays small
 RIGHT = {"edgecolor": style.PALETTE[0], "linestyle": "-", "linewidth": 1.2}
 WRONG = {"edgecolor": style.PALETTE[3], "linestyle": (0, (2, 1)), "linewidth": 2.2}
@@ -26,7 +27,7 @@ CROSS, DOT, SAME = "×", "●", "identical"
 class Answer:
     """One reference image: its class, its distance to the query, and what is to be marked.
 
-    Without an image (photographs that may not be published) its place stays grey.
+    Without an image (photographs that may not be published) its place stays grey, and is lower if no other has one.
     """
 
     image: Image.Image | None
@@ -61,7 +62,9 @@ def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10)
     # The query is two answers and the line between them high; with that, the width decides the size of an answer.
     rows = [max(2, -(-len(strip.answers) // columns)) for strip in shown]
     side = (style.WIDTH - TITLE - (columns + 2) * GAP) / (columns + 2)
-    step = side + TITLE
+    pictures = any(image for strip in shown for image in (strip.query, *(answer.image for answer in strip.answers)))
+    tall = side if pictures else FLAT * side
+    step = tall + TITLE
     height = TOP + sum(rows) * step + len(rows) * BETWEEN + LEGEND
     with style.house():
         figure = plt.figure(figsize=(style.WIDTH, height))
@@ -69,11 +72,12 @@ def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10)
         top = height - TOP
         for strip, n in zip(shown, rows, strict=True):
             big = 2 * side + TITLE
-            _image(figure, strip.query, PIXELS["query"], (0.02, top - TITLE - big, big, big), _lines(strip.title), 6.5)
+            box = (0.02, top - 2 * step, big, 2 * tall + TITLE)
+            _image(figure, strip.query, PIXELS["query"], box, _lines(strip.title), 6.5)
             for place, answer in enumerate(strip.answers):
                 row, column = divmod(place, columns)
                 left = big + 2 * GAP + column * (side + GAP)
-                _answer(figure, answer, (left, top - (row + 1) * step, side, side))
+                _answer(figure, answer, (left, top - (row + 1) * step, side, tall))
             top -= n * step + BETWEEN
         _legend(figure, group_kind)
         plt.close(figure)
@@ -86,7 +90,7 @@ def _image(figure: Figure, image: Image.Image | None, pixels: int, box: tuple, t
     axis = figure.add_axes((box[0] / width, box[1] / height, box[2] / width, box[3] / height))
     small = Image.new("RGB", (1, 1), "#e8e8e8") if image is None else image.copy()
     small.thumbnail((pixels, pixels))
-    axis.imshow(small, interpolation="none")
+    axis.imshow(small, interpolation="none", aspect="auto" if image is None else "equal")
     axis.set_title(title, fontsize=size, pad=2.5, linespacing=0.95)
     axis.set_axis_off()
     return axis
@@ -94,9 +98,9 @@ def _image(figure: Figure, image: Image.Image | None, pixels: int, box: tuple, t
 
 def _answer(figure: Figure, answer: Answer, box: tuple) -> None:
     title = f"{answer.distance:.3f}\n{_wrapped(answer.label)}"
-    axis = _image(figure, answer.image, PIXELS["answer"], box, title, 6)
+    axis = _image(figure, answer.image, PIXELS["answer"], box, title, 5.5)
     frame = RIGHT if answer.right else WRONG
-    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, fill=False, clip_on=False, **frame))
+    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, fill=False, clip_on=False, zorder=4, **frame))
     if not answer.right:
         _mark(axis, 0.93, 0.93, CROSS, va="top", ha="right")
     if answer.own_group:

@@ -108,8 +108,8 @@ def p_cell(p_value: float, p_floor: float) -> str:
 def relation(test: Any, level: float = 0.05) -> str:
     """How the first method compares with the second, in words with four possible outcomes.
 
-    test: a row of :func:`together`. Where no p that so many groups and tests allow can fall to ``level``, nothing can
-    be told.
+    test: a row of :func:`together`. Where the difference is not clear, and so many groups and tests allow no p that
+    would be so beside any others, nothing can be told. (Holm's correction can be milder than the number of tests.)
 
     >>> from types import SimpleNamespace as Test
     >>> relation(Test(difference=2.0, p_holm=0.5, p_floor=0.5, n_units=2, n_tests=1))
@@ -118,14 +118,16 @@ def relation(test: Any, level: float = 0.05) -> str:
     'cannot, with 6 groups and 8 tests, be told from'
     >>> relation(Test(difference=2.0, p_holm=0.02, p_floor=0.002, n_units=10, n_tests=8))
     'is better than'
+    >>> relation(Test(difference=-2.0, p_holm=0.03, p_floor=0.004, n_units=9, n_tests=17))
+    'is worse than'
     """
+    if test.p_holm <= level:
+        return "is better than" if test.difference > 0 else "is worse than"
     if test.p_floor * max(test.n_tests, 1) > level:
         groups = f"{test.n_units} group{'s' * (test.n_units != 1)}"
         tests = f" and {test.n_tests} tests" if test.p_floor <= level else ""
         return f"cannot, with {groups}{tests}, be told from"
-    if not test.p_holm <= level:
-        return "is not clearly different from"
-    return "is better than" if test.difference > 0 else "is worse than"
+    return "is not clearly different from"
 
 
 def verdicts(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> list[str]:

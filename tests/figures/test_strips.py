@@ -118,6 +118,17 @@ def test_without_pictures_the_frames_and_numbers_stay():
     assert len({tuple(axis.images[0].get_array()[0, 0]) for axis in drawn}) == 1
 
 
+def test_empty_frames_are_low_and_pictures_are_not():
+    bare = [Answer(None, a.label, a.distance, a.right) for a in ANSWERS]
+    empty, full = strips.strips([Strip(None, "q", bare)]), strips.strips([Strip(image(), "q", bare)])
+    for figure, ratio in ((empty, strips.FLAT), (full, 1.0)):
+        figure.canvas.draw()
+        box = tiles(figure)[0].get_position()
+        width, height = figure.get_size_inches()
+        assert box.height * height / (box.width * width) == pytest.approx(ratio, rel=0.02)
+    assert empty.get_size_inches()[1] < full.get_size_inches()[1]
+
+
 @pytest.mark.parametrize("shown", [[], [Strip(image(), "q", [])]])
 def test_nothing_to_draw_is_an_error(shown):
     with pytest.raises(InputError, match="at least one query"):

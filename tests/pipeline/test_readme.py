@@ -11,7 +11,7 @@ from lib import paths
 from lib.datasets.catalogue import DATASETS
 from lib.errors import InputError
 from lib.geometry import Euclidean, Sphere
-from lib.pipeline import profiles, readme
+from lib.pipeline import readme
 
 TEXT = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 MAKEFILE = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
@@ -37,10 +37,10 @@ def test_every_paper_and_dataset_has_one_row_of_the_committed_values():
     assert rows.index.is_unique and set(rows.index.get_level_values(0)) == {"Hyper-DINO", "Linear prototypes"}
     built = {file.parts[-3] for file in (paths.ROOT / "reports/hyper_dino/sample").glob("*/retrieval/table_beside.csv")}
     assert sum(paper == "Hyper-DINO" for paper, _ in rows.index) == len(built) + 1  # and the demo
-    run = profiles.runs("sample")["hyper_dino_retrieval"]["bh200x"]
-    file = paths.report("hyper_dino", "sample", "bh200x", "retrieval") / f"{run['table']}.csv"
-    values = pd.read_csv(file).set_index(["rule", "source", "dim_in", "family", "metric", "k"])["ours"].sort_index()
-    plain, head = (values["by patient", "PCA", 384, family, "ap_min", 20] for family in ("baseline", "32"))
+    file = paths.report("hyper_dino", "sample", "bh200x", "retrieval") / "table_opponents.csv"
+    values = pd.read_csv(file).set_index(["rule", "method", "metric", "k"])["ours"].sort_index()
+    names = "raw features, cosine", "Hyper-DINO(PCA(384), 32)"
+    plain, head = (values["by patient", name, "ap_min", 20] for name in names)
     row = rows.xs("Hyper-DINO").filter(like="BreakHis at 200X", axis=0).iloc[0]
     assert row["by group: list"] == f"{plain:.2f} → {head:.2f}"
 
@@ -58,15 +58,15 @@ def test_the_findings_follow_from_the_tests(monkeypatch):
     """Other results make other findings: only a difference that is above 0 and clear is counted."""
     groups = {"n_units": 9, "p_floor": 0.002, "title": "Kather 2016"}
     leak = [("ball", 20, -9.5, 0.01), ("no mapper", 20, 1.25, 0.5)]
-    control = [("flat, half margin", 20, -3.5, 0.01), ("no mapper", 20, 2.75, 0.2), ("no mapper", 1, 4.5, 0.001)]
-    names = ["k", "difference", "p_value"]
+    control = [("flat, half margin", 20, -3.5, 0.01), ("no mapper", 20, 7.75, 0.2)]
+    gains = [("raw features, cosine", 20, 2.75, 0.2), ("raw features, cosine", 1, 4.5, 0.001), ("NCA(32)", 1, 8, 0.01)]
+    names, by_slide = ["k", "difference", "p_holm"], {"rule": "by slide"} | groups
     tables = {
         "table_leakage": pd.DataFrame(leak, columns=["method", *names]).assign(**groups),
-        "table_control_tests": pd.DataFrame(control, columns=["second", *names]).assign(
-            first="ball", rule="by slide", **groups
-        ),
+        "table_control_tests": pd.DataFrame(control, columns=["second", *names]).assign(first="ball", **by_slide),
+        "table_tests": pd.DataFrame(gains, columns=["second", *names]).assign(**by_slide),
     }
-    monkeypatch.setattr(readme, "paired", tables.__getitem__)
+    monkeypatch.setattr(readme, "paired", lambda section, name: tables[name])
     own, curvature, gain = readme.findings()
     assert "group, on 1 of 1 datasets" in own and "+9.50 and -1.25 on Kather 2016" in own
     assert "helps on 0 of 1 datasets" in curvature and "-3.50 on Kather 2016" in curvature

@@ -43,7 +43,8 @@ def curvatures(
         figure, axes = plt.subplots(1, len(planes), figsize=size, sharey=True, squeeze=False)
         for axis, (c, plane) in zip(axes[0], planes.items(), strict=True):
             _regions(axis, plane, labels, classes, query, limit, c)
-            axis.set_title(f"c = {c:g}")
+            chances = plane.chances[query]
+            axis.set_title(f"c = {c:g}: {style.legible(classes[chances.argmax()])} {100 * chances.max():.0f} %")
         axes[0][0].set_ylabel("second coordinate")
         figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=6)
         plt.close(figure)
@@ -195,7 +196,7 @@ def gains(results: Mapping[str, Evidence]) -> Figure:
             untested = ": fewer than two groups, no test" if one.test.n_units < 2 else ""
             axis.set_title(f"{title}{untested}", loc="left")
             axis.set_ylabel("resamples (%)")
-        axes[-1, 0].set_xlabel("mean gain of AP@k (percentage points)")
+        axes[-1, 0].set_xlabel("mean gain of AP (percentage points)")
         handles = {}
         for axis in axes[:, 0]:
             handles = dict(zip(*axis.get_legend_handles_labels()[::-1], strict=True)) | handles

@@ -101,6 +101,35 @@ def test_summary_of_a_flawless_list_has_no_first_error(table):
     assert "| by image | i4 | b | 3 | – | 0 |  |" in lists.summary_layout(table.assign(right=True), 3)
 
 
+def test_lists_that_are_right_or_wrong_as_a_whole_are_counted():
+    """One list right but for its last answer, one mixed, one wrong but for its own picture at distance 0."""
+    right = {"u": [True] * 9 + [False], "v": [True, False] * 5, "w": [False] * 10}
+    first = {"u": 0.5, "v": 0.1, "w": 0.0}
+    rows = [
+        {"query": query, "right": one, "distance": first[query] + 0.02 * rank, "identical": query == "w" and not rank}
+        for query, ones in right.items()
+        for rank, one in enumerate(ones)
+    ]
+    assert lists.whole_lists(pd.DataFrame(rows).assign(rule="by image"), 10) == [
+        "Folds by image: 1 of 3 lists have at least 9 of 10 right, 1 at most 1, 1 lie between; a wrong answer lies at "
+        "0.020 (query w), and in 2 of 2 lists with a right answer every right one is farther from its query"
+    ]
+
+
+def test_lists_without_an_error_have_no_distance_to_tell():
+    rows = pd.DataFrame({"query": "u", "right": [True, True], "distance": [0.1, 0.2], "identical": False})
+    (told,) = lists.whole_lists(rows.assign(rule="by image"), 2)
+    assert told == "Folds by image: 1 of 1 lists have at least 2 of 2 right, 0 at most 0, 0 lie between"
+
+
+def test_a_query_is_named_without_its_folder(table, images):
+    folder = "09_X/i0"
+    named = images.rows.assign(image_id=images.rows["image_id"].replace("i0", folder))
+    moved = ImageTable(images.name, images.root, named, images.group_kind)
+    (strip,) = lists.strips(table.replace("i0", folder), moved, [folder])
+    assert strip.title == "query i0\na"
+
+
 def test_the_queries_shown_run_from_the_best_to_the_worst():
     rows = pd.DataFrame({"query": np.repeat(list("uvwxy"), 4), "right": False})
     for query, hits in zip("uvwxy", (2, 4, 0, 3, 1), strict=True):

@@ -40,7 +40,10 @@ def test_the_background_has_the_colour_of_the_class_and_white_where_all_are_alik
 
 def test_curvatures_are_panels_of_the_same_width():
     figure = figures.curvatures({c: placed(c) for c in (0.0, 1.0)}, LABELS.numpy(), CLASSES, 0, plane.LIMIT)
-    assert [axis.get_title() for axis in figure.axes] == ["c = 0", "c = 1"]
+    titles = [axis.get_title() for axis in figure.axes]
+    given = [100 * placed(c).chances[0] for c in (0.0, 1.0)]
+    assert all(chances.argmax() == 0 for chances in given)
+    assert titles == [f"c = {c}: fat {chances[0]:.0f} %" for c, chances in zip((0, 1), given, strict=True)]
 
 
 def test_each_method_has_its_panel_and_each_encoder_a_line():

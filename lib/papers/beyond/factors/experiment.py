@@ -18,8 +18,8 @@ from lib.training.splits import Split, galleries
 NONE, STANDARDISED, NCA = "no head", "no head, standardised", "NCA"
 LOGITS, PROBABILITY = "linear classifier", "linear classifier, probability"
 PROTOTYPES, FLAT, BALL = "prototype head", "flat head", "ball"
-COMPARED = (NONE, NCA, LOGITS, PROTOTYPES, FLAT, BALL)
-"""The methods that the picture shows; the other two are the ways of measuring that the papers, or others, have."""
+COMPARED = (NONE, NCA, LOGITS, PROBABILITY, PROTOTYPES, FLAT, BALL)
+"""The methods that the picture shows; the other one is how the Hyper-DINO paper measures without a head."""
 
 Results = dict[str, dict[str, list[Answer]]]
 """Archive (which gallery, and how folds are made) → method, or "encoder, method" → its answer on each split."""

@@ -47,8 +47,7 @@ def _look(number: int) -> dict[str, object]:
 
 def _legend(looks: dict[str, dict[str, object]]) -> list[Line2D]:
     lines = [Line2D([], [], linestyle="", markersize=6, label=archive, **look) for archive, look in looks.items()]
-    tick = Line2D([], [], color="black", linestyle="", marker="|", markersize=8, label="mean over the classes")
-    return [*lines, tick, Line2D([], [], color="black", linestyle=":", linewidth=1, label="chance")]
+    return [*lines, Line2D([], [], color="black", linestyle=":", linewidth=1, label="chance")]
 
 
 def _methods(axis: Axes, rows: pd.DataFrame, looks: dict[str, dict[str, object]]) -> None:
@@ -94,7 +93,7 @@ def margins(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
                 axis.errorbar(line["m0"], line["ours"], yerr=line["spread"], capsize=2, **look)
             norms = of_head[of_head["k"] == ks[0]]
             axes[-1].plot(norms["m0"], norms["norm"], **look)
-        for axis, label in zip(axes, [*(f"MAP@{k} (%)" for k in ks), "median norm (the ball ends at 1)"], strict=True):
+        for axis, label in zip(axes, [*(f"MAP@{k} (%)" for k in ks), "median norm"], strict=True):
             axis.set_xscale("log", base=2)
             axis.set_xticks(sorted(rows["m0"].unique()), [f"{m0:g}" for m0 in sorted(rows["m0"].unique())])
             axis.set_xlabel("margin m0 of the ball")

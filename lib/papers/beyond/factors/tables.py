@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import figures
-from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, LOGITS, NONE, Results, with_margin
+from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, LOGITS, NONE, PROBABILITY, Results, with_margin
 from lib.results import answers, paired
 from lib.results.answers import values
 from lib.results.markdown import markdown_table, points
@@ -32,6 +32,7 @@ def factors(encoder: str, untrained: str | None) -> dict[str, tuple[str, str]]:
         "labels: linear classifier, not none": (LOGITS, NONE),
         "head: ball, not none": (BALL, NONE),
         "head: ball, not linear classifier": (BALL, LOGITS),
+        "head: ball, not the classifier's probability": (BALL, PROBABILITY),
         "curvature: ball, not flat": (BALL, FLAT),
     }
     found = {factor: (f"{encoder}, {first}", f"{encoder}, {second}") for factor, (first, second) in pairs.items()}
@@ -159,20 +160,43 @@ def sentences(tests: pd.DataFrame) -> list[str]:
     return found
 
 
-def ranking(tests: pd.DataFrame, k: int) -> str:
-    """The factors by what they earn at ``k`` in the first archive of the tests, largest first."""
+def ranking(tests: pd.DataFrame, k: int) -> list[str]:
+    """The factors by what they earn at ``k`` in the first archive of the tests, largest first, below a heading."""
     part = tests[(tests["k"] == k) & (tests["archive"] == tests["archive"].iloc[0])]
     ordered = part.sort_values("difference", ascending=False)
-    earned = [f"{row.factor} {points(row.difference)}" for row in ordered.itertuples()]
-    return f"MAP@{k}, {part['archive'].iloc[0]}: {'; '.join(earned)}"
+    earned = [f"  {points(row.difference)}  {row.factor}" for row in ordered.itertuples()]
+    return [f"MAP@{k}, {part['archive'].iloc[0]}, points earned:", *earned]
 
 
 def best(rows: pd.DataFrame, encoder: str, archive: str, k: int) -> str:
-    """Which method on which encoder has the highest mean, and which on the leading ``encoder``."""
+    """Which method on which encoder has the highest mean, and which on the notebook's own ``encoder``."""
     part = rows[(rows["archive"] == archive) & (rows["k"] == k)]
     ends = [among.loc[among["ours"].idxmax()] for among in (part, part[part["encoder"] == encoder])]
-    first, leading = (f"{one['method']} on {one['encoder']} ({one['ours']:.1f})" for one in ends)
-    return f"MAP@{k}, {archive}: highest of all is {first}; on the leading encoder {leading}"
+    highest, own = ends
+    first = f"{highest['method']} on {highest['encoder']} ({highest['ours']:.1f})"
+    return f"MAP@{k}, {archive}: highest of all is {first}; on {encoder}: {own['method']} ({own['ours']:.1f})"
+
+
+def came_out(tests: pd.DataFrame, curved: pd.DataFrame, kin: pd.DataFrame | None) -> list[str]:
+    """The notebook in a few sentences.
+
+    Args:
+        tests: of :func:`tested`.
+        curved, kin: the ball against the flat head at each margin, and on relatives, as
+            :func:`lib.results.answers.compare` has them; no kin where classes hang on no tree.
+    """
+    means = tests.groupby("factor", sort=False)["difference"].mean().sort_values(ascending=False)
+    earned = "; ".join(f"{name} {value:+z.1f}" for name, value in means.items())
+    lines = [f"Points earned, mean over lists and archives: {earned}"]
+    for what, part in (("A larger margin", curved), ("A tree of classes", kin)):
+        if part is not None:
+            outcomes = [paired.relation(test) for test in part.itertuples() if FLAT in test.second]
+            better, worse = (outcomes.count(f"is {word} than") for word in ("better", "worse"))
+            lines.append(
+                f"{what}: the ball is clearly better than the flat head in {better} of {len(outcomes)} tests, clearly "
+                f"worse in {worse}"
+            )
+    return lines
 
 
 def where(test: pd.Series) -> str:
@@ -200,8 +224,9 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
     """The leading encoder's methods above, what each factor earns below."""
     shown = rows[(rows["encoder"] == encoder) & rows["method"].isin(COMPARED)]
     text = (
-        f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds; below: what one change "
-        f"earns, the rest left as it is, bars: 95 % interval over groups and trainings. {ABOUT}"
+        f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: mean "
+        "over the classes; below: what one change earns, the rest left as it is, bars: 95 % interval over groups and "
+        f"trainings. {ABOUT}"
     )
     kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance"]
     drawn = figures.factors(shown, tests)
@@ -231,16 +256,23 @@ def table_margins(rows: pd.DataFrame) -> Table:
         for head, of_head in part.groupby("head"):
             cells |= {f"{head}, MAP@{row.k}": _mean(row) for row in of_head.itertuples()}
             cells |= {f"{head}, norm": f"{of_head['norm'].iloc[0]:.2f}"}
+            cells |= {f"{head}, last loss": answers.health(of_head.iloc[0])["last loss"]}
             cells |= {f"{head}, at the rim": answers.health(of_head.iloc[0])["at the rim"]} if head == BALL else {}
         lines.append(cells)
-    text = f"{ABOUT} The flat head has half the margin. Norm: median over the archive."
+    text = (
+        f"{ABOUT} The flat head has half the margin. Norm: median over the archive. Last loss: a large margin is a "
+        "longer way, so look whether a head has arrived before you blame the curvature."
+    )
     return Table("a margin that lets the curvature act", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 
 
 def figure_margins(rows: pd.DataFrame, archive: str) -> Figure:
     """MAP over the margin in one ``archive``, and where embeddings rest."""
     part = rows[rows["archive"] == archive]
-    text = f"MAP and median norm over the margin, {archive}; bars: standard deviation over folds. {ABOUT}"
+    text = (
+        f"MAP and median norm (the ball ends at 1) over the margin, {archive}; bars: standard deviation over folds. "
+        f"{ABOUT}"
+    )
     drawn = figures.margins(part, sorted(part["k"].unique()))
     kept = ["head", "m0", "k", "ours", "spread", "norm"]
     return Figure("a margin that lets the curvature act", part[kept], text, figure=drawn)

@@ -98,16 +98,17 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def storage_layout(rows: pd.DataFrame) -> str:
-    """:func:`summary` as a Markdown table: a line per method, length and codec, both fold rules side by side."""
-    maps = [name for name in rows.columns if name.startswith("map_")]
+    """:func:`summary` as Markdown: a line per method, length and codec; the shortest and the longest list, by rule."""
+    ks = [int(name[4:]) for name in rows.columns if name.startswith("map_")]
+    kept = f"neighbours kept, {' and '.join(rows['rule'].unique())} (%)"
     lines = []
     for (method, numbers, codec), block in rows.groupby(["method", "numbers", "codec"], sort=False):
         by_rule = block.set_index("rule")
         line = {"method": method, "numbers": numbers, "codec": codec, "bytes per image": block["bytes"].iloc[0]}
         for rule in by_rule.index:
-            line |= {f"MAP@{name[4:]} {rule}": percent(by_rule[name][rule]) for name in maps}
+            line |= {f"MAP@{k} {rule}": percent(by_rule[f"map_{k}"][rule]) for k in sorted({min(ks), max(ks)})}
         worst = block[["moved", "bound"]].max()
-        line["neighbours kept (%)"] = percent(block["recall"].mean())
+        line[kept] = percent(block["recall"].mean())
         line |= {name: "–" if math.isnan(worst[name]) else f"{worst[name]:.1g}" for name in ("moved", "bound")}
         lines.append(line)
     return markdown_table(pd.DataFrame(lines))
@@ -172,6 +173,15 @@ def index_layout(rows: pd.DataFrame) -> str:
     wide = rows.pivot(index=["gallery", "size", "structure"], columns="proposed", values="recall").map(percent)
     wide.columns = [f"recall, {proposed} proposed" for proposed in wide.columns]
     return markdown_table(wide.reset_index())
+
+
+def machine(text: str) -> str:
+    """Where ``reports/bench/latency.md`` was measured.
+
+    >>> machine("Some table. Measured on 2 processors (x86_64), no GPU, torch 2.15.0 with 2 threads.")
+    '2 processors (x86_64), no GPU'
+    """
+    return text.partition("Measured on ")[2].partition(", torch")[0]
 
 
 def smallest_within(rows: pd.DataFrame, rule: str, k: int, points: float) -> pd.Series:

@@ -147,15 +147,16 @@ def rounding(rows: pd.DataFrame, resting: float) -> Figure:
     """What float16 costs a distance, by how near the rim the points are (erratum HD-10).
 
     Args:
-        rows: columns radius, median, low, high (relative errors in parts per million; low and high bound 90 percent of
-            the pairs).
+        rows: columns radius, median, low, high (relative errors in parts per million, drawn in percent; low and high
+            bound 90 percent of the pairs).
         resting: the radius at which the loss leaves the classes (erratum HD-8), marked by a line.
     """
     with style.house():
         figure, axis = plt.subplots(figsize=(0.62 * style.WIDTH, 2.9))
         gap = 1 - rows["radius"]
-        axis.fill_between(gap, rows["low"], rows["high"], color=style.PALETTE[0], alpha=0.25, label="90 % of pairs")
-        axis.plot(gap, rows["median"], "-o", color=style.PALETTE[0], markersize=4, label="median")
+        low, median, high = (rows[name] / 1e4 for name in ("low", "median", "high"))
+        axis.fill_between(gap, low, high, color=style.PALETTE[0], alpha=0.25, label="90 % of pairs")
+        axis.plot(gap, median, "-o", color=style.PALETTE[0], markersize=4, label="median")
         axis.axvline(
             1 - resting, color="black", linestyle="--", linewidth=1.2, label=f"classes at rest ({resting:.3f})"
         )
@@ -166,7 +167,7 @@ def rounding(rows: pd.DataFrame, resting: float) -> Figure:
         axis.set_xticks([1 - value for value in shown], labels=[f"{value:g}" for value in shown])
         axis.minorticks_off()
         axis.set_xlabel("norm of both points (rim at 1)")
-        axis.set_ylabel("relative error of distance (ppm)")
+        axis.set_ylabel("relative error of distance (%)")
         axis.legend(loc="lower right")
         plt.close(figure)
     return figure

@@ -19,28 +19,35 @@ from lib.training.splits import Split, longest_list, repeated, splits
 
 FRACTIONS = (0.125, 0.25, 0.5, 1.0)
 
-EQUAL, PUBLISHED = "equal steps", "published epochs"
+EQUAL, EPOCHS = "equal steps", "equal epochs"
 """How long is learnt from fewer images: as many steps as from all of them, or as many epochs."""
 
 ON_VALIDATION, ON_TEST = "on validation images, fold by fold", "on the test folds, as the best row of a table"
 """Who chooses the length: images that were set aside for it, or those that the result is reported on."""
 
+LONGEST = "none: the longest"
+"""The length that nobody chooses."""
+
 Found = dict[tuple[float, str, str, str], list[Answer]]
 """Fraction of the images learnt from, how long, gallery and method → one answer per half and training."""
 
 
-def curvature_methods(recipe: Recipe, settings: Settings, schedule: Schedule, classes: int) -> list[Method]:
+def curvature_methods(
+    recipe: Recipe, settings: Settings, schedule: Schedule, classes: int, classifier_lr: float
+) -> list[Method]:
     """The ball and its opponents: no labels, labels without a head, and flat heads.
 
     Without labels: the head's input as it is. Labels without a head: NCA to as many numbers as the head gives, and a
-    linear classifier of the head's input, searched by the cosine of its logits. Flat: the same head and loss with
-    Euclidean distances and half the base margin (HD-8).
+    linear classifier of the head's input, searched by the cosine of its logits; a single layer, it has a learning rate
+    of its own, ``classifier_lr``, to come as far in as many steps. Flat: the same head and loss with Euclidean
+    distances and half the base margin (HD-8).
     """
     of_classes, linear = replace(recipe, dim_out=classes), classifier.Settings(half=settings.half)
+    quicker = replace(schedule, lr=classifier_lr)
     return [
         Method("no mapper", replace(recipe, dim_out=0), settings, schedule),
         Method("NCA", Recipe("NCA", recipe.dim_out, 0), settings, schedule),
-        Method("linear classifier", of_classes, linear, schedule),
+        Method("linear classifier", of_classes, linear, quicker),
         Method("flat, half margin", recipe, flat(settings, settings.m0 / 2), schedule),
         Method("ball", recipe, settings, schedule),
     ]
@@ -76,6 +83,7 @@ def galleries(
     schedule: Schedule,
     ks: Sequence[int],
     *,
+    classifier_lr: float,
     fractions: Sequence[float] = FRACTIONS,
     n_seeds: int = 1,
     seed: int = 0,
@@ -88,6 +96,7 @@ def galleries(
     head saw; the open one is the asking half without the query's own group.
 
     Args:
+        classifier_lr: as in :func:`curvature_methods`.
         recipe: of the heads; a PCA longer than the images learnt from is cut to their number.
         fractions: of the images of each class.
         n_seeds: trainings of each head.
@@ -108,8 +117,8 @@ def galleries(
         parts = [_part(split, labels, fraction) for split in halves]
         n = min(len(split.train) for split in parts)
         cut = replace(recipe, dim_in=min(recipe.dim_in, n))
-        for length, plan in {EQUAL: schedule.equal_steps(n, whole), PUBLISHED: schedule}.items():
-            methods = _learners(cut, settings, plan, len(set(labels)))
+        for length, plan in {EQUAL: schedule.equal_steps(n, whole), EPOCHS: schedule}.items():
+            methods = _learners(cut, settings, plan, len(set(labels)), classifier_lr)
             fitted = fit(x, labels, methods, repeated(parts, n_seeds), what=f"{what}, {fraction:.1%}, {length}")
             asked = {"closed": ask(fitted, x, labels, ks, what=f"{what}, closed")}
             if most:
@@ -133,10 +142,13 @@ def _part(split: Split, labels: np.ndarray, fraction: float) -> Split:
     return replace(split, train=rows, labelled=rows)
 
 
-def _learners(recipe: Recipe, settings: Settings, schedule: Schedule, classes: int) -> list[Method]:
+def _learners(
+    recipe: Recipe, settings: Settings, schedule: Schedule, classes: int, classifier_lr: float
+) -> list[Method]:
     """Those of :func:`curvature_methods` that are asked of every size."""
     wanted = ("no mapper", "linear classifier", "flat, half margin", "ball")
-    return [one for one in curvature_methods(recipe, settings, schedule, classes) if one.name in wanted]
+    several = curvature_methods(recipe, settings, schedule, classes, classifier_lr)
+    return [one for one in several if one.name in wanted]
 
 
 def length_choice(
@@ -209,7 +221,7 @@ def choose(table: pd.DataFrame, k: int) -> pd.DataFrame:
         for name, value, lengths in (
             (ON_VALIDATION, honest, ", ".join(map(str, by_fold))),
             (ON_TEST, cells.xs(on_test, level=1).mean(), str(on_test)),
-            ("none: the longest", cells.xs(longest, level=1).mean(), str(longest)),
+            (LONGEST, cells.xs(longest, level=1).mean(), str(longest)),
         ):
             lines.append({"choice": name, "k": each, "value": float(value), "lengths": lengths})
     return pd.DataFrame(lines)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from lib.figures import style
-from lib.papers.hyper_dino.beyond.experiment import EQUAL, PUBLISHED
+from lib.papers.hyper_dino.beyond.experiment import EPOCHS, EQUAL
 
 
 def differences(rows: pd.DataFrame, what: str) -> Figure:
@@ -67,8 +67,8 @@ def norms(rows: pd.DataFrame, settled: Mapping[str, float]) -> Figure:
 def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
     """MAP@k with and without images of the query's own group in the gallery, joined by a line per method.
 
-    rows: of :func:`.tables.leakage`; the points lost stand above the line with their 95 % interval. A dotted line is
-    the level of chance.
+    rows: of :func:`.tables.leakage`; the points lost stand at the right with their 95 % interval. A dotted line is the
+    level of chance.
     """
     methods = list(dict.fromkeys(rows["method"]))
     ks = sorted(rows["k"].unique())
@@ -82,11 +82,11 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
                 axis.plot([row["by_group"], row["by_image"]], [height, height], color=color, linewidth=1.5)
                 axis.plot(row["by_image"], height, "o", color=color, markersize=6)
                 axis.plot(row["by_group"], height, "s", color=color, markersize=6, markerfacecolor="white")
-                lost = f"{-row['difference']:.1f} lost"
+                lost = f"{-row['difference']:z.1f}"
                 if not np.isnan(row["low"]):
-                    lost += f" ({-row['high']:.1f} to {-row['low']:.1f})"
-                middle = (row["by_group"] + row["by_image"]) / 2
-                axis.annotate(lost, (middle, height), (0, 4), textcoords="offset points", ha="center", fontsize=8)
+                    lost += f" ({-row['high']:z.1f} to {-row['low']:z.1f})"
+                axis.text(1.02, height, lost, transform=axis.get_yaxis_transform(), va="center", fontsize=8)
+            axis.text(1.02, -0.7, "points lost", transform=axis.get_yaxis_transform(), va="bottom", fontsize=8)
             axis.axvline(part["chance"].iloc[0], color="black", linestyle=":", linewidth=1)
             axis.set_xlim(0, 100)
             axis.set_title(f"k = {k}")
@@ -134,7 +134,7 @@ def galleries(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
         look = [
             {"color": style.PALETTE[n], "marker": style.MARKERS[n], "label": name} for n, name in enumerate(methods)
         ]
-        look += [{"color": "0.4", "linestyle": line, "label": name} for name, line in ((EQUAL, "-"), (PUBLISHED, "--"))]
+        look += [{"color": "0.4", "linestyle": line, "label": name} for name, line in ((EQUAL, "-"), (EPOCHS, "--"))]
         look.append({"color": "black", "linestyle": ":", "linewidth": 0.8, "label": "chance"})
         handles = [Line2D([], [], markersize=4, **one) for one in look]
         figure.legend(handles=handles, loc="outside lower center", ncols=4)

@@ -53,17 +53,28 @@ def definitions(rows: pd.DataFrame, k: int) -> list[str]:
     return lines
 
 
-def choice(chosen: pd.DataFrame, on_test: str, on_validation: str) -> list[str]:
-    """How much more a length reports that was chosen on the test folds; from the rows of a table of choices."""
+def choice(chosen: pd.DataFrame, on_test: str, on_validation: str, unchosen: str) -> list[str]:
+    """How much more a length reports that was chosen on the test folds; from the rows of a table of choices.
+
+    unchosen: the row of the length that was fixed beforehand; where it scores the same, the gain is no luck.
+    """
     value = chosen.set_index(["choice", "k"])["value"]
-    return [
-        f"k = {k}: choosing on the test folds reports {value[on_test, k] - value[on_validation, k]:+.1f} points over "
-        "choosing on validation images"
+    lines = [
+        f"k = {k}: choosing on the test folds reports {_signed(value[on_test, k] - value[on_validation, k])} points "
+        "over choosing on validation images"
         for k in chosen["k"].unique()
     ]
+    if all(np.isclose(value[on_test, k], value[unchosen, k]) for k in chosen["k"].unique()):
+        lines.append("This is no luck of the test folds: the longest, fixed beforehand, scores the same.")
+    return lines
 
 
 def _by(test: Any, other: str) -> str:
     """How something compares with ``other``, and by how many points."""
-    interval = "" if np.isnan(test.low) else f", {test.low:+.1f} to {test.high:+.1f}"
-    return f"{paired.relation(test)} {other} ({test.difference:+.1f} points{interval})"
+    interval = "" if np.isnan(test.low) else f", {_signed(test.low)} to {_signed(test.high)}"
+    return f"{paired.relation(test)} {other} ({_signed(test.difference)} points{interval})"
+
+
+def _signed(points: float) -> str:
+    """Points with their sign, and none where they are rounded to 0."""
+    return f"{points:z.1f}" if f"{points:z.1f}" == "0.0" else f"{points:+.1f}"

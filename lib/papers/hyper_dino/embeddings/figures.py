@@ -48,7 +48,7 @@ def baselines(rows: pd.DataFrame) -> Figure:
         for line, k in zip(axes, ks, strict=True):
             for axis, rule in zip(line, rules, strict=True):
                 _sources(axis, rows[(rows["k"] == k) & (rows["rule"] == rule)])
-            line[0].set_ylabel(f"MAP@{k} (%)")
+            line[0].set(ylabel=f"MAP@{k} (%)", ylim=(max(0, line[0].get_ylim()[0]), None))
         for axis, rule in zip(axes[0], rules, strict=True):
             axis.set_title(f"folds {rule}")
         for axis in axes[-1]:
@@ -88,7 +88,7 @@ def _sources(axis: plt.Axes, rows: pd.DataFrame) -> None:
 def _ticks(axes, lengths: pd.Series) -> None:
     """Round numbers up to the longest, and the longest itself."""
     longest = int(lengths.max())
-    ticks = [n for n in (1, 2, 5, 10, 20, 40, 80, 160, 320, 640) if lengths.min() <= n < 0.8 * longest] + [longest]
+    ticks = [n for n in (1, 2, 5, 10, 20, 40, 80, 160, 320, 640) if lengths.min() <= n < 0.6 * longest] + [longest]
     for axis in axes.flat:
         axis.set_xticks(ticks, labels=[str(n) for n in ticks])
         axis.minorticks_off()

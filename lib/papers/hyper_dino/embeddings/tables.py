@@ -124,6 +124,41 @@ def leaders(by_encoder: Mapping[str, pd.DataFrame], ks: Sequence[int]) -> list[s
     return lines
 
 
+def moves(by_encoder: Mapping[str, pd.DataFrame], k: int) -> list[str]:
+    """Per fold rule and encoder: the best input without labels, and what NCA and whitening all components change."""
+    lines = []
+    for rule in next(iter(by_encoder.values()))["rule"].unique():
+        for encoder, table in by_encoder.items():
+            rows = table[(table["rule"] == rule) & (table["k"] == k)]
+            values = rows.set_index(["source", "dim_in"])["value"].sort_index()
+            plain, nca = values.loc[["scaled", "PCA"]], values.loc[["NCA"]]
+            whole = values["whitened"].index.max()
+            whitened = values["whitened", whole] - values["PCA", whole]
+            best, learnt = (Recipe(*part.idxmax(), 0).name for part in (plain, nca))
+            lines.append(
+                f"k = {k}, folds {rule}, {encoder}: {plain.max():.1f} without labels ({best}); {learnt} changes "
+                f"that by {nca.max() - plain.max():+.1f} points, whitening changes PCA({whole}) by {whitened:+.1f}"
+            )
+    return lines
+
+
+def gaps(curves: pd.DataFrame, lengths: Sequence[int]) -> list[str]:
+    """Per fold rule: where the training images keep most more variance than the test images, of these ``lengths``.
+
+    curves: the rows of :func:`kept_variance` with their rule.
+    """
+    lines = []
+    for rule, rows in curves[curves["n"].isin(lengths)].groupby("rule", sort=False):
+        kept = rows.pivot(index="n", columns="part", values="kept")
+        gap = kept["training"] - kept["test"]
+        n = gap.idxmax()
+        lines.append(
+            f"folds {rule}: the gap is widest with {n} components, which keep {kept['training'][n]:.1f} % of the "
+            f"training and {kept['test'][n]:.1f} % of the test images' variance: {gap[n]:.1f} points"
+        )
+    return lines
+
+
 def against(table: pd.DataFrame, source: str, other: str) -> pd.DataFrame:
     """MAP@k of ``source`` minus ``other`` at every length that both have: columns rule, dim_in, k, difference (pp)."""
     keys = ["rule", "dim_in", "k"]

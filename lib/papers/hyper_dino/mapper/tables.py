@@ -18,6 +18,7 @@ from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.training.fit import Schedule
+from lib.training.methods import RIM
 
 
 def choices(h: Tensor, labels: Tensor, geometry: Geometry, m0: float, alpha: float) -> pd.DataFrame:
@@ -123,11 +124,11 @@ def table_starts(run: Run, rows: pd.DataFrame) -> Table:
     of, low, high = run.parameters, rows["chance"].min(), rows["chance"].max()
     text = (
         f"Every head from both starts: one fold by image, {of['epochs']} epochs (published: {Schedule().epochs}), "
-        f"{of['seeds']} seeds. Norm: median of the training images, before → after training. At the rim: their share. "
-        "Held: images of the first batch whose gradient has no part towards the centre. Two classes apart: mean "
-        "distance of their pairs in that batch, in margins m. MAP@k in percent, AP divided by "
-        f"min(k, relevant), ± over the seeds; chance is {high:.1f} at k = {rows['k'].min()} and {low:.1f} at k = "
-        f"{rows['k'].max()}."
+        f"{of['seeds']} seeds. Norm: median of the training images, before → after training. At the rim: the share "
+        "in the last hundredth below the largest norm that the projection allows. Held: images of the first batch "
+        "whose gradient has no part towards the centre. Two classes apart: mean distance of their pairs in that batch, "
+        "in margins m. MAP@k in percent, AP divided by min(k, relevant), ± over the seeds; chance is "
+        f"{high:.1f} at k = {rows['k'].min()} and {low:.1f} at k = {rows['k'].max()}."
     )
     return Table("where heads begin and end", rows, text, markdown=starts_layout(rows))
 
@@ -137,11 +138,13 @@ def figure_starts(run: Run, rows: pd.DataFrame, geometry: PoincareBall, delta: f
 
     geometry, delta: of the heads; resting: the norm at which the loss of the negative pairs becomes 0.
     """
+    reach = (1 - delta) * geometry.c**-0.5
     text = (
         f"Norms of the training images before (hollow) and after {run.parameters['epochs']} epochs (filled): median, "
         f"and lines from 5 to 95 % of the images, {run.parameters['seeds']} seeds pooled; one fold by image. The axis "
-        "is spaced by the distance from the centre. Grey: the rim, where the projection holds what would be further "
-        f"out. Dashed: collapsed classes just at the margin, norm {resting:.3f}."
+        f"is spaced by the distance from the centre. Grey: norm {RIM * reach:.3g} to {reach:.3g}, counted as at the "
+        "rim; the projection holds what would be further out at its outer edge. Dashed: collapsed classes just at the "
+        f"margin, norm {resting:.3f}."
     )
     figure = figures.starts(rows, geometry, delta, resting)
     return Figure("norms before and after training", rows, text, figure=figure)
@@ -171,14 +174,34 @@ def at_rest(rows: pd.DataFrame, resting: float) -> list[str]:
     ]
 
 
+CLEAR = ("is better than", "is worse than")
+
+
 def tally(tests: pd.DataFrame) -> str:
     """Of paired tests: the range of their differences, and in how many the first method is better or worse."""
     told = Counter(paired.relation(test) for test in tests.itertuples())
-    better, worse = told["is better than"], told["is worse than"]
+    better, worse = (told[words] for words in CLEAR)
     signs = [f"{tests['difference'].agg(end):+.1f}" for end in ("min", "max")]
     return (
         f"{' to '.join(dict.fromkeys(signs))} points; clearly better in {better} of {len(tests)}, clearly worse in "
         f"{worse}"
+    )
+
+
+def explained(tests: pd.DataFrame, printed: str) -> str:
+    """How much of the differences between heads that start as ``printed`` is left between heads that start inside.
+
+    tests: paired tests whose ``rule`` is the start, two of them.
+    """
+    largest = tests["difference"].abs().groupby(tests["rule"]).max()
+    (inside,) = largest.index.drop(printed)
+    before, left = largest[printed], largest[inside]
+    share = "most" if left < before / 2 else "a part" if left < before else "nothing"
+    clear = sum(paired.relation(test) in CLEAR for test in tests[tests["rule"] == inside].itertuples())
+    rest = f"a clear difference is left in {clear} comparisons" if clear else "no clear difference is left"
+    return (
+        f"largest difference: {before:.1f} points {printed}, {left:.1f} points with {inside}; the start explains "
+        f"{share} of it, and {rest}"
     )
 
 

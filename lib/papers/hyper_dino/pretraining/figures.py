@@ -26,7 +26,7 @@ def pretraining(history: pd.DataFrame, prototypes: int) -> Figure:
         for axis, column, label in (
             (loss, "loss", "loss (nats)"),
             (spread, "spread", "spread of the features"),
-            (rank, "rank", "effective rank of the features"),
+            (rank, "rank", "effective rank"),
         ):
             axis.plot(step, history[column], color=style.PALETTE[0])
             axis.set_ylabel(label)
@@ -34,7 +34,6 @@ def pretraining(history: pd.DataFrame, prototypes: int) -> Figure:
             axis.set_ylim(bottom=0)
         for axis in axes[-1]:
             axis.set_xlabel("step")
-        figure.legend(*entropy.get_legend_handles_labels(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
 
@@ -46,6 +45,7 @@ def _entropies(axis: Axes, step: pd.Series, history: pd.DataFrame, prototypes: i
     axis.plot(step, mean_answer, color=style.PALETTE[1], linestyle="--", label="of the batch's mean answer")
     axis.plot(step, history["entropy"], color=style.PALETTE[0], label="of one answer, mean")
     axis.set_ylabel("teacher's entropy (nats)")
+    axis.legend(loc="lower right", fontsize=8)
 
 
 def spectra(rows: pd.DataFrame, ranks: pd.DataFrame) -> Figure:

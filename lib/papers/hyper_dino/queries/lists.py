@@ -112,6 +112,25 @@ def summary_layout(table: pd.DataFrame, k: int) -> str:
     return markdown_table(short.rename(columns=names))
 
 
+def whole_lists(table: pd.DataFrame, k: int) -> list[str]:
+    """Per fold rule: how many lists are right or wrong as a whole, and whether a distance warns of a wrong answer."""
+    lines = []
+    for rule, rows in table.groupby("rule", sort=False):
+        right = rows.groupby("query", sort=False)["right"].sum()
+        few = k // 10
+        most, least = (right >= k - few).sum(), (right <= few).sum()
+        text = f"Folds {rule}: {most} of {len(right)} lists have at least {k - few} of {k} right, "
+        text += f"{least} at most {few}, {len(right) - most - least} lie between"
+        wrong, good = rows[~rows["right"] & ~rows["identical"]], rows[rows["right"]]
+        if len(wrong) and len(good):
+            nearest = wrong.loc[wrong["distance"].idxmin()]
+            farther = (good.groupby("query")["distance"].min() > nearest["distance"]).sum()
+            text += f"; a wrong answer lies at {nearest['distance']:.3f} (query {nearest['query']}), and in {farther} "
+            text += f"of {good['query'].nunique()} lists with a right answer every right one is farther from its query"
+        lines.append(text)
+    return lines
+
+
 def spread_out(table: pd.DataFrame, n: int) -> list[str]:
     """``n`` of the queries from the most to the fewest right answers, evenly: best, ..., worst."""
     right = table.groupby("query", sort=False)["right"].sum().sort_values(ascending=False, kind="stable")
@@ -135,7 +154,8 @@ def strips(table: pd.DataFrame, images: ImageTable, queries: Sequence[str]) -> l
             Answer(picture(r.reference), r.reference_class, r.distance, r.right, r.identical, r.own_group)
             for r in rows.itertuples()
         ]
-        shown.append(Strip(picture(query), f"query {query}\n{rows['query_class'].iloc[0].replace('_', ' ')}", found))
+        title = f"query {query.split('/')[-1]}\n{rows['query_class'].iloc[0].replace('_', ' ')}"
+        shown.append(Strip(picture(query), title, found))
     return shown
 
 
@@ -145,7 +165,8 @@ def table_queries(run: Run, table: pd.DataFrame, k: int) -> Table:
     text = (
         "One query of every class, drawn at random, and queries whose own picture is in the gallery; their "
         f"{k} nearest training images by {run.parameters['recipe']}, {run.parameters['epochs']} epochs, hyperbolic "
-        "distance. identical: the same pixels as the query. Every answer is in the csv file."
+        "distance. Rank of its own picture: where a file with the same pixels stands in the list, in brackets the "
+        "class it is filed under. Every answer is in the csv file."
     )
     return Table("queries and answers", rows, text, free=OF_AN_ANSWER, markdown=summary_layout(rows, k))
 

@@ -125,6 +125,6 @@ def table_twins(run: Run, rows: pd.DataFrame, k: int) -> Table:
         f"MAP in percent, AP divided by min(k, relevant), {run.parameters['recipe']} over {run.parameters['folds']} "
         "folds. An identical picture has the same pixels as the query and lies in the query's gallery; the last two "
         "columns ask again without it. The mappers are the same in all columns: they were trained with these "
-        "pictures."
+        "pictures. Means over the queries; notebook 13 averages over the folds, and in places over several trainings."
     )
     return Table("identical pictures", rows, text, markdown=twin_layout(rows, k))

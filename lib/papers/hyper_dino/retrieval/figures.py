@@ -10,7 +10,7 @@ from lib.figures import style
 from lib.papers.hyper_dino.published import FAMILIES
 
 TICKS = (5, 10, 20, 40, 80, 160, 384)
-CHANCE = {"color": "black", "linestyle": ":", "linewidth": 1.0}
+LINES = {"PCA": "-", "NCA": "--", "better of both": ":"}
 VOTES = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
 
 
@@ -28,13 +28,14 @@ def by_length(panels: dict[str, pd.DataFrame], ks: Sequence[int] = (1, 20)) -> F
         for row, k in zip(axes, ks, strict=True):
             for axis, rows in zip(row, panels.values(), strict=True):
                 _draw(axis, rows[rows["k"] == k])
-            row[0].set_ylabel(f"MAP@{k} (%)")
+            row[0].set_ylabel(_scale(k, pd.concat(panels.values())))
         for axis, title in zip(axes[0], panels, strict=True):
             axis.set_title(title)
         for axis in axes[-1]:
             axis.set_xlabel("input length (numbers)")
-        handles, labels = axes[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3)
+        drawn = [zip(*axis.get_legend_handles_labels(), strict=True) for axis in axes[0]]
+        named = {label: handle for panel in drawn for handle, label in panel}
+        figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
 
@@ -43,7 +44,6 @@ def _draw(axis: plt.Axes, rows: pd.DataFrame) -> None:
     for source in rows["source"].unique():
         for number, (family, label) in enumerate(FAMILIES.items()):
             line = rows[(rows["family"] == family) & (rows["source"] == source)].sort_values("dim_in")
-            nca = source == "NCA"
             axis.errorbar(
                 line["dim_in"],
                 line["value"],
@@ -51,17 +51,20 @@ def _draw(axis: plt.Axes, rows: pd.DataFrame) -> None:
                 label=f"{source}: {label}",
                 color=style.PALETTE[number],
                 marker=style.MARKERS[number],
-                markerfacecolor="white" if nca else None,
-                linestyle="--" if nca else "-",
+                markerfacecolor="white" if source == "NCA" else None,
+                linestyle=LINES[source],
                 markersize=4,
                 linewidth=1.2,
                 capsize=2,
             )
-    if rows["chance"].notna().any():
-        axis.axhline(rows["chance"].mean(), label="chance", **CHANCE)
     axis.set_xscale("log")
     axis.set_xticks(TICKS, labels=[str(tick) for tick in TICKS])
     axis.minorticks_off()
+
+
+def _scale(k: int, rows: pd.DataFrame) -> str:
+    """The name of an axis; chance is often far below all points, so it is told and not drawn."""
+    return f"MAP@{k} (%), chance {rows[rows['k'] == k]['chance'].mean():.1f}"
 
 
 def opponents(rows: pd.DataFrame) -> Figure:
@@ -77,8 +80,7 @@ def opponents(rows: pd.DataFrame) -> Figure:
             for number, rule in enumerate(rules):
                 part = rows[(rows["k"] == k) & (rows["rule"] == rule)].set_index("method").loc[methods]
                 _points(axis, part["ours"], part["spread"], number, len(rules), f"folds {rule}")
-            axis.axvline(rows[rows["k"] == k]["chance"].mean(), label="chance", **CHANCE)
-            axis.set_xlabel(f"MAP@{k} (%)")
+            axis.set_xlabel(_scale(k, rows))
         _named(axes[0][0], methods)
         figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         plt.close(figure)

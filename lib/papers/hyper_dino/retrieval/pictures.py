@@ -135,7 +135,7 @@ def precisions(rows: pd.DataFrame, pictures: Sequence[Image.Image | None], value
         values: what AP@k is divided by → AP@k.
     """
     with style.house():
-        shape = {"figsize": (style.WIDTH, 3.3), "height_ratios": (1, 1.6), "sharex": True}
+        shape = {"figsize": (style.WIDTH, 3.8), "height_ratios": (1, 1.6), "sharex": True}
         figure, (top, below) = plt.subplots(2, 1, **shape)
         for place, picture in enumerate(pictures):
             _answer(top, picture, place, rows["label"].iloc[place - 1] if place else "query")
@@ -149,8 +149,7 @@ def precisions(rows: pd.DataFrame, pictures: Sequence[Image.Image | None], value
         top.set_axis_off()
         _precision(below, rows)
         text = "\n".join(f"AP@{len(rows)} = sum of bars ÷ {name} = {value:.3f}" for name, value in values.items())
-        where = {"transform": below.transAxes, "ha": "right", "va": "top", "bbox": BLANK}
-        below.text(0.985, 0.95, text, fontsize=8, linespacing=1.5, **where)
+        below.set_xlabel(f"rank\n{text}", linespacing=1.5)
         plt.close(figure)
     return figure
 
@@ -170,6 +169,6 @@ def _precision(axis: plt.Axes, rows: pd.DataFrame) -> None:
     axis.bar(right["rank"], right["precision"], width=0.5, color=style.PALETTE[0], alpha=0.6)
     for row in right.itertuples():
         axis.text(row.rank, row.precision + 0.03, f"{row.precision:.2f}", ha="center", va="bottom", fontsize=7)
-    axis.set(ylim=(0, 1.25), xlabel="rank", ylabel="precision so far")
+    axis.set(ylim=(0, 1.25), ylabel="precision so far")
     axis.set_yticks([0, 0.5, 1])
     axis.set_xticks(rows["rank"])

@@ -213,7 +213,7 @@ def figure_3(table: pd.DataFrame, reference: str) -> Figure:
     drawn = table[(table["metric"] == "ap_min") & table["source"].isin(["PCA", "NCA"])].drop(columns="metric")
     text = (
         "MAP@k over the number of PCA or NCA components that go in; bars are one standard deviation over folds, every "
-        "mapper was trained once. The dotted line is a gallery in random order."
+        "mapper was trained once. Chance: a gallery in random order. The axes do not begin at 0."
     )
     if reference != "none":
         text += " Published values have a panel of their own: other images and encoder, the better of PCA and NCA."

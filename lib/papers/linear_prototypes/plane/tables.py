@@ -63,7 +63,8 @@ def figure_plane(v: Tensor, labels: Tensor, classes: Sequence[str], query: int, 
     )
     text = (
         "A head with two outputs, K = 5, temperature 1: decision regions by squared distance at three curvatures (c = "
-        "0 is flat). Numbers: the probabilities of the query. For teaching; no image retrieval is measured here."
+        "0 is flat). Above: the class that the query is given, and how probable that is. For teaching; no image "
+        "retrieval is measured here."
     )
     drawn = figures.curvatures(planes, labels.numpy(), classes, query, LIMIT)
     return Figure("decision regions in a plane", rows, text, figure=drawn)

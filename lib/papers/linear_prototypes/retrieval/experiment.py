@@ -65,9 +65,12 @@ def variants(
     return [trained(name, dim, dim_out, kind, schedule, **options) for name, (kind, options) in kinds.items()]
 
 
-def opponents(dim: int, n_classes: int, default: Settings, schedule: Episodes) -> list[Method]:
-    """What learns from the same labels without prototypes: NCA, and a linear classifier searched in two ways."""
-    steps = Schedule(schedule.epochs, schedule.batch_size, schedule.lr, schedule.weight_decay)
+def opponents(dim: int, n_classes: int, default: Settings, schedule: Episodes, classifier_lr: float) -> list[Method]:
+    """What learns from the same labels without prototypes: NCA, and a linear classifier searched in two ways.
+
+    The classifier, a single layer, has a learning rate of its own, to come as far in as many steps.
+    """
+    steps = Schedule(schedule.epochs, schedule.batch_size, classifier_lr, schedule.weight_decay)
     by_nca, *by_classifier = OPPONENTS
     return [Method(by_nca, Recipe("NCA", min(NCA, dim), 0), default)] + [
         Method(name, Recipe("scaled", dim, n_classes), classifier.Settings(ranking), steps)

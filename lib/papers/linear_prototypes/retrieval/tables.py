@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +11,11 @@ import pandas as pd
 from lib import files, paths
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.papers.linear_prototypes import figures
+from lib.papers.linear_prototypes import figures, said
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
 from lib.papers.linear_prototypes.retrieval.experiment import LINEAR, NO_VIEWS, OPPONENTS
-from lib.results import answers, paired
+from lib.papers.linear_prototypes.retrieval.sweeps import EPOCHS, STEPS
+from lib.results import answers
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -24,7 +24,7 @@ Results = Mapping[str, answers.Answers]
 """Gallery → method → its answer on each split."""
 
 SPREAD = "mean over folds and seeds ± one standard deviation over the folds, ± seeds: over the trainings"
-SIDES = {PT: "PT, as in the paper", SCALED: "PT, scaled", TL: "TL: prototype head"}
+SIDES = {PT: "PT, as they are", SCALED: "PT, scaled", TL: "TL: prototype head"}
 """The panels of Fig. 2."""
 
 
@@ -169,7 +169,8 @@ def caption(run: Run, printed: str = "", heads: str = "") -> str:
     of = run.parameters
     heads = heads or (
         f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
-        f"{of['views']} views of each image, the first of which is the image itself"
+        f"{of['views']} views of each image, the first of which is the image itself (encoders beside the first: the "
+        "image alone)"
     )
     ours = (
         f"MAP@k in percent, AP divided by min(k, relevant); {printed or 'mean over folds and seeds'}; {of['folds']} "
@@ -230,13 +231,13 @@ def baseline(numbers: pd.DataFrame, encoder: str, k: int) -> float:
     return numbers[mine & (numbers["metric"] == "ap_min")]["ours"].item()
 
 
-def came_out(gains: pd.DataFrame, others: pd.DataFrame, sizes: pd.DataFrame, encoder: str) -> list[str]:
-    """The four questions of the notebook, and what the tables answer.
+def came_out(gains: pd.DataFrame, others: pd.DataFrame, sizes: pd.DataFrame, encoder: str, frozen: float) -> list[str]:
+    """The questions of the notebook, and what the tables answer.
 
     Args:
         gains, others: paired tests of TL against PT, and of other heads and opponents against the paper's head.
         sizes: of :func:`lib.papers.linear_prototypes.retrieval.sweeps.label_rows`.
-        encoder: the leading one.
+        encoder: the leading one; frozen: of :func:`baseline`.
     """
     parts = {LINEAR: "part", NO_VIEWS: "part"} | dict.fromkeys(OPPONENTS, "opponent")
     kinds = others["first"].map(parts).fillna("distance")
@@ -246,18 +247,33 @@ def came_out(gains: pd.DataFrame, others: pd.DataFrame, sizes: pd.DataFrame, enc
         "Does it need the hidden layer, and augmented views?": others[kinds == "part"],
         "Do opponents without prototypes do as well?": others[kinds == "opponent"],
     }
-    said = [line for question, tests in questions.items() for line in (question, *map(_sentence, tests.itertuples()))]
-    return [*said, "How many labels does it need? (means, not tested)", *_label_sentences(sizes)]
+    lines = [
+        line
+        for question, tests in questions.items()
+        for line in (question, *(f"  {sentence}" for sentence in said.against(tests)))
+    ]
+    labels = [*_label_sentences(sizes, frozen), *_step_sentences(sizes)]
+    return [*lines, "How many labels does it need? (means, not tested)", *(f"  {line}" for line in labels)]
 
 
-def _sentence(test: Any) -> str:
-    about = f"{points(test.difference)} points, 95 % interval {paired.interval(test.low, test.high)}"
-    return f"  {test.rule} gallery, k = {test.k}: {test.first} {paired.relation(test)} {test.second} ({about})"
+def _label_sentences(sizes: pd.DataFrame, frozen: float) -> list[str]:
+    """Every number of labels beside the ``frozen`` features, and which heads stay below these."""
+    lines = [f"frozen features, scaled, without any label: {percent(frozen)}"]
+    for size, rows in sizes.groupby("size", sort=False):
+        below = rows["ours"] < frozen
+        heads = [f"{row.method}, {row.steps} {percent(row.ours)}" for row in rows.itertuples()]
+        which = "all" if below.all() else f"{below.sum()} of {len(rows)}" if below.any() else "none"
+        lines.append(f"{size or 'all'} per class: {'; '.join(heads)}; below the frozen features: {which}")
+    return lines
 
 
-def _label_sentences(sizes: pd.DataFrame) -> list[str]:
+def _step_sentences(sizes: pd.DataFrame) -> list[str]:
+    """What more steps with the same few labels change."""
+    few = sizes[sizes["size"] > 0]
+    wide = few.pivot_table(index=["method", "size"], columns="steps", values="ours", sort=False)
+    more = (wide[STEPS] - wide[EPOCHS]).dropna()
     return [
-        f"  {size or 'all'} per class: "
-        + "; ".join(f"{row.method}, {row.steps} {percent(row.ours)}" for row in rows.itertuples())
-        for size, rows in sizes.groupby("size", sort=False)
+        f"{method}, equal steps minus equal epochs: "
+        + "; ".join(f"{points(gain)} points with {size} per class" for (_, size), gain in part.items())
+        for method, part in more.groupby("method", sort=False)
     ]

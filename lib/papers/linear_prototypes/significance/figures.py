@@ -57,7 +57,7 @@ def _lines(
     lines = list(rows.groupby(name, sort=False))
     for number, (label, part) in enumerate(lines):
         axis.errorbar(
-            [places.index(place) + 0.08 * (number - (len(lines) - 1) / 2) for place in part[x]],
+            [places.index(place) + 0.027 * (number - (len(lines) - 1) / 2) for place in part[x]],
             part[value],
             yerr=[part["share"] - part["low"], part["high"] - part["share"]] if value == "share" else None,
             label=label,

@@ -180,7 +180,7 @@ def _verdict(n: int, shares: pd.Series) -> str:
     rest = [f"{name} {share:.0f}" for name, share in shares.drop(closest).dropna().items()]
     none = shares.index[shares.isna()]
     unknown = f"; no finite limits: {', '.join(none)}" * bool(len(none))
-    return f"{n} groups: closest to 95 is {closest}, {shares[closest]:.0f} of 100; {', '.join(rest)}{unknown}"
+    return f"{n} groups, the worse kind of gains: closest to 95 is {closest}, {shares[closest]:.0f} of 100; {', '.join(rest)}{unknown}"
 
 
 def layout(table: pd.DataFrame) -> str:
@@ -217,5 +217,8 @@ def table(rows: pd.DataFrame, times: int) -> Table:
 
 def figure(rows: pd.DataFrame, times: int) -> Figure:
     """The picture of :func:`coverage`."""
-    text = f"{caption(rows, times)} Dotted: 95 %. Bars: 95 % interval of the share."
+    text = (
+        f"{caption(rows, times)} Dotted: 95 %. Bars: 95 % interval of the share. "
+        "Points of one number of groups are shifted sideways to be seen."
+    )
     return Figure("how often a 95 % interval holds", rows, text, of=100, figure=figures.coverage(rows))

@@ -85,11 +85,6 @@ def _cell(value: float, form: str) -> str:
     return "–" if np.isnan(value) else form.format(value)
 
 
-def verdicts(table: pd.DataFrame) -> list[str]:
-    """A sentence per comparison, from p corrected by Holm."""
-    return [f"{row.first} {paired.relation(row)} {row.second}" for row in table.itertuples()]
-
-
 def came_out(table: pd.DataFrame) -> list[str]:
     """What the comparisons of :func:`rows` say together."""
     sure = table[table["p_holm"] <= 0.05]

@@ -13,7 +13,7 @@ from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
 
 FLIPS, TRAININGS, OURS = "sign flips of the groups", "t of the trainings", "the larger of flips and t with both"
-TESTS = (FLIPS, TRAININGS, "the larger of these two", "t with both variances", OURS)
+TESTS = (FLIPS, TRAININGS, "the larger of flips and t of the trainings", "t with both variances", OURS)
 
 
 def alarms(
@@ -85,5 +85,8 @@ def table(rows: pd.DataFrame, times: int) -> Table:
 
 def figure(rows: pd.DataFrame, times: int) -> Figure:
     """The picture of :func:`alarms`."""
-    text = f"{caption(times)} Dotted: 5 %. Bars: 95 % interval of the share."
+    text = (
+        f"{caption(times)} Dotted: 5 %. Bars: 95 % interval of the share. "
+        "Points of one ratio are shifted sideways to be seen."
+    )
     return Figure("false alarms with several trainings", rows, text, of=100, figure=figures.alarms(rows))

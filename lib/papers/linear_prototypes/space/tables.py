@@ -79,8 +79,33 @@ def tests_layout(tests: pd.DataFrame) -> str:
 
 
 def verdicts(tests: pd.DataFrame) -> list[str]:
-    """What the tests say about the title's claim, a sentence each."""
-    return [f"{test.first} {paired.relation(test)} {test.second}" for test in tests.itertuples()]
+    """What the tests say about the title's claim, a sentence each; what both sides share is named once."""
+    lines = []
+    for test in tests.itertuples():
+        (method, _, measure), (other, _, by) = (name.rpartition(", ") for name in (test.first, test.second))
+        shared, first, second = (method, measure, by) if method == other else (measure, method, other)
+        lines.append(f"{shared}: {first} {paired.relation(test)} {second}")
+    return lines
+
+
+def came_out(tests: pd.DataFrame) -> list[str]:
+    """The answer to the title's claim, from the first three tests of :func:`tests`."""
+    tighter, separable, bent = (paired.relation(test) for test in tests.head(3).itertuples())
+    if any(relation.startswith("cannot") for relation in (tighter, separable, bent)):
+        return ["There are too few groups to answer."]
+    nothing = (
+        "A kernel adds nothing to the frozen features that these tests can tell: as far as they are separable, they "
+        "were so by a line before any head."
+    )
+    more = "A kernel finds more in the frozen features than a line: they were not linearly separable."
+    line = {"is better than": "became more", "is worse than": "became less"}.get(
+        separable, "did not clearly become more"
+    )
+    tight = {"is better than": "became tighter", "is worse than": "became looser"}
+    return [
+        more if bent == "is better than" else nothing,
+        f"By the head classes {tight.get(tighter, 'did not clearly become tighter')}, and {line} separable by a line.",
+    ]
 
 
 def table(run: Run, measures: pd.DataFrame) -> Table:

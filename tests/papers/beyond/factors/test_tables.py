@@ -9,7 +9,7 @@ import pytest
 
 from lib.metrics.retrieval import PerQuery
 from lib.papers.beyond.factors import tables
-from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NONE, with_margin
+from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NONE, PROBABILITY, with_margin
 from lib.training.methods import Answer, Health
 from lib.training.splits import repeated, splits
 
@@ -36,7 +36,8 @@ def answers(rule: str, level: float, noise: float = 0.01, health: Health | None 
     return done
 
 
-LEVELS = {"net, " + NONE: 0.5, "net, " + LOGITS: 0.4, "net, " + BALL: 0.7, "net, " + FLAT: 0.7, "bare, " + NONE: 0.2}
+ON_NET = {NONE: 0.5, LOGITS: 0.4, PROBABILITY: 0.6, BALL: 0.7, FLAT: 0.7}
+LEVELS = {f"net, {name}": level for name, level in ON_NET.items()} | {"bare, " + NONE: 0.2}
 
 
 @pytest.fixture(scope="module")
@@ -67,13 +68,14 @@ def test_each_factor_earns_what_was_planted_and_the_own_group_too(tests):
         "labels: linear classifier, not none": -10,
         "head: ball, not none": 20,
         "head: ball, not linear classifier": 30,
+        "head: ball, not the classifier's probability": 10,
         "curvature: ball, not flat": 0,
         "own patient in the archive (ball)": 20,
     }
     assert first["difference"].to_dict() == pytest.approx(planted, abs=0.5) and list(first.index) == list(planted)
     assert (first["low"] <= first["difference"]).all() and (first["n_seeds"] == SEEDS).all()
     assert set(tests["archive"]) == {"closed, by patient", "open, by patient"}
-    assert (tests["n_tests"] == len(tests)).all() and len(tests) == 5 * 2 * 2 + 2
+    assert (tests["n_tests"] == len(tests)).all() and len(tests) == 6 * 2 * 2 + 2
 
 
 def test_sentences_name_gain_and_loss(tests):
@@ -82,7 +84,7 @@ def test_sentences_name_gain_and_loss(tests):
     )
     gain, curved = (next(s for s in tables.sentences(tests) if s.startswith(w)) for w in ("head: ball, not n", "curv"))
     loss = next(sentence for sentence in tables.sentences(tests) if sentence.startswith("labels"))
-    assert len(said) == 6 and "clearly a gain in 4 of 4, clearly a loss in 0" in gain
+    assert len(said) == 7 and "clearly a gain in 4 of 4, clearly a loss in 0" in gain
     assert "clearly a gain in 0 of 4, clearly a loss in 4 (MAP@1, closed, by patient; " in loss
     assert "clearly a gain in 0 of 4, clearly a loss in 0" in curved
 
@@ -95,9 +97,23 @@ def test_too_few_groups_are_said_to_be_too_few(found):
 
 
 def test_the_ranking_is_that_of_the_first_answers_differences(tests):
-    assert tables.ranking(tests, 1).startswith("MAP@1, closed, by patient: ")
-    order = [tables.ranking(tests, 1).index(word) for word in ("head: ball, not none", "curvature", "labels")]
-    assert order == sorted(order)
+    head, *lines = tables.ranking(tests, 1)
+    assert head == "MAP@1, closed, by patient, points earned:"
+    earned = {line[9:]: float(line[:9]) for line in lines}
+    assert list(earned.values()) == sorted(earned.values(), reverse=True)
+    assert earned["labels: linear classifier, not none"] == pytest.approx(-10, abs=0.5)
+
+
+def test_what_came_out_counts_where_the_ball_is_better_and_worse_than_the_flat_head(tests):
+    flat = tests[tests["factor"].str.startswith("curvature")]
+    sure = flat.assign(p_holm=0.001, difference=[2.0, 2.0, -2.0, -2.0])
+    other = sure.assign(second="net, no head")
+    earned, margin, tree = tables.came_out(tests, pd.concat([sure, other]), flat.assign(p_holm=1.0))
+    mean = tests[tests["factor"] == "labels: linear classifier, not none"]["difference"].mean()
+    assert mean < 0 and earned.endswith(f"labels: linear classifier, not none {mean:+.1f}")
+    assert margin.endswith("better than the flat head in 2 of 4 tests, clearly worse in 2")
+    assert tree.endswith("in 0 of 4 tests, clearly worse in 0")
+    assert len(tables.came_out(tests, sure, None)) == 2
 
 
 def test_the_table_has_a_row_per_encoder_and_method_and_one_of_chance(found):
@@ -114,7 +130,7 @@ def test_the_best_is_named_with_its_encoder(found):
     said = tables.best(rows[rows["method"] != FLAT], "bare", "open, by patient", 1)
     first, leading = re.fullmatch(
         rf"MAP@1, open, by patient: highest of all is {BALL} on net \((.+)\); "
-        rf"on the leading encoder {NONE} on bare \((.+)\)",
+        rf"on bare: {NONE} \((.+)\)",
         said,
     ).groups()
     assert (float(first), float(leading)) == pytest.approx((70, 20), abs=0.5)

@@ -56,6 +56,8 @@ def test_the_summary_has_means_over_the_folds_and_the_worst_move(rows):
     layout = tables.storage_layout(pd.concat([table, other]))
     assert len(layout.splitlines()) == 2 + len(table)
     assert "MAP@5 by image" in layout and "MAP@1 by patient" in layout and "| 0.00 |" in layout
+    assert "neighbours kept, by image and by patient (%)" in layout
+    assert "MAP@3" not in tables.storage_layout(table.assign(map_3=50.0))
 
 
 def test_the_smallest_row_within_a_point_is_the_cheapest_that_is_good_enough():

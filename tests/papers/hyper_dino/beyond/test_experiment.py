@@ -42,13 +42,14 @@ def test_the_flat_control_at_half_the_margin_has_half_the_loss_near_the_centre()
 
 def test_every_opponent_lacks_one_thing():
     settings = Settings(m0=0.6, alpha=0.2, half=False)
-    bare, nca, linear, half, ball = controls.curvature_methods(RECIPE, settings, SHORT, classes=4)
+    bare, nca, linear, half, ball = controls.curvature_methods(RECIPE, settings, SHORT, classes=4, classifier_lr=0.03)
     assert (bare.name, bare.recipe) == ("no mapper", Recipe("PCA", 6, 0))
     assert (nca.name, nca.recipe) == ("NCA", Recipe("NCA", 3, 0))
     assert (linear.recipe, linear.head.ranking, linear.head.half) == (Recipe("PCA", 6, 4), "logits", False)
     assert (ball.name, ball.head) == ("ball", settings)
     assert half.head == replace(settings, geometry=Euclidean(), m0=0.3)
     assert all(one.recipe == RECIPE and one.schedule == SHORT for one in (ball, half))
+    assert linear.schedule == replace(SHORT, lr=0.03)
 
 
 def test_switches_change_one_thing_at_a_time():
@@ -68,7 +69,8 @@ def test_switches_change_one_thing_at_a_time():
 @pytest.fixture(scope="module")
 def asked() -> controls.Found:
     recipe, schedule = Recipe("PCA", 5, 3), Schedule(epochs=3, batch_size=8)
-    return controls.galleries(*data(), recipe, Settings(), schedule, (1, 3), fractions=(0.5, 1.0), n_seeds=2, seed=0)
+    options = {"classifier_lr": 0.03, "fractions": (0.5, 1.0), "n_seeds": 2, "seed": 0}
+    return controls.galleries(*data(), recipe, Settings(), schedule, (1, 3), **options)
 
 
 def test_galleries_are_closed_or_open_and_the_query_never_finds_its_own_group(asked):
@@ -94,7 +96,7 @@ def test_fewer_images_are_parts_of_more_and_take_as_many_steps(asked):
     """48 images are six batches of 8, 24 are three: in three epochs 18 steps and nine, in six epochs 18 again."""
     whole, half, short = (
         asked[part, length, "closed", "ball"]
-        for part, length in ((1.0, controls.EQUAL), (0.5, controls.EQUAL), (0.5, controls.PUBLISHED))
+        for part, length in ((1.0, controls.EQUAL), (0.5, controls.EQUAL), (0.5, controls.EPOCHS))
     )
     assert all(
         len(a.split.train) == 24 and set(a.split.train) < set(b.split.train) for a, b in zip(half, whole, strict=True)

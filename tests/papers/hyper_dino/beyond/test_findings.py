@@ -53,6 +53,13 @@ def test_the_gain_by_definition_and_by_who_chose():
     assert findings.definitions(rows, 20) == [
         "k = 20, folds by image: the mapper's gain is +19.1 (÷ k), +10.6 (÷ hits found)"
     ]
-    chosen = pd.DataFrame({"choice": ["test", "inner"], "k": [1, 1], "value": [71.0, 70.0]})
-    (said,) = findings.choice(chosen, "test", "inner")
+    chosen = pd.DataFrame({"choice": ["test", "inner", "longest"], "k": 1, "value": [71.0, 70.0, 70.5]})
+    (said,) = findings.choice(chosen, "test", "inner", "longest")
     assert "reports +1.0 points" in said
+    chosen.loc[2, "value"] = 71.0
+    assert "no luck" in findings.choice(chosen, "test", "inner", "longest")[1]
+
+
+def test_a_difference_that_is_rounded_to_nothing_has_no_sign():
+    (said,) = findings.differences(pd.DataFrame([test(-0.01, 0.9, first="ball", second="flat")]))
+    assert said.endswith("flat (0.0 points, -1.0 to +1.0)")

@@ -10,7 +10,7 @@ from lib.geometry import Euclidean, PoincareBall
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.beyond import figures
 from lib.papers.hyper_dino.beyond import tables as controls
-from lib.papers.hyper_dino.beyond.experiment import EQUAL, PUBLISHED
+from lib.papers.hyper_dino.beyond.experiment import EPOCHS, EQUAL
 from lib.results import answers
 from lib.results.store import Run
 from lib.training.hyper_dino import Settings
@@ -88,7 +88,7 @@ def galleries() -> pd.DataFrame:
     found = {
         (fraction, length, side, method): [answer([0], [value + fraction / 10], train=tuple(range(n)))]
         for fraction, n in ((0.5, 10), (1.0, 20))
-        for length in (EQUAL, PUBLISHED)
+        for length in (EQUAL, EPOCHS)
         for side in ("closed", "open")
         for method, value in (("no mapper", 0.5), ("ball", 0.7))
     }
@@ -116,6 +116,9 @@ def test_figures_draw_what_they_are_given():
     left, right = figures.leakage(lost, "patient").axes
     assert [left.get_title(), right.get_title()] == ["k = 1", "k = 20"]
     assert left.lines[1].get_xdata() == pytest.approx([lost["by_image"][0]])
+    beside = figures.leakage(lost.assign(difference=0.04, low=np.nan), "patient").axes[0]
+    assert [[text.get_text() for text in axis.texts][1:] for axis in (left, beside)][1] == ["points lost"]
+    assert beside.texts[0].get_text() == "0.0" and left.texts[0].get_text().startswith("25.0 (")
     closed, opened = figures.galleries(galleries(), [20]).axes
     assert "closed" in closed.get_title() and "unseen" in opened.get_title()
     looks = {line.get_linestyle() for line in opened.lines if len(line.get_xdata()) == 2}

@@ -43,6 +43,16 @@ def test_baselines_have_a_row_per_k_and_a_column_per_rule(rows):
     assert [axes[0].get_ylabel(), axes[2].get_ylabel()] == ["MAP@1 (%)", "MAP@5 (%)"]
 
 
+def test_the_tick_before_the_longest_stands_clear_of_it(curves):
+    longer = pd.DataFrame({"rule": "by image", "part": "training", "n": [1, 950], "kept": [5.0, 100.0]})
+    labels = [text.get_text() for text in figures.variance(longer, [950]).axes[0].get_xticklabels()]
+    assert labels[-2:] == ["320", "950"]
+
+
+def test_bars_end_at_zero(rows):
+    assert all(axis.get_ylim()[0] >= 0 for axis in figures.baselines(rows.assign(spread=80.0)).axes)
+
+
 def test_baselines_draw_every_value_in_its_panel(rows):
     lower_right = figures.baselines(rows).axes[3]
     drawn = {container.get_label(): container.lines[0].get_xydata().tolist() for container in lower_right.containers}

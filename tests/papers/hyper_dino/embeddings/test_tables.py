@@ -130,6 +130,28 @@ def test_the_shortest_pca_that_is_good_enough():
     ]
 
 
+def test_what_labels_and_whitening_move_is_told_by_encoder():
+    rows = [("scaled", 9, 60.0), ("PCA", 2, 50.0), ("PCA", 8, 61.0), ("whitened", 2, 55.0), ("whitened", 8, 20.5)]
+    table = pd.DataFrame([*rows, ("NCA", 2, 58.0)], columns=["source", "dim_in", "value"]).assign(rule="by image", k=20)
+    better = table.assign(value=table["value"].where(table["source"] != "NCA", 90.0))
+    assert features.moves({"one": table, "other": better}, 20) == [
+        "k = 20, folds by image, one: 61.0 without labels (PCA(8)); NCA(2) changes that by -3.0 points, whitening "
+        "changes PCA(8) by -40.5",
+        "k = 20, folds by image, other: 61.0 without labels (PCA(8)); NCA(2) changes that by +29.0 points, whitening "
+        "changes PCA(8) by -40.5",
+    ]
+
+
+def test_the_widest_gap_of_the_lengths_is_told():
+    kept = {"training": [10, 60, 80, 100], "test": [9, 45, 70, 99]}
+    parts = [pd.DataFrame({"part": part, "n": [1, 2, 3, 4], "kept": kept[part]}) for part in kept]
+    curves = pd.concat(parts).assign(rule="by image")
+    assert features.gaps(curves, [1, 3, 4]) == [
+        "folds by image: the gap is widest with 3 components, which keep 80.0 % of the training and 70.0 % of the test "
+        "images' variance: 10.0 points"
+    ]
+
+
 def test_the_better_encoder_stands_first(table):
     better = table.assign(value=table["value"] + 1)
     first = features.leaders({"one": table, "other": better}, [5])[0].split(": ")[1]

@@ -150,6 +150,32 @@ def test_tally_counts_what_was_told_apart():
     assert told == "-2.0 to +5.0 points; clearly better in 1 of 3, clearly worse in 1"
 
 
+@pytest.mark.parametrize(
+    ("inside", "p_holm", "told"),
+    [
+        (
+            -3.0,
+            0.04,
+            "3.0 points with start norm 0.3; the start explains most of it, and a clear difference is left in 1",
+        ),
+        (-3.0, 0.40, "the start explains most of it, and no clear difference is left"),
+        (6.0, 0.40, "the start explains a part of it"),
+        (12.0, 0.01, "the start explains nothing of it, and a clear difference is left in 1 comparisons"),
+    ],
+)
+def test_what_the_start_explains_of_a_difference(inside, p_holm, told):
+    rules = ["as printed", "as printed", "start norm 0.3", "start norm 0.3"]
+    tests = pd.DataFrame({"rule": rules, "difference": [-9.0, 8.0, inside, 0.1], "p_holm": [0.01, 0.01, p_holm, 0.9]})
+    text = contrastive.explained(tests.assign(p_floor=0.001, n_tests=4, n_units=20), "as printed")
+    assert text.startswith("largest difference: 9.0 points as printed, ") and told in text
+
+
+def test_the_rim_is_told_in_norms(begun):
+    rows = begun[begun["k"] == 1].assign(before_low=0.1, before_high=0.3, after_low=0.1, after_high=0.3)
+    shown = contrastive.figure_starts(RUN, rows, PoincareBall(1.0), 1e-3, 0.178)
+    assert "Grey: norm 0.989 to 0.999, counted as at the rim" in shown.caption
+
+
 def test_the_choice_names_the_best_start_first():
     rows = [
         ("as printed", "a", 60.0),

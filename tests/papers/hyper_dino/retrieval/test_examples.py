@@ -81,6 +81,14 @@ def test_pictures_are_drawn_where_they_may_be_published(x, images, tmp_path):
         )
 
 
+def test_the_formulas_of_ap_stand_below_the_axis_and_hide_no_bar(x, images):
+    figure = examples.figure_ap(images, examples.worked(x, images, seed=1)).figure
+    below = figure.axes[1]
+    rank, *formulas = below.get_xlabel().split("\n")
+    assert rank == "rank" and len(formulas) == 3 and all("sum of bars" in formula for formula in formulas)
+    assert not any("sum of bars" in text.get_text() for text in below.texts)
+
+
 def test_the_fold_of_each_image_under_each_rule(images):
     fold_of = {"by image": np.arange(N) % 5, "by patient": np.arange(N) // 10 % 5}
     rows = examples.figure_folds(images, fold_of, n_groups=3, n_images=4).rows

@@ -159,12 +159,12 @@ def test_table_1_shows_what_goes_in_and_out():
     ]
 
 
-def test_fig_3_has_a_line_at_the_level_of_chance(table):
+def test_fig_3_tells_chance_and_names_the_published_lines(table):
     figure = hyper_dino.figure_3(table, "kather").figure
-    levels = [[line.get_ydata()[0] for line in axis.lines if line.get_label() == "chance"] for axis in figure.axes]
-    ours, theirs = levels[0], levels[1]
-    assert ours == pytest.approx([6.0])
-    assert theirs == []
+    assert figure.axes[0].get_ylabel().endswith(", chance 6.0")
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert len(named) == len(set(named))
+    assert {name.split(":")[0] for name in named} == {"PCA", "NCA", "better of both"}
 
 
 def test_the_figure_shows_each_source_under_each_rule_and_the_published_values(table):

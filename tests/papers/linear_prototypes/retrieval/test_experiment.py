@@ -53,12 +53,12 @@ def test_the_first_variant_is_the_paper_and_each_other_changes_one_thing():
 
 
 def test_opponents_learn_from_the_same_labels_without_prototypes():
-    nca, *linear = experiment.opponents(40, 3, Settings(nca_images=50), SHORT)
+    nca, *linear = experiment.opponents(40, 3, Settings(nca_images=50), SHORT, 0.03)
     assert (nca.recipe, nca.head.nca_images) == (Recipe("NCA", experiment.NCA, 0), 50)
     assert [one.head.ranking for one in linear] == list(classifier.RANKINGS)
     assert {one.recipe for one in linear} == {Recipe("scaled", 40, 3)}
-    assert all(vars(one.schedule).items() <= vars(SHORT).items() for one in linear)
-    assert experiment.opponents(6, 3, Settings(), SHORT)[0].recipe.dim_in == 6
+    assert all(vars(one.schedule).items() <= vars(replace(SHORT, lr=0.03)).items() for one in linear)
+    assert experiment.opponents(6, 3, Settings(), SHORT, 0.03)[0].recipe.dim_in == 6
 
 
 def test_variants_with_the_same_head_are_trained_once(where, monkeypatch):

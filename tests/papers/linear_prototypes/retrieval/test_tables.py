@@ -154,15 +154,21 @@ def paired_tests(pairs: list[tuple[str, str]], difference: float) -> pd.DataFram
 def test_what_came_out_answers_every_question_from_its_own_tests():
     gains = paired_tests([(f"{encoder}, {TL}", f"{encoder}, {PT}") for encoder in ("texture", "other")], 5.0)
     others = paired_tests([(name, PAPER) for name in (LINEAR, "cosine, cosine search", OPPONENTS[0])], -2.0)
-    sizes = pd.DataFrame({"method": "x", "steps": "equal steps", "size": [3, 0], "ours": [40.0, 65.0]})
-    said = tables.came_out(gains, others, sizes, "texture")
+    few = {"method": "x", "steps": ["equal steps", "equal epochs"] * 2, "size": [3, 3, 0, 0]}
+    sizes = pd.DataFrame(few | {"ours": [40.0, 42.5, 65.0, 65.0]})
+    said = tables.came_out(gains, others, sizes, "texture", 41.0)
     answers = [line.strip() for line in said if line.startswith("  ")]
     assert len(said) - len(answers) == 5 and not any("other, TL" in line for line in answers)
-    better = f"closed gallery, k = 3: texture, {TL} is better than texture, {PT}"
-    assert answers[0] == f"{better} (+5.00 points, 95 % interval +4.00 to +6.00)"
-    order = ["cosine, cosine search is worse than", f"{LINEAR} is worse than", f"{OPPONENTS[0]} is worse than"]
-    assert all(text in line for text, line in zip(order, answers[1:4], strict=True))
-    assert answers[4:] == ["3 per class: x, equal steps 40.00", "all per class: x, equal steps 65.00"]
+    assert answers[0] == f"texture, {TL} against texture, {PT}: closed, k = 3 better (+5.00 points, +4.00 to +6.00)"
+    order = ["cosine, cosine search", LINEAR, OPPONENTS[0]]
+    assert [line.partition(" against the paper's head, ")[0] for line in answers[1:4]] == order
+    assert all("closed, k = 3 worse (-2.00 points, " in line for line in answers[1:4])
+    assert answers[4:] == [
+        "frozen features, scaled, without any label: 41.00",
+        "3 per class: x, equal steps 40.00; x, equal epochs 42.50; below the frozen features: 1 of 2",
+        "all per class: x, equal steps 65.00; x, equal epochs 65.00; below the frozen features: none",
+        "x, equal steps minus equal epochs: -2.50 points with 3 per class",
+    ]
 
 
 def test_the_picture_of_the_variants_has_a_row_each_and_their_intervals():

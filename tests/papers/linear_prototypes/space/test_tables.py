@@ -42,10 +42,22 @@ def test_sentences_follow_from_tests_over_groups_and_trainings():
     assert tested["n_units"].tolist() == [30] * 5 and tested["n_seeds"].tolist() == [2] * 5
     np.testing.assert_allclose(tested["difference"], [20.0, 20.0, 0.0, 0.0, -10.0], atol=0.5)
     said = tables.verdicts(tested)
-    assert said[0] == "head, silhouette is better than frozen, silhouette"
-    assert said[1] == "head, linear classifier is better than frozen, linear classifier"
-    assert said[3].startswith("head, kernel classifier is not clearly different from head, linear")
-    assert said[4] == "linear, nearest centroid is worse than head, nearest centroid"
+    assert said[0] == "silhouette: head is better than frozen"
+    assert said[1] == "linear classifier: head is better than frozen"
+    assert said[3] == "head: kernel classifier is not clearly different from linear classifier"
+    assert said[4] == "nearest centroid: linear is worse than head"
+
+
+def test_the_answer_follows_from_the_first_three_tests():
+    tested = tables.tests(spaces(frozen=40.0, head=60.0, linear=50.0))
+    kernel, head = tables.came_out(tested)
+    assert kernel.startswith("A kernel adds nothing")
+    assert head == "By the head classes became tighter, and became more separable by a line."
+    tested.loc[[1, 2], "difference"] = [-3.0, 5.0]
+    tested.loc[0, "p_holm"], tested.loc[[1, 2], "p_holm"] = 0.9, 0.01
+    kernel, head = tables.came_out(tested)
+    assert kernel.startswith("A kernel finds more")
+    assert head == "By the head classes did not clearly become tighter, and became less separable by a line."
 
 
 def test_where_nothing_was_measured_nothing_is_said():
@@ -54,6 +66,7 @@ def test_where_nothing_was_measured_nothing_is_said():
     found = {name: [nothing] for name in ("frozen", "head", "linear")}
     assert "–" in tables.layout(tables.rows(found))
     assert all("cannot" in line for line in tables.verdicts(tables.tests(found)))
+    assert tables.came_out(tables.tests(found)) == ["There are too few groups to answer."]
 
 
 def test_tables_and_figure_say_whom_they_show():
