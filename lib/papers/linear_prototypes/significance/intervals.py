@@ -180,7 +180,8 @@ def _verdict(n: int, shares: pd.Series) -> str:
     rest = [f"{name} {share:.0f}" for name, share in shares.drop(closest).dropna().items()]
     none = shares.index[shares.isna()]
     unknown = f"; no finite limits: {', '.join(none)}" * bool(len(none))
-    return f"{n} groups, the worse kind of gains: closest to 95 is {closest}, {shares[closest]:.0f} of 100; {', '.join(rest)}{unknown}"
+    found = f"closest to 95 is {closest}, {shares[closest]:.0f} of 100; {', '.join(rest)}{unknown}"
+    return f"{n} groups, the worse kind of gains: {found}"
 
 
 def layout(table: pd.DataFrame) -> str:

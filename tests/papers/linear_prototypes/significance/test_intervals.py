@@ -102,7 +102,7 @@ def rows():
 
 def test_a_verdict_names_the_closest_and_those_without_limits(rows):
     first, second = intervals.verdicts(rows)
-    assert first.startswith("3 groups: closest to 95 is Student's t, ")
+    assert first.startswith("3 groups, the worse kind of gains: closest to 95 is Student's t, ")
     assert first.endswith("no finite limits: studentised bootstrap, permutation limits")
     assert "finite" not in second and all(name in second for name in intervals.FORMS)
     shares = rows[(rows["groups"] == 3) & (rows["interval"] == "percentile bootstrap")]["share"]
