@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import figures
-from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, LOGITS, NONE, PROBABILITY, Results, with_margin
+from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PROBABILITY, Results, with_margin
 from lib.results import answers, paired
 from lib.results.answers import values
 from lib.results.markdown import markdown_table, points
@@ -25,14 +25,15 @@ ABOUT = (
 def factors(encoder: str, untrained: str | None) -> dict[str, tuple[str, str]]:
     """Factor → what is compared with what: one thing changes, everything else stays.
 
+    The linear classifier ranks by its class probabilities, by which it is the stronger opponent over a list.
+
     >>> factors("network", None)["curvature: ball, not flat"]
     ('network, ball', 'network, flat head')
     """
     pairs = {
-        "labels: linear classifier, not none": (LOGITS, NONE),
+        "labels: linear classifier, not none": (PROBABILITY, NONE),
         "head: ball, not none": (BALL, NONE),
-        "head: ball, not linear classifier": (BALL, LOGITS),
-        "head: ball, not the classifier's probability": (BALL, PROBABILITY),
+        "head: ball, not linear classifier": (BALL, PROBABILITY),
         "curvature: ball, not flat": (BALL, FLAT),
     }
     found = {factor: (f"{encoder}, {first}", f"{encoder}, {second}") for factor, (first, second) in pairs.items()}
@@ -217,7 +218,8 @@ def table_tests(tests: pd.DataFrame) -> Table:
         for test in tests.itertuples()
     ]
     layout = markdown_table(pd.DataFrame(rows))
-    return Table("what earns how many points", tests, f"{ABOUT} {paired.SAYS}", of=100, markdown=layout)
+    text = f"{ABOUT} Linear classifier: by its class probabilities. {paired.SAYS}"
+    return Table("what earns how many points", tests, text, of=100, markdown=layout)
 
 
 def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Figure:
