@@ -65,6 +65,7 @@ versions: | $(UV)  ## the unit tests under other Pythons: PYTHONS="python3.12 py
 	  echo "Python $$version"; here=.venv-$$version; \
 	  { test -x $$here/bin/python || $(UV) venv --quiet --python $$python $$here; } \
 	    && $(UV) pip sync --quiet --python $$here/bin/python requirements.lock \
+	    && $(UV) pip install --quiet --python $$here/bin/python --no-deps --editable . \
 	    && PATH="$(CURDIR)/$$here/bin:$$PATH" python -m lib.pinned pytest -n 2 --dist worksteal || exit 1; \
 	done
 
