@@ -35,7 +35,7 @@ NOTE = (
     "*Published*: the paper's best without and with a head, perhaps of two networks, or what it prints without a k; "
     "other encoders, all images, patient rule unknown."
 )
-EARLIER = " Rows of demo_vit were made before EfficientNet-Lite0 took the lead, and are to be made anew."
+EARLIER = " Rows of demo_vit are older, and to be made anew."
 
 
 def table() -> pd.DataFrame:
@@ -162,9 +162,8 @@ def part() -> str:
     drawn = pd.read_csv(file.with_suffix(".csv"))
     by_group = np.allclose(drawn["by_group"] - drawn["by_image"], drawn["difference"], atol=0.01)
     caption = (
-        f"*MAP@k with (dot) and without (square) images of the query's own group, in the archive and among what was "
-        f"learnt from. No mapper: principal components of the features. NCA and the linear classifier use the labels, "
-        f"too. Ball: the Hyper-DINO head, in curved space. Flat: the same head in flat space, half the margin. "
+        f"*MAP@k with (dot) and without (square) images of the query's own group in archive and training. No mapper: "
+        f"principal components. NCA, linear classifier: labels, no head. Ball: Hyper-DINO. Flat: its head, not curved. "
         f"Averaged over {'groups first, as below' if by_group else 'images; the findings below over groups first'}. "
         f"{profiles.PROFILES[record['profile']].capitalize()}, {record['images']}, encoder "
         f"{record['encoder']}.*"

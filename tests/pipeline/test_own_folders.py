@@ -20,8 +20,8 @@ from lib.datasets import loaders
 from lib.encoders import registry, views, zoo
 from lib.figures import style
 from lib.papers.hyper_dino.mapper import sliders
-from lib.papers.linear_prototypes.significance import tables as evidence
 from lib.pipeline import notebooks, own, params, profiles
+from lib.results.paired import relation
 from lib.search import synthetic
 from lib.search.synthetic import hierarchy as made_up
 from lib.training import dino, kept
@@ -222,6 +222,6 @@ def test_few_groups_are_not_taken_for_evidence(folder):
     if folder.name not in ("no patients", "two patients"):
         pytest.skip("some comparisons of a few dozen images have enough groups, some have not")
     few = folder.name == "two patients"
-    sentences = evidence.verdicts(folder.run("linear_prototypes_significance")["rows"])
-    assert [("cannot, with" in sentence) for sentence in sentences] == [few] * len(sentences)
+    relations = [relation(test) for test in folder.run("linear_prototypes_significance")["rows"].itertuples()]
+    assert [told.startswith("cannot, with") for told in relations] == [few] * len(relations)
     assert folder.run("linear_prototypes_retrieval")["results"].keys() == ({"closed"} if few else {"closed", "open"})

@@ -229,6 +229,7 @@ def published_board() -> Board:
     few = of_each_class(images.codes, 0, per_class=6, classes=range(8))
     small = Reduction.fit(x, images.codes, "PCA", 32)(x[few])
     head = HyperbolicMapper(32, 2, generator=torch.Generator().manual_seed(0))
+    head.start(torch.from_numpy(small), 0.3)
     values = contrastive.M0, contrastive.ALPHA, contrastive.NORM_WEIGHT, contrastive.STEPS
     trained = grid.fit(head, small, np.asarray(images.codes[few]), *values)
     return contrastive.explore(trained, images.classes, step=30)
