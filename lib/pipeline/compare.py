@@ -89,7 +89,8 @@ def _column(committed: pd.Series, built: pd.Series, allowed: pd.Series, name: st
         return Deviation(name, column, 0.0, 0.0)
     words = not (_of_numbers(committed) and _of_numbers(built))
     if words:
-        deviation = (committed.astype(str) != built.astype(str)).astype(float)
+        both_empty = committed.isna() & built.isna()
+        deviation = ((committed.astype(str) != built.astype(str)) & ~both_empty).astype(float)
     else:
         one_empty = committed.isna() != built.isna()
         deviation = (committed.astype(float) - built.astype(float)).abs().fillna(0.0).mask(one_empty, np.inf)

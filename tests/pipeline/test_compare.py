@@ -87,6 +87,13 @@ def test_answers_yes_and_no_are_compared():
     assert column.column == "right"
 
 
+def test_a_word_that_is_missing_equals_a_missing_word_and_no_other():
+    named = pd.DataFrame({"second": ["default", None, None]})
+    assert beyond(named.copy(), table=named) == []
+    other = pd.DataFrame({"second": ["default", None, "other"]})
+    assert [column for column, _ in beyond(other, table=named)] == ["second"]
+
+
 def test_an_empty_table_equals_itself():
     assert beyond(TABLE) == [] and all(d.within for d in compare.tables(TABLE[:0], TABLE[:0], RULE, "table_2"))
 
