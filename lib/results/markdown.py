@@ -28,7 +28,7 @@ def markdown_table(frame: pd.DataFrame) -> str:
 def points(difference: float) -> str:
     """A difference in percentage points with its sign, a dash where there is none.
 
-    >>> points(1.5), points(float("nan"))
-    ('+1.50', '–')
+    >>> points(1.5), points(-0.001), points(float("nan"))
+    ('+1.50', '+0.00', '–')
     """
-    return "–" if pd.isna(difference) else f"{difference:+.2f}"
+    return "–" if pd.isna(difference) else f"{difference:+z.2f}"

@@ -91,7 +91,7 @@ def interval(low: float, high: float) -> str:
     >>> interval(-1.0, 2.5), interval(float("nan"), float("nan"))
     ('-1.00 to +2.50', '–')
     """
-    return "–" if np.isnan(low) else f"{low:+.2f} to {high:+.2f}"
+    return "–" if np.isnan(low) else f"{points(low)} to {points(high)}"
 
 
 def p_cell(p_value: float, p_floor: float) -> str:
@@ -103,6 +103,17 @@ def p_cell(p_value: float, p_floor: float) -> str:
     if np.isnan(p_value):
         return "–"
     return f"≤ {p_floor:.4f}" if p_value <= p_floor else f"{p_value:.4f}"
+
+
+CLEAR = ("is better than", "is worse than")
+"""The outcomes of :func:`relation` that decide."""
+
+OUTCOMES = {
+    "is better than": "better",
+    "is worse than": "worse",
+    "is not clearly different from": "not clearly different",
+}
+"""How :func:`sentences` say an outcome, where both methods are named already."""
 
 
 def relation(test: Any, level: float = 0.05) -> str:
@@ -130,9 +141,45 @@ def relation(test: Any, level: float = 0.05) -> str:
     return "is not clearly different from"
 
 
-def verdicts(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> list[str]:
-    """One sentence per paired test; ``what`` says what the ``column`` is."""
-    return [
-        f"k = {test.k}, {what} {getattr(test, column)}: {test.first} {relation(test)} {test.second}"
-        for test in tests.itertuples()
-    ]
+def size(test: Any) -> str:
+    """The difference and its interval, where there is one.
+
+    >>> from types import SimpleNamespace as Test
+    >>> size(Test(difference=2.0, low=1.0, high=3.0)), size(Test(difference=2.0, low=float("nan"), high=float("nan")))
+    ('+2.00 points, +1.00 to +3.00', '+2.00 points')
+    """
+    return f"{points(test.difference)} points" + ("" if np.isnan(test.low) else f", {interval(test.low, test.high)}")
+
+
+def sentences(tests: pd.DataFrame) -> list[str]:
+    """How each method stands beside another, everywhere that was tested; what several are compared with heads them.
+
+    tests: rows of :func:`together`, with columns rule, gallery, archive and k where there are several.
+
+    >>> test = {"second": "flat", "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 2, "low": 1.5, "high": 3}
+    >>> rows = [test | {"first": name, "rule": "open", "k": 1, "difference": 2.5} for name in ("ball", "NCA")]
+    >>> print("\\n".join(sentences(pd.DataFrame(rows))))
+    Against flat:
+      ball: open, k = 1 better (+2.50 points, +1.50 to +3.00)
+      NCA: open, k = 1 better (+2.50 points, +1.50 to +3.00)
+    """
+    lines = []
+    for second, part in tests.groupby("second", sort=False):
+        alone = part["first"].nunique() == 1
+        lines += [] if alone else [f"Against {second}:"]
+        for first, rival in part.groupby("first", sort=False):
+            told = "; ".join(f"{_place(test)}{_outcome(test)} ({size(test)})" for test in rival.itertuples())
+            lines.append(f"{first} against {second}: {told}" if alone else f"  {first}: {told}")
+    return lines
+
+
+def _place(test: Any) -> str:
+    """Where a method was tested: the rule of the folds, the gallery, the length of the list."""
+    known = [getattr(test, name) for name in ("rule", "gallery", "archive") if hasattr(test, name)]
+    known += [f"k = {test.k}"] if hasattr(test, "k") else []
+    return f"{', '.join(known)} " if known else ""
+
+
+def _outcome(test: Any) -> str:
+    found = relation(test)
+    return OUTCOMES.get(found) or found.replace("cannot, with", "cannot be told with").removesuffix(", be told from")

@@ -15,7 +15,6 @@ from IPython.display import Image, Markdown, display
 from lib import paths
 from lib.datasets.catalogue import DATASETS, facts
 from lib.results import paired
-from lib.results.markdown import points
 from lib.results.store import Run
 
 PROFILE = "sample"
@@ -64,8 +63,8 @@ def figures(run: Run, *names: str) -> Real:
 
 
 def tests(run: Run, *names: str) -> Real:
-    """What the paired tests of the sample say, as :func:`relations`; ``names`` of tables of tests."""
-    return sentences(run, relations, *names)
+    """What paired tests of the sample say, as :func:`lib.results.paired.sentences`; ``names`` of their tables."""
+    return sentences(run, paired.sentences, *names)
 
 
 def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str) -> Real:
@@ -77,30 +76,18 @@ def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str) -
             lines = say(pd.read_csv(file.with_suffix(".csv")))
         except (AttributeError, KeyError):
             return EARLIER.format(title, record["name"])
-        return "\n".join([f"**{title}**", "", *(f"- {line}" for line in lines), "", _stamp(record)])
+        return "\n".join([f"**{title}**", "", *map(_item, lines), "", _stamp(record)])
 
     return _collected(run, names, ".csv", said)
 
 
-def relations(rows: pd.DataFrame) -> list[str]:
-    """Paired tests as sentences: each pair of methods with all that stand in one relation, and their differences.
+def _item(line: str) -> str:
+    """A line of a Markdown list, as far in as the ``line``.
 
-    Args:
-        rows: as :func:`lib.results.paired.together` gives them, with columns rule, gallery and k where there are
-            several; p is corrected here where it is not yet.
-
-    >>> test = {"rule": "by slide", "first": "ball", "second": "flat", "p_value": 0.01, "p_floor": 0.002, "n_units": 10}
-    >>> relations(pd.DataFrame([test | {"k": 1, "difference": 2.5}, test | {"k": 20, "difference": 4.0}]))
-    ['ball is better than flat: by slide, k = 1 (+2.50); by slide, k = 20 (+4.00)']
+    >>> _item("Against flat:"), _item("  ball: better")
+    ('- Against flat:', '  - ball: better')
     """
-    known = rows if "p_holm" in rows else paired.together(rows.to_dict("records"))
-    found: dict[str, list[str]] = {}
-    for test in known.itertuples():
-        place = [getattr(test, name) for name in ("rule", "gallery") if name in rows]
-        where = ", ".join([*place, *([f"k = {test.k}"] if "k" in rows else [])])
-        pair = f"{test.first} {paired.relation(test)} {test.second}"
-        found.setdefault(pair, []).append(f"{where} ({points(test.difference)})".strip())
-    return [f"{pair}: {'; '.join(places)}" for pair, places in found.items()]
+    return " " * (len(line) - len(line.lstrip())) + f"- {line.lstrip()}"
 
 
 def _collected(run: Run, names: tuple[str, ...], suffix: str, text: Callable[[dict[str, Any], Path], str]) -> Real:

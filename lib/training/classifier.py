@@ -1,6 +1,6 @@
 """The fair opponent of every head that learns from labels: one linear layer, cross-entropy, search in its output."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,11 +13,33 @@ from lib.heads import PrototypeEncoder
 from lib.losses.linear_prototypes import log_likelihood
 from lib.training import sweep
 from lib.training.fit import Schedule
-from lib.training.methods import Lessons
+from lib.training.methods import Lessons, Method
 from lib.training.recipes import Recipe
 
 RANKINGS = ("logits", "probability")
 """What of a classifier's output two images are compared by."""
+
+
+def method(
+    name: str,
+    recipe: Recipe,
+    n_classes: int,
+    schedule: Schedule,
+    lr: float,
+    ranking: str = "logits",
+    half: bool = False,
+) -> Method:
+    """The classifier that sees what a head sees, in as many steps of the same size, at a learning rate of its own.
+
+    A single layer, it needs another rate than a head to come as far.
+
+    Args:
+        recipe: of the head, whose output length is replaced by the number of classes.
+        schedule: of the head; of episodes, epochs and batches alone count.
+        ranking, half: as in :class:`Settings`.
+    """
+    steps = Schedule(schedule.epochs, schedule.batch_size, lr, schedule.weight_decay)
+    return Method(name, replace(recipe, dim_out=n_classes), Settings(ranking, half), steps)
 
 
 @dataclass(frozen=True)

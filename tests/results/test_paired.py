@@ -33,20 +33,32 @@ def test_queries_are_paired_and_groups_averaged(tests):
 
 
 def test_four_groups_cannot_tell(tests):
-    assert paired.verdicts(tests) == ["k = 20, folds by image: mapper cannot, with 4 groups, be told from none"]
+    (said,) = paired.sentences(tests)
+    assert said.startswith("mapper against none: by image, k = 20 cannot be told with 4 groups (+20.00 points, ")
 
 
 @pytest.mark.parametrize(
     ("p_holm", "difference", "words"),
-    [
-        (0.125, 20, "is not clearly different from"),
-        (0.0078, 20, "is better than"),
-        (0.0078, -20, "is worse than"),
-    ],
+    [(0.125, 20, "not clearly different"), (0.0078, 20, "better"), (0.0078, -20, "worse")],
 )
 def test_enough_groups_give_a_verdict(tests, p_holm, difference, words):
     enough = tests.assign(n_units=8, p_floor=0.0078, p_holm=p_holm, difference=difference)
-    assert paired.verdicts(enough, "gallery") == [f"k = 20, gallery by image: mapper {words} none"]
+    (said,) = paired.sentences(enough)
+    assert said.startswith(f"mapper against none: by image, k = 20 {words} ({difference:+.2f} points, ")
+
+
+def test_where_is_what_the_columns_say(tests):
+    named = tests.assign(low=float("nan")).rename(columns={"rule": "archive"})
+    assert paired.sentences(named.assign(archive="open"))[0].startswith("mapper against none: open, k = 20 cannot")
+    (said,) = paired.sentences(named.drop(columns=["archive", "k"]))
+    assert said == "mapper against none: cannot be told with 4 groups (+20.00 points)"
+
+
+def test_what_several_are_compared_with_is_named_once(tests):
+    rivals = [tests.assign(first=name, rule=rule) for name in ("ball", "flat") for rule in ("by image", "by patient")]
+    head, *lines = paired.sentences(pd.concat(rivals))
+    assert head == "Against none:" and [line.partition(":")[0] for line in lines] == ["  ball", "  flat"]
+    assert all("by image, k = 20" in line and "; by patient, k = 20" in line for line in lines)
 
 
 def test_a_verdict_rests_on_all_tests_of_its_table(tests):
@@ -54,5 +66,5 @@ def test_a_verdict_rests_on_all_tests_of_its_table(tests):
     one = tests.iloc[0].to_dict() | {"n_units": 8, "p_floor": 2 / 2**8, "p_value": 2 / 2**8}
     several = paired.together([one] * 6)
     assert several["p_holm"].tolist() == pytest.approx([12 / 2**8] * 6) and set(several["n_tests"]) == {6}
-    assert "is better than" in paired.verdicts(several)[0]
-    assert "cannot, with 8 groups and 8 tests, be told from" in paired.verdicts(paired.together([one] * 8))[0]
+    assert " better (" in paired.sentences(several)[0]
+    assert "cannot be told with 8 groups and 8 tests" in paired.sentences(paired.together([one] * 8))[0]

@@ -10,7 +10,8 @@ from torch.nn.functional import cross_entropy
 from lib.errors import InputError
 from lib.geometry import Sphere
 from lib.training import experiment
-from lib.training.classifier import CrossEntropy, Settings
+from lib.training.classifier import CrossEntropy, Settings, method
+from lib.training.episodes import Episodes
 from lib.training.fit import Schedule, fit_head
 from lib.training.methods import Method
 from lib.training.recipes import Recipe
@@ -31,6 +32,13 @@ def methods(schedule: Schedule = SCHEDULE, **options) -> list[Method]:
 @pytest.fixture(scope="module")
 def fitted():
     return experiment.fit(X, LABELS, methods(), [SPLIT], workers=1)
+
+
+def test_it_takes_the_input_and_the_steps_of_a_head_and_a_rate_of_its_own():
+    head, episodes = Recipe("PCA", 4, 32), Episodes(epochs=7, batch_size=16, lr=1e-3, weight_decay=1e-4, k=2)
+    found = method("linear", head, 3, episodes, 0.01, "probability", half=True)
+    assert found.recipe == Recipe("PCA", 4, 3) and found.head == Settings(half=True)
+    assert found.head.ranking == "probability" and found.schedule == Schedule(7, 16, 0.01, 1e-4)
 
 
 class Layer(nn.Module):

@@ -42,11 +42,14 @@ def methods(
 
     Every head learns from the same ``dim_in`` principal components, in batches of one size and as many steps; the
     prototype head is as large as the ball's (its paper: 512 and 128 numbers), with episodes of ``support`` images of
-    each class and the cosine search of its paper. The classifier, a single layer, may need another learning rate,
-    ``classifier_lr``, to come as far in as many steps. NCA sees all numbers, as Hyper-DINO has it.
+    each class and the cosine search of its paper. The classifier has a learning rate of its own, ``classifier_lr``.
+    NCA sees all numbers, as Hyper-DINO has it.
     """
     head = Recipe("PCA", dim_in, dim_out)
-    logits, faster = replace(head, dim_out=n_classes), replace(schedule, lr=classifier_lr)
+    linear = [
+        classifier.method(name, head, n_classes, schedule, classifier_lr, by)
+        for name, by in zip((LOGITS, PROBABILITY), classifier.RANKINGS, strict=True)
+    ]
     episodes = Episodes(**vars(schedule), k=support)
     prototypes = linear_prototypes.Settings(hidden=settings.hidden)
     flat = hyper_dino.flat(settings, settings.m0 / 2)
@@ -54,8 +57,7 @@ def methods(
         Method(NONE, Recipe("raw", dim, 0), settings, search="cosine"),
         Method(STANDARDISED, Recipe("scaled", dim, 0), settings),
         Method(NCA, Recipe("NCA", dim_out, 0), settings),
-        Method(LOGITS, logits, classifier.Settings("logits"), faster),
-        Method(PROBABILITY, logits, classifier.Settings("probability"), faster),
+        *linear,
         Method(PROTOTYPES, head, prototypes, episodes, search="cosine"),
         Method(FLAT, head, flat, schedule),
         Method(BALL, head, settings, schedule),

@@ -38,16 +38,13 @@ def curvature_methods(
     """The ball and its opponents: no labels, labels without a head, and flat heads.
 
     Without labels: the head's input as it is. Labels without a head: NCA to as many numbers as the head gives, and a
-    linear classifier of the head's input, searched by the cosine of its logits; a single layer, it has a learning rate
-    of its own, ``classifier_lr``, to come as far in as many steps. Flat: the same head and loss with Euclidean
-    distances and half the base margin (HD-8).
+    linear classifier of the head's input, searched by the cosine of its logits, at a learning rate of its own,
+    ``classifier_lr``. Flat: the same head and loss with Euclidean distances and half the base margin (HD-8).
     """
-    of_classes, linear = replace(recipe, dim_out=classes), classifier.Settings(half=settings.half)
-    quicker = replace(schedule, lr=classifier_lr)
     return [
         Method("no mapper", replace(recipe, dim_out=0), settings, schedule),
         Method("NCA", Recipe("NCA", recipe.dim_out, 0), settings, schedule),
-        Method("linear classifier", of_classes, linear, quicker),
+        classifier.method("linear classifier", recipe, classes, schedule, classifier_lr, half=settings.half),
         Method("flat, half margin", recipe, flat(settings, settings.m0 / 2), schedule),
         Method("ball", recipe, settings, schedule),
     ]

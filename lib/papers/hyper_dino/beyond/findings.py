@@ -6,20 +6,13 @@ import numpy as np
 import pandas as pd
 
 from lib.results import paired
-
-CLEAR = ("is better than", "is worse than")
-"""The outcomes of :func:`lib.results.paired.relation` that decide."""
-
-
-def differences(tests: pd.DataFrame, what: str = "folds") -> list[str]:
-    """A sentence per paired test, with the points; ``what`` says what its rule is."""
-    return [f"k = {test.k}, {what} {test.rule}: {test.first} {_by(test, test.second)}" for test in tests.itertuples()]
+from lib.results.markdown import points
 
 
 def switches(rows: pd.DataFrame, k: int) -> list[str]:
     """How many switches change MAP@k clearly, and which; from the rows of a switch table."""
     tested = rows[(rows["k"] == k) & rows["difference"].notna()]
-    clear = [test for test in tested.itertuples() if paired.relation(test) in CLEAR]
+    clear = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
     return [
         f"k = {k}: {len(clear)} of {len(tested)} switches change the score clearly",
         *(f"k = {k}: {test.method} {_by(test, 'the default')}" for test in clear),
@@ -48,7 +41,7 @@ def definitions(rows: pd.DataFrame, k: int) -> list[str]:
     """How large the same gain looks under each definition; from the rows of a table of definitions."""
     lines = []
     for rule, part in rows.groupby("rule", sort=False):
-        gains = ", ".join(f"{row.gain:+.1f} ({row.definition})" for row in part.itertuples())
+        gains = ", ".join(f"{points(row.gain)} ({row.definition})" for row in part.itertuples())
         lines.append(f"k = {k}, folds {rule}: the mapper's gain is {gains}")
     return lines
 
@@ -60,7 +53,7 @@ def choice(chosen: pd.DataFrame, on_test: str, on_validation: str, unchosen: str
     """
     value = chosen.set_index(["choice", "k"])["value"]
     lines = [
-        f"k = {k}: choosing on the test folds reports {_signed(value[on_test, k] - value[on_validation, k])} points "
+        f"k = {k}: choosing on the test folds reports {points(value[on_test, k] - value[on_validation, k])} points "
         "over choosing on validation images"
         for k in chosen["k"].unique()
     ]
@@ -71,10 +64,4 @@ def choice(chosen: pd.DataFrame, on_test: str, on_validation: str, unchosen: str
 
 def _by(test: Any, other: str) -> str:
     """How something compares with ``other``, and by how many points."""
-    interval = "" if np.isnan(test.low) else f", {_signed(test.low)} to {_signed(test.high)}"
-    return f"{paired.relation(test)} {other} ({_signed(test.difference)} points{interval})"
-
-
-def _signed(points: float) -> str:
-    """Points with their sign, and none where they are rounded to 0."""
-    return f"{points:z.1f}" if f"{points:z.1f}" == "0.0" else f"{points:+.1f}"
+    return f"{paired.relation(test)} {other} ({paired.size(test)})"

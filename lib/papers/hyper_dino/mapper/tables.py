@@ -174,13 +174,10 @@ def at_rest(rows: pd.DataFrame, resting: float) -> list[str]:
     ]
 
 
-CLEAR = ("is better than", "is worse than")
-
-
 def tally(tests: pd.DataFrame) -> str:
     """Of paired tests: the range of their differences, and in how many the first method is better or worse."""
     told = Counter(paired.relation(test) for test in tests.itertuples())
-    better, worse = (told[words] for words in CLEAR)
+    better, worse = (told[words] for words in paired.CLEAR)
     signs = [f"{tests['difference'].agg(end):+.1f}" for end in ("min", "max")]
     return (
         f"{' to '.join(dict.fromkeys(signs))} points; clearly better in {better} of {len(tests)}, clearly worse in "
@@ -197,7 +194,7 @@ def explained(tests: pd.DataFrame, printed: str) -> str:
     (inside,) = largest.index.drop(printed)
     before, left = largest[printed], largest[inside]
     share = "most" if left < before / 2 else "a part" if left < before else "nothing"
-    clear = sum(paired.relation(test) in CLEAR for test in tests[tests["rule"] == inside].itertuples())
+    clear = sum(paired.relation(test) in paired.CLEAR for test in tests[tests["rule"] == inside].itertuples())
     rest = f"a clear difference is left in {clear} comparisons" if clear else "no clear difference is left"
     return (
         f"largest difference: {before:.1f} points {printed}, {left:.1f} points with {inside}; the start explains "

@@ -6,7 +6,6 @@ import pandas as pd
 
 from lib.papers.hyper_dino.retrieval import figures
 from lib.results import answers
-from lib.results.markdown import points
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.training import classifier
@@ -37,22 +36,24 @@ def methods(
         dim_out: embedding length, at most ``longest``.
         classes: number of classes.
         settings, schedule: of every head; the classifier has the schedule alone.
-        classifier_lr: its learning rate: a single layer needs another to come as far in as many steps.
+        classifier_lr: its learning rate.
 
     >>> [method.name for method in methods(1280, 384, 32, 8, Settings(), Schedule(), 0.01)][:4]
     ['Hyper-DINO(PCA(384), 32)', 'raw features, cosine', 'PCA(384)', 'NCA(32)']
     """
     dim_out = min(dim_out, longest)
     subject, nca = Recipe("PCA", longest, dim_out), Recipe("NCA", dim_out, 0)
-    plain, of_classes = (replace(subject, dim_out=n) for n in (0, classes))
-    quicker = replace(schedule, lr=classifier_lr)
-    rankings = {name: classifier.Settings(ranking=name, half=settings.half) for name in classifier.RANKINGS}
+    plain = replace(subject, dim_out=0)
+    linear = [
+        classifier.method(f"linear classifier, {by}", subject, classes, schedule, classifier_lr, by, settings.half)
+        for by in classifier.RANKINGS
+    ]
     return [
         Method(subject.name, subject, settings, schedule),
         Method("raw features, cosine", Recipe("raw", dim, 0), settings, schedule, search="cosine"),
         Method(plain.name, plain, settings, schedule),
         Method(nca.name, nca, settings, schedule),
-        *(Method(f"linear classifier, {name}", of_classes, head, quicker) for name, head in rankings.items()),
+        *linear,
         Method("flat head, half margin", subject, flat(settings, settings.m0 / 2), schedule),
     ]
 
@@ -77,20 +78,6 @@ def figure_opponents(table: pd.DataFrame) -> Figure:
         "trainings. Chance: a gallery in random order. The axes do not begin at 0."
     )
     return Figure("the mapper and its opponents", rows, text, figure=figures.opponents(rows))
-
-
-def gains(tests: pd.DataFrame) -> list[str]:
-    """A sentence per fold rule and opponent: points that the mapper gains at each k, with their intervals (HD-3).
-
-    tests: of :func:`lib.results.answers.compare`.
-    """
-    lines = []
-    for (rule, second), rows in tests.groupby(["rule", "second"], sort=False):
-        told = [
-            f"{points(row.difference)} ({row.low:+.2f} to {row.high:+.2f}) at k = {row.k}" for row in rows.itertuples()
-        ]
-        lines.append(f"Folds {rule}, points gained over {second}: {', '.join(told)}")
-    return lines
 
 
 def table_patients(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:

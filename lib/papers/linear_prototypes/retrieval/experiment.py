@@ -18,7 +18,7 @@ from lib.training.methods import Answer, Fitted, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import Split, galleries
 
-PAPER = "the paper's: squared Euclidean, cosine search"
+PAPER = "the paper's head (squared Euclidean, cosine search)"
 LINEAR, NO_VIEWS = "one linear layer, cosine search", "no augmented views, cosine search"
 NCA = 32
 OPPONENTS = (
@@ -66,14 +66,11 @@ def variants(
 
 
 def opponents(dim: int, n_classes: int, default: Settings, schedule: Episodes, classifier_lr: float) -> list[Method]:
-    """What learns from the same labels without prototypes: NCA, and a linear classifier searched in two ways.
-
-    The classifier, a single layer, has a learning rate of its own, to come as far in as many steps.
-    """
-    steps = Schedule(schedule.epochs, schedule.batch_size, classifier_lr, schedule.weight_decay)
+    """What learns from the same labels without prototypes: NCA, and a linear classifier searched in two ways."""
     by_nca, *by_classifier = OPPONENTS
+    seen = Recipe("scaled", dim, n_classes)
     return [Method(by_nca, Recipe("NCA", min(NCA, dim), 0), default)] + [
-        Method(name, Recipe("scaled", dim, n_classes), classifier.Settings(ranking), steps)
+        classifier.method(name, seen, n_classes, schedule, classifier_lr, ranking)
         for name, ranking in zip(by_classifier, classifier.RANKINGS, strict=True)
     ]
 

@@ -11,11 +11,11 @@ import pandas as pd
 from lib import files, paths
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.papers.linear_prototypes import figures, said
+from lib.papers.linear_prototypes import figures
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
 from lib.papers.linear_prototypes.retrieval.experiment import LINEAR, NO_VIEWS, OPPONENTS
 from lib.papers.linear_prototypes.retrieval.sweeps import EPOCHS, STEPS
-from lib.results import answers
+from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -250,7 +250,7 @@ def came_out(gains: pd.DataFrame, others: pd.DataFrame, sizes: pd.DataFrame, enc
     lines = [
         line
         for question, tests in questions.items()
-        for line in (question, *(f"  {sentence}" for sentence in said.against(tests)))
+        for line in (question, *(f"  {sentence}" for sentence in paired.sentences(tests)))
     ]
     labels = [*_label_sentences(sizes, frozen), *_step_sentences(sizes)]
     return [*lines, "How many labels does it need? (means, not tested)", *(f"  {line}" for line in labels)]

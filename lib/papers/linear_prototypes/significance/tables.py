@@ -30,7 +30,7 @@ def comparisons(methods: Sequence[str]) -> list[tuple[str, str]]:
     """TL against every other method of its encoder, then other heads against the paper's.
 
     >>> comparisons([f"texture, {TL}", "texture, NCA", PAPER, "another head"])
-    [('texture, TL', 'texture, NCA'), ('another head', "the paper's: squared Euclidean, cosine search")]
+    [('texture, TL', 'texture, NCA'), ('another head', "the paper's head (squared Euclidean, cosine search)")]
     """
     pairs, heads = [], list(methods)
     for encoder in encoders(methods):

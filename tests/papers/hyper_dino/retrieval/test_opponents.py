@@ -1,4 +1,4 @@
-"""What stands beside the mapper is drawn where it belongs, and told with its interval."""
+"""What stands beside the mapper is drawn where it belongs."""
 
 from dataclasses import replace
 
@@ -15,21 +15,6 @@ from lib.training.recipes import Recipe
 
 RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "40 images", "abc", "texture", {"n_seeds": 5})
 SETTINGS, SCHEDULE = Settings(m0=0.8), Schedule(epochs=7)
-
-
-def test_a_gain_is_told_at_every_k_with_its_interval():
-    tests = pd.DataFrame(
-        [
-            ("by image", "head", "PCA(8)", 1, -1.25, -3.0, 0.5),
-            ("by image", "head", "PCA(8)", 20, 6.0, 4.0, 8.0),
-            ("by image", "head", "NCA(2)", 1, 0.5, 0.25, 0.75),
-        ],
-        columns=["rule", "first", "second", "k", "difference", "low", "high"],
-    )
-    assert opponents.gains(tests) == [
-        "Folds by image, points gained over PCA(8): -1.25 (-3.00 to +0.50) at k = 1, +6.00 (+4.00 to +8.00) at k = 20",
-        "Folds by image, points gained over NCA(2): +0.50 (+0.25 to +0.75) at k = 1",
-    ]
 
 
 @pytest.fixture

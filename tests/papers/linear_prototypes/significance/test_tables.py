@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from lib.metrics.significance import corrected, paired_permutation
-from lib.papers.linear_prototypes import said
 from lib.papers.linear_prototypes.significance import tables as significance
+from lib.results import paired
 from lib.results.store import Run
 
 REPEATS = 4
@@ -47,7 +47,7 @@ def test_groups_and_trainings_are_the_units_and_rows_are_corrected_together(scor
     assert rows.loc[0, "difference"] == expected.difference == pytest.approx(8, abs=1)
     assert rows.loc[0, "p_value"] == expected.p_value
     assert rows["p_holm"].tolist() == corrected(rows["p_value"]).tolist()
-    head, *lines = said.against(rows)
+    head, *lines = paired.sentences(rows)
     assert head == "Against old:" and [line[: line.index(" (")] for line in lines] == [
         "  new: better",
         "  luck: not clearly different",
@@ -58,7 +58,7 @@ def test_groups_and_trainings_are_the_units_and_rows_are_corrected_together(scor
 def test_a_method_that_loses_is_called_worse(scores):
     table = significance.pick(scores, "closed", 5)
     rows = significance.rows(significance.compare(table, [("old", "new")]))
-    assert said.against(rows)[0].startswith("old against new: worse (-")
+    assert paired.sentences(rows)[0].startswith("old against new: worse (-")
 
 
 def test_the_best_is_picked_on_one_fold_and_tested_on_the_others(scores):
