@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.io import loadmat
 
 from lib.datasets.catalogue import missing
 from lib.datasets.listing import OnMissing, listed, locate
@@ -66,6 +65,8 @@ def _records(file: Path, *fields: str) -> list[dict]:
 
 
 def _content(file: Path, variable: str) -> list:
+    from scipy.io import loadmat  # heavy: whoever has no cars does not wait for it
+
     try:
         return np.atleast_1d(loadmat(file, simplify_cells=True)[variable]).tolist()
     except Exception as error:  # damage shows in many ways
