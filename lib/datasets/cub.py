@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from lib.datasets.catalogue import missing
@@ -54,12 +55,19 @@ FAMILY = {name: family for family, names in FAMILIES.items() for name in names.s
 SPECIES = re.compile(rf"(?:(?P<number>\d{{3}})\.)?(?P<name>(?:\w+_)?(?:{'|'.join(FAMILY)}))")
 """The folder of a species: 001.Black_footed_Albatross; in copies that lost their numbers, Black_footed_Albatross."""
 
+TRAINING = 100
+"""The last species of the standard training half of metric learning."""
+
 
 def load(root: Path) -> ImageTable:
     """Return the table of the photos in ``images/<species>/`` anywhere below `root`.
 
     The label is the species (Black_footed_Albatross); every image is a group of its own, as nobody says which photos
-    show one bird. Column besides the usual: family, the taxonomic family of the species (:data:`FAMILIES`).
+    show one bird. Columns besides the usual: family, the taxonomic family of the species (:data:`FAMILIES`), and split,
+    the standard one of metric learning: species 1 to 100 train, 101 to 200 test, so that no species is on both sides.
+    (The file train_test_split.txt is for classification: it has every species on both sides.) Of copies whose folders
+    have lost their numbers, the first half of the species in alphabetical order trains, the larger half if their number
+    is odd.
 
     What is not in a species' folder of ``images``, such as the segmentations, is listed in ``skipped``.
     Raises MissingDataset if there are no such photos.
@@ -72,10 +80,18 @@ def load(root: Path) -> ImageTable:
             continue
         image_id, label = f"{path.parent.name}/{path.stem}", species["name"]
         known = {"image_id": image_id, "path": str(path), "label": label, "group": image_id}
-        rows.append(known | {"family": family(label)})
+        rows.append(known | {"family": family(label), "number": species["number"]})
     if not rows:
         raise missing("cub", root, f"holds no photos in images/<species>/ ({len(skipped)} other images)")
-    return ImageTable("cub", root, pd.DataFrame(rows), "image", tuple(skipped))
+    table = pd.DataFrame(rows)
+    names = sorted(set(table["label"]))
+    numbers = table.set_index("label")["number"].to_dict()
+    if all(numbers.values()):
+        training = {name for name in names if int(numbers[name]) <= TRAINING}
+    else:
+        training = set(names[: (len(names) + 1) // 2])
+    table["split"] = np.where(table["label"].isin(training), "train", "test")
+    return ImageTable("cub", root, table.drop(columns="number"), "image", tuple(skipped))
 
 
 def family(species: str) -> str:

@@ -1,0 +1,99 @@
+"""The head equals Equations 3 and 7, starts orthogonal, and its points stay where clipping puts them."""
+
+import math
+
+import pytest
+import torch
+
+from lib.errors import InputError
+from lib.geometry import Euclidean, PoincareBall, Sphere
+from lib.heads.hyp_vit import ClippedProjection
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+@pytest.mark.parametrize(("dim_in", "dim_out"), [(12, 5), (5, 12)])
+def test_the_start_is_semi_orthogonal_without_a_bias(dim_in, dim_out):
+    head = ClippedProjection(dim_in, dim_out, generator=seeded()).double()
+    weight = head.linear.weight.detach()
+    product = weight @ weight.T if dim_out < dim_in else weight.T @ weight
+    torch.testing.assert_close(product, torch.eye(5, dtype=torch.float64), atol=1e-6, rtol=0)
+    assert not head.linear.bias.any()
+
+
+def test_published_sizes():
+    assert [tuple(p.shape) for p in ClippedProjection(384).parameters()] == [(128, 384), (128,)]
+
+
+@pytest.mark.parametrize("c", [0.1, 1.0])
+def test_in_the_ball_it_is_equations_7_and_3(c):
+    head = ClippedProjection(7, 4, geometry=PoincareBall(c), clip_radius=1.5, generator=seeded()).double()
+    x = torch.randn(6, 7, generator=seeded(1), dtype=torch.float64)
+    x[3:] *= 10
+    for row, z in zip(x, head(x), strict=True):
+        e = head.linear.weight @ row
+        e = min(1.0, 1.5 / e.norm().item()) * e
+        expected = torch.tanh(math.sqrt(c) * e.norm()) * e / (math.sqrt(c) * e.norm())
+        torch.testing.assert_close(z, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_on_the_sphere_it_is_a_direction_and_clipping_does_nothing():
+    x = torch.randn(6, 7, generator=seeded(1), dtype=torch.float64) * torch.logspace(-2, 2, 6)[:, None]
+    heads = [ClippedProjection(7, 4, geometry=Sphere(), clip_radius=r, generator=seeded()) for r in (2.3, None)]
+    clipped, plain = (head.double()(x) for head in heads)
+    e = x @ heads[0].linear.weight.T
+    torch.testing.assert_close(clipped, e / e.norm(dim=1, keepdim=True))
+    torch.testing.assert_close(clipped, plain)
+
+
+def test_the_flat_control_is_clipped_and_nothing_else():
+    head = ClippedProjection(7, 4, geometry=Euclidean(), clip_radius=2.0, generator=seeded())
+    x = torch.randn(6, 7, generator=seeded(1)) * torch.tensor([0.1] * 3 + [100.0] * 3)[:, None]
+    torch.testing.assert_close(head(x)[:3], head.linear(x)[:3])
+    torch.testing.assert_close(head(x)[3:].norm(dim=1), torch.full((3,), 2.0))
+
+
+@pytest.mark.parametrize(("c", "reached"), [(0.01, 0.226), (0.1, 0.621), (1.0, 0.980)])
+def test_how_near_the_rim_points_come_is_decided_by_c_and_r_together(c, reached):
+    """The distance is 2r whatever c is; for the published values 62 percent of the radius (HV-9)."""
+    ball = PoincareBall(c)
+    z = ClippedProjection(7, 4, geometry=ball, generator=seeded()).double()(1e4 * torch.eye(7, dtype=torch.float64))
+    assert (c**0.5 * z.norm(dim=1)).tolist() == pytest.approx([reached] * 7, abs=5e-4)
+    assert ball.between(torch.zeros_like(z), z).tolist() == pytest.approx([4.6] * 7, rel=1e-9)
+
+
+def test_without_clipping_long_features_stop_where_the_ball_is_projected():
+    z = ClippedProjection(7, 4, geometry=PoincareBall(1.0), clip_radius=None, generator=seeded())(1e4 * torch.eye(7))
+    assert z.norm(dim=1).tolist() == pytest.approx([1 - 1e-3] * 7)
+
+
+@pytest.mark.parametrize("geometry", [PoincareBall(0.1), Sphere(), Euclidean()])
+def test_gradients_are_finite_at_zero_and_for_long_features(geometry):
+    head = ClippedProjection(7, 4, geometry=geometry, generator=seeded())
+    for x in (torch.zeros(3, 7), torch.full((3, 7), 1e15)):
+        x.requires_grad_()
+        head(x).sum().backward()
+        assert x.grad.isfinite().all() and head.linear.weight.grad.isfinite().all()
+
+
+def test_a_head_that_has_run_away_gives_nan():
+    head = ClippedProjection(2, 2, generator=seeded())
+    assert head(torch.tensor([[1e30, 1e30]])).isnan().all()
+
+
+def test_the_generator_alone_decides_the_weights():
+    torch.manual_seed(1)
+    one = ClippedProjection(6, generator=seeded(3)).linear.weight
+    torch.manual_seed(2)
+    assert torch.equal(one, ClippedProjection(6, generator=seeded(3)).linear.weight)
+    assert not torch.equal(one, ClippedProjection(6, generator=seeded(4)).linear.weight)
+
+
+@pytest.mark.parametrize(
+    "setting", [{"clip_radius": 0.0}, {"clip_radius": math.nan}, {"dim_out": 0}, {"geometry": "poincare"}]
+)
+def test_values_without_meaning_are_refused(setting):
+    with pytest.raises(InputError, match=f"{next(iter(setting))} = .* cannot be used"):
+        ClippedProjection(4, **setting)

@@ -1,0 +1,228 @@
+"""An encoder learns together with its head, goes on after being killed, and says when it has gone wrong."""
+
+import math
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from PIL import Image
+
+from lib.datasets.table import ImageTable
+from lib.errors import BrokenImage, InputError
+from lib.geometry import PoincareBall
+from lib.heads.hyp_vit import ClippedProjection
+from lib.losses.hyp_vit import PairwiseCrossEntropy
+from lib.metrics.retrieval import evaluate
+from lib.training.divergence import Diverged
+from lib.training.finetune import LONGEST_GRADIENT, Settings, _Training, embed, finetune, thaw
+from lib.training.photos import Preparation
+
+SIZE = 32
+LOSS = PairwiseCrossEntropy(samples=2)
+SHORT = Settings(steps=5, batch_size=8, samples=2, lr=1e-3, check_every=2)
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory) -> tuple[ImageTable, ImageTable]:
+    """Ten classes of five noisy photos, each class of a hue of its own; the last four classes validate."""
+    root = tmp_path_factory.mktemp("photos")
+    rng = np.random.default_rng(0)
+    rows = []
+    for label in range(10):
+        hue = rng.integers(40, 216, 3)
+        for i in range(5):
+            pixels = (hue + rng.normal(0, 40, (40, 48, 3)) + rng.normal(0, 12, 3)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(root / f"{label}_{i}.png")
+            rows.append({"image_id": f"{label}_{i}", "path": f"{label}_{i}.png", "label": str(label)})
+    table = pd.DataFrame(rows).assign(group=lambda rows: rows["image_id"])
+    learnt = table["label"].astype(int) < 6
+    return ImageTable("hues", root, table[learnt], "image"), ImageTable("hues", root, table[~learnt], "image")
+
+
+def network(kind: str = "conv", seed: int = 0):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        made = {"conv": ("test_efficientnet", {}), "vit": ("test_vit", {"img_size": SIZE})}[kind]
+        encoder = timm.create_model(made[0], pretrained=False, num_classes=0, **made[1])
+    generator = torch.Generator().manual_seed(seed)
+    return encoder, ClippedProjection(encoder.num_features, 8, geometry=PoincareBall(0.1), generator=generator)
+
+
+def run(tables, settings=SHORT, kind="conv", loss=LOSS, **options):
+    encoder, head = network(kind)
+    preparation = Preparation.of(encoder, SIZE)
+    arguments = {"seed": 0, "device": "cpu"} | options
+    return finetune(encoder, head, loss, *tables, settings, preparation, **arguments)
+
+
+def same(one, two):
+    states = one.network.state_dict(), two.network.state_dict()
+    equal = all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+    return equal and one.history.equals(two.history) and one.scores.equals(two.scores)
+
+
+class Stopping:
+    """The usual loss, under its name, with something else at one of its calls."""
+
+    def __init__(self, call: int, then) -> None:
+        self.left, self.then = call, then
+
+    def __call__(self, h, labels):
+        self.left -= 1
+        return self.then(LOSS(h, labels)) if self.left < 0 else LOSS(h, labels)
+
+    def __repr__(self) -> str:
+        return repr(LOSS)
+
+
+def killed(value):
+    raise KeyboardInterrupt
+
+
+def test_of_a_transformer_the_projection_of_patches_stays():
+    encoder, _ = network("vit")
+    thaw(encoder.requires_grad_(False))
+    frozen = {name for name, weight in encoder.named_parameters() if not weight.requires_grad}
+    assert frozen == {"patch_embed.proj.weight", "patch_embed.proj.bias"}
+
+
+def test_of_a_convolutional_network_stem_and_batch_norm_stay():
+    encoder, _ = network()
+    thaw(encoder.requires_grad_(False))
+    frozen = {name for name, weight in encoder.named_parameters() if not weight.requires_grad}
+    assert "conv_stem.weight" in frozen and "conv_head.weight" not in frozen
+    assert all(".bn" in f".{name}" for name in frozen - {"conv_stem.weight"}) and len(frozen) == 1 + 2 * 13
+
+
+def test_an_encoder_that_does_not_name_its_first_layer_is_refused():
+    with pytest.raises(InputError, match="Linear does not name its first layer"):
+        thaw(torch.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("kind", ["conv", "vit"])
+def test_it_learns_and_what_is_frozen_does_not_move(tables, kind):
+    done = run(tables, Settings(steps=12, batch_size=12, samples=2, lr=3e-3, check_every=5), kind)
+    losses = done.history["loss"]
+    assert losses[:4].mean() > 1.1 * losses[-4:].mean()
+    assert done.history["step"].tolist() == list(range(12)) and done.scores["step"].tolist() == [0, 5, 10, 12]
+    assert not done.network.training
+    encoder, _ = network(kind)
+    thaw(encoder)
+    moving = {name for name, weight in encoder.named_parameters() if weight.requires_grad}
+    for name, value in done.network[0].state_dict().items():
+        if name not in moving:  # buffers too: batch statistics
+            assert torch.equal(value, encoder.state_dict()[name]), name
+
+
+def test_the_network_is_that_of_the_best_step(tables):
+    """A loss that draws all points to one: the scores fall, and what comes back has the best of them."""
+    ruinous = Settings(steps=5, batch_size=12, samples=2, lr=1e-2, check_every=1)
+    done = run(tables, ruinous, loss=lambda h, labels: h.square().sum())
+    assert done.scores["head"].iloc[-1] < done.best["head"] == done.scores["head"].max()
+    assert (done.scores["head"] == done.best["head"]).idxmax() == done.best.name
+    validation = tables[1]
+    features, points = embed(done.network, validation, Preparation.of(done.network[0], SIZE))
+    ids = validation.rows["image_id"].to_numpy(dtype=str)
+    for name, rows, space in (("head", points, done.network[1].geometry), ("encoder", features, "sphere")):
+        found = evaluate(rows, rows, validation.labels, validation.labels, space, (1,), ids, ids)
+        assert found.values["hit_rate", 1].mean() == pytest.approx(done.best[name])
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tables):
+    return run(tables)
+
+
+@pytest.mark.parametrize(("call", "again"), [(0, 5), (3, 3), (4, 1)])
+def test_a_killed_training_goes_on_to_the_same_result(tables, undisturbed, tmp_path, call, again):
+    """Killed at the first step, between two checkpoints, and right after one."""
+    store = tmp_path / "checkpoint.pt"
+    with pytest.raises(KeyboardInterrupt):
+        run(tables, loss=Stopping(call, killed), store=store)
+    assert store.exists() == (call >= 2)
+    counting = Stopping(99, killed)
+    assert same(run(tables, loss=counting, store=store), undisturbed)
+    assert 99 - counting.left == again and not store.exists()
+
+
+def test_a_checkpoint_of_another_training_is_not_used(tables, undisturbed, tmp_path):
+    store = tmp_path / "checkpoint.pt"
+    with pytest.raises(KeyboardInterrupt):
+        run(tables, loss=Stopping(2, killed), store=store, seed=1)
+    kept = store.read_bytes()
+    assert same(run(tables, store=store), undisturbed)
+    store.write_bytes(kept[:1000])
+    with pytest.raises(InputError, match=r"checkpoint.pt: the checkpoint is damaged. Remove it"):
+        run(tables, store=store)
+
+
+def test_a_step_is_adamw_on_the_clipped_gradient():
+    """AdamW's first step is the sign of the gradient times the rate, after decay."""
+    settings = Settings(steps=1, batch_size=8, samples=2, lr=1e-3, head_lr=1e-2, weight_decay=0.1)
+    (encoder, head), (twin, twin_head) = network(), network()
+    thaw(twin)
+    pixels = torch.randn(8, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+    labels = torch.arange(4).repeat_interleave(2)
+    (50 * LOSS(twin_head(twin.eval()(pixels)), labels)).backward()
+    _Training(encoder, head, lambda *batch: 50 * LOSS(*batch), settings, torch.device("cpu"), False, "").step(
+        0, pixels, labels
+    )
+    theirs = [*twin.parameters(), *twin_head.parameters()]
+    length = torch.stack([weight.grad.norm() for weight in theirs if weight.grad is not None]).norm()
+    assert length > 2 * LONGEST_GRADIENT
+    for ours, start in zip([*encoder.parameters(), *head.parameters()], theirs, strict=True):
+        if start.grad is None:
+            assert torch.equal(ours, start)
+            continue
+        torch.testing.assert_close(ours.grad, start.grad * LONGEST_GRADIENT / length, rtol=1e-3, atol=1e-7)
+        rate = 1e-2 if any(ours is weight for weight in head.parameters()) else 1e-3
+        clear = ours.grad.abs() > 1e-5
+        moved = (ours - start * (1 - rate * 0.1)).detach()
+        torch.testing.assert_close(moved[clear], -rate * ours.grad[clear].sign(), rtol=0.02, atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_ends_with_the_last_good_state(tables, bad):
+    with pytest.raises(Diverged, match=r"the loss of fine-tuning is (nan|inf) at step 3") as caught:
+        run(tables, loss=Stopping(3, lambda value: value * bad))
+    assert all(value.isfinite().all() for value in caught.value.last_good.values())
+
+
+def test_weights_beyond_float32_are_noticed(tables):
+    with pytest.raises(Diverged):
+        run(tables, Settings(steps=2, batch_size=8, samples=2, lr=1e9, check_every=1))
+
+
+def test_images_that_cannot_be_read_are_named(tables, tmp_path):
+    learnt, validation = deepcopy(tables)
+    (tmp_path / "empty.png").touch()
+    learnt.rows["path"] = str(tmp_path / "empty.png")
+    with pytest.raises(BrokenImage, match=r"empty.png: the file is empty"):
+        run((learnt, validation))
+
+
+def test_what_cannot_work_is_refused_before_anything_is_trained(tables):
+    learnt, validation = tables
+    with pytest.raises(InputError, match="6 classes, such as 0, are learnt from and chosen by"):
+        run((learnt, learnt))
+    alone = ImageTable("hues", validation.root, validation.rows.drop_duplicates("label"), "image")
+    with pytest.raises(InputError, match="no class of the 4 validation images has two of them"):
+        run((learnt, alone))
+    with pytest.raises(InputError, match="7 classes x 2 images, but there are only 6 classes"):
+        run(tables, Settings(batch_size=14, samples=2))
+    with pytest.raises(InputError, match="6 of 6 classes have fewer than samples = 6"):
+        run(tables, Settings(batch_size=12, samples=6))
+
+
+@pytest.mark.parametrize("setting", [{"steps": 0}, {"batch_size": 10}, {"samples": 1}, {"check_every": 0}, {"lr": 0.0}])
+def test_settings_without_meaning_are_refused(setting):
+    with pytest.raises(InputError, match=next(iter(setting))):
+        Settings(**setting)
+
+
+def test_the_published_settings_are_the_defaults():
+    settings = Settings()
+    assert (settings.steps, settings.batch_size, settings.lr, settings.weight_decay) == (200, 900, 3e-5, 0.01)

@@ -1,0 +1,96 @@
+"""Crops depend on seed, step and place alone; test images are resized and cropped as the paper does it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import timm
+import torch
+from PIL import Image
+from torchvision.transforms import v2
+
+from lib.datasets.table import ImageTable
+from lib.errors import InputError
+from lib.training.photos import Preparation, central_views, random_views
+
+PREPARATION = Preparation(size=16, resize=20)
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"{i}.png" for i in range(6)]
+    for name in names:
+        Image.fromarray(rng.integers(0, 256, (30, 40, 3), dtype=np.uint8)).save(tmp_path / name)
+    rows = pd.DataFrame({"image_id": names, "path": names, "label": list("aabbcc"), "group": names})
+    return ImageTable("noise", tmp_path, rows, "image")
+
+
+def batches(start=0, n=4):
+    return [(step, torch.tensor([step % 6, 0, 0, 5])) for step in range(start, n)]
+
+
+def test_any_step_any_part_and_any_number_of_readers_give_the_same_pixels(table):
+    whole = torch.stack(list(random_views(table, batches(), PREPARATION, seed=3)))
+    later = torch.stack(list(random_views(table, batches(start=2), PREPARATION, seed=3)))
+    part = torch.stack(list(random_views(table, batches(), PREPARATION, seed=3, part=slice(2, 4))))
+    read = torch.stack(list(random_views(table, batches(), PREPARATION, seed=3, workers=1)))
+    assert torch.equal(whole[2:], later) and torch.equal(whole[:, 2:], part) and torch.equal(whole, read)
+
+
+def test_every_place_has_a_crop_of_its_own_and_the_seed_decides(table):
+    first, second = list(random_views(table, batches(n=2), PREPARATION, seed=3))
+    assert first.shape == (4, 3, 16, 16) and first.dtype == torch.float32
+    assert not torch.equal(first[1], first[2]) and not torch.equal(first[1], second[1])
+    assert not torch.equal(first, next(random_views(table, batches(), PREPARATION, seed=4)))
+
+
+def test_the_global_state_is_left_alone(table):
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    list(random_views(table, batches(), PREPARATION, seed=3))
+    list(central_views(table, PREPARATION, 4))
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_a_crop_of_all_of_an_image_is_the_image_or_its_mirror(table):
+    """Square images and an area of 1: nothing is left to chance but the flip."""
+    for path in table.rows["path"]:
+        Image.open(table.root / path).crop((0, 0, 16, 16)).save(table.root / path)
+    preparation = Preparation(16, 16, area=(1.0, 1.0), mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
+    mirrored = 0
+    for (_, rows), pixels in zip(batches(n=20), random_views(table, batches(n=20), preparation, 0), strict=True):
+        for row, ours in zip(rows.tolist(), pixels, strict=True):
+            values = np.asarray(Image.open(table.path(row)), dtype=np.float32) / 255
+            values = torch.from_numpy((values - [0.1, 0.2, 0.3]) / [0.5, 0.6, 0.7]).permute(2, 0, 1).float()
+            flipped = torch.allclose(ours, values.flip(-1), atol=1e-5)
+            mirrored += flipped
+            assert flipped or torch.allclose(ours, values, atol=1e-5)
+    assert 0 < mirrored < 80
+
+
+def test_test_images_are_resized_and_cropped_in_the_middle(table):
+    pixels = torch.cat(list(central_views(table, PREPARATION, 4)))
+    assert pixels.shape == (6, 3, 16, 16)
+    for row, ours in enumerate(pixels):
+        image = Image.open(table.path(row)).resize((26, 20), Image.Resampling.BICUBIC)
+        values = np.asarray(image.crop((5, 2, 21, 18)), dtype=np.float32) / 255
+        torch.testing.assert_close(ours, torch.from_numpy((values - 0.5) / 0.5).permute(2, 0, 1), atol=1e-5, rtol=0)
+
+
+def test_mean_and_deviation_are_the_encoders_own():
+    vit, conv = (timm.create_model(name, pretrained=False, num_classes=0) for name in ("test_vit", "test_efficientnet"))
+    assert Preparation.of(vit).mean == (0.5, 0.5, 0.5)
+    assert Preparation.of(conv, 128).std == (0.229, 0.224, 0.225)
+    assert Preparation.of(conv, 128).resize == 128 and Preparation.of(conv, 224, 256).resize == 256
+
+
+def test_the_crop_is_bicubic_and_from_a_fifth_of_the_image_on():
+    crop = Preparation().training().transforms[0]
+    assert crop.interpolation == v2.InterpolationMode.BICUBIC and tuple(crop.scale) == (0.2, 1.0)
+
+
+@pytest.mark.parametrize("setting", [{"size": 0}, {"resize": 200}, {"area": (0.0, 1.0)}])
+def test_values_without_meaning_are_refused(setting):
+    with pytest.raises(InputError, match=f"{next(iter(setting))}.* cannot be used"):
+        Preparation(**setting)
