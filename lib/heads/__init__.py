@@ -4,6 +4,7 @@ import importlib
 from typing import Any
 
 HOMES = {
+    "ClippedProjection": "lib.heads.hyp_vit",
     "HyperbolicMapper": "lib.heads.mapper",
     "PrototypeEncoder": "lib.heads.prototypes",
     "Reduction": "lib.heads.reduction",
