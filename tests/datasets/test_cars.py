@@ -62,6 +62,11 @@ def test_the_parts_that_were_published_later(tmp_path):
         ["cars_train/00002", "test"],
         ["cars_test/00001", "test"],
     ]
+    save(tmp_path / "cars_annos.mat", {"car_ims/000001.jpg": 7})  # copies of the parts have it as well
+    assert len(cars.load(tmp_path)) == 3
+    draw(tmp_path / "car_ims/000001.jpg")
+    assert cars.load(tmp_path).rows["image_id"].tolist() == ["car_ims/000001"]
+    (tmp_path / "cars_annos.mat").unlink()
     (tmp_path / "cars_test_annos_withlabels.mat").rename(tmp_path / "cars_test_annos.mat")
     with pytest.raises(MissingDataset, match=r"has neither cars_annos.mat nor cars_test_annos_withlabels.mat"):
         cars.load(tmp_path)
