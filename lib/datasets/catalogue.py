@@ -131,6 +131,36 @@ DATASETS: dict[str, Facts] = {
         citation="Wah et al. 2011",
         page="https://www.vision.caltech.edu/datasets/cub_200_2011/",
     ),
+    "cars": Facts(
+        title="Cars-196",
+        layout="cars_annos.mat and car_ims/; or cars_train/ and cars_test/, and cars_train_annos.mat, "
+        "cars_test_annos_withlabels.mat and cars_meta.mat",
+        images=16185,
+        size="about 2 GB",
+        gigabytes=2.0,
+        licence="research use, check before redistribution",
+        citation="Krause et al. 2013",
+        # Its own page is gone; this one says so, and where copies are.
+        page="https://pytorch.org/vision/stable/generated/torchvision.datasets.StanfordCars.html",
+    ),
+    "sop": Facts(
+        title="Stanford Online Products",
+        layout="Ebay_train.txt, Ebay_test.txt and the folders beside them",
+        images=120053,
+        size="about 3 GB",
+        gigabytes=3.1,
+        licence="research use, check before redistribution",
+        citation="Oh Song et al. 2016",
+        page="https://cvgl.stanford.edu/projects/lifted_struct/",
+    ),
+    "in_shop": Facts(
+        title="In-Shop Clothes Retrieval of DeepFashion",
+        layout="Eval/list_eval_partition.txt and img/",
+        images=52712,
+        licence="released under an agreement, for research that is not commercial",
+        citation="Liu et al. 2016",
+        page="http://mmlab.ie.cuhk.edu.hk/projects/DeepFashion/InShopRetrieval.html",
+    ),
     "folder": Facts(
         title="your own images",
         layout="one sub-folder per class with .png, .jpg, .tif, .bmp or .webp images",

@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from lib import paths
-from lib.datasets import breakhis, cub, folder, ham10000, kather, loaders, ovarian
+from lib.datasets import breakhis, cars, cub, folder, ham10000, in_shop, kather, loaders, ovarian
 from lib.datasets.catalogue import PRIVATE
 from lib.datasets.images import is_image, visible_files
 from lib.errors import InputError
@@ -25,6 +25,7 @@ RESERVED = {*loaders.LOADERS, *PRIVATE, *loaders.NOT_OWN} - {"folder"}
 class Layout:
     """How a dataset is published: a folder that holds these class folders, or this file, and how its images are named.
 
+    ``file``: its path from that folder, so that Eval/list_eval_partition.txt lies in Eval, beside the images.
     ``by_folder``: the name is that of the folder in which an image lies.
 
     A part of a dataset is that dataset while every class folder has an image. Any other folder with images beside the
@@ -36,9 +37,9 @@ class Layout:
     file: str | None = None
     by_folder: bool = False
 
-    def fits(self, here: Path, folders: set[str], files: set[str]) -> bool:
-        """Whether `here`, with these `folders` and `files` in it, is laid out so."""
-        if not self.folders <= folders or (self.file is not None and self.file not in files):
+    def fits(self, here: Path, folders: set[str]) -> bool:
+        """Whether `here`, with these `folders` in it, is laid out so."""
+        if not self.folders <= folders or (self.file is not None and not (here / self.file).is_file()):
             return False
         images = [path for path in visible_files(here) if is_image(path)]
         classes = {path.parts[0] for path in images if len(path.parts) > 1}
@@ -47,13 +48,18 @@ class Layout:
         return 2 * named >= len(images) > 0 and self.folders in (frozenset(), classes)
 
 
-LAYOUTS = {
-    "kather": Layout(kather.TILE, folders=frozenset(kather.FOLDERS)),
-    "breakhis": Layout(breakhis.NAME, folders=frozenset({"benign", "malignant"})),
-    "ham10000": Layout(re.compile(r"ISIC_\d+.*"), file=ham10000.METADATA),
-    "ovarian": Layout(re.compile(r".*"), folders=frozenset(ovarian.FOLDERS)),
-    "cub": Layout(cub.SPECIES, folders=frozenset({"images"}), by_folder=True),
-}
+LAYOUTS = (
+    ("kather", Layout(kather.TILE, folders=frozenset(kather.FOLDERS))),
+    ("breakhis", Layout(breakhis.NAME, folders=frozenset({"benign", "malignant"}))),
+    ("ham10000", Layout(re.compile(r"ISIC_\d+.*"), file=ham10000.METADATA)),
+    ("ovarian", Layout(re.compile(r".*"), folders=frozenset(ovarian.FOLDERS))),
+    ("cub", Layout(cub.SPECIES, folders=frozenset({"images"}), by_folder=True)),
+    ("cars", Layout(re.compile(r"\d{6}"), file=cars.ALL)),
+    ("cars", Layout(re.compile(r"\d{5}"), folders=frozenset(cars.PARTS.values()))),
+    ("sop", Layout(re.compile(r"\d+_\d+"), file="Ebay_train.txt")),
+    ("in_shop", Layout(re.compile(r"\d+_\d+_[a-z]+"), file=f"Eval/{in_shop.LIST}")),
+)
+"""Every dataset that is recognised, with its layout; one that was published twice has two."""
 
 
 def find(root: Path, name: str | None = None) -> dict[str, Path]:
@@ -83,8 +89,8 @@ def find(root: Path, name: str | None = None) -> dict[str, Path]:
             )
         return found
     images = [path for path in visible_files(root) if is_image(path) and len(path.parts) > 1]
-    for dataset in ("kather", "breakhis"):
-        if named := sum(bool(LAYOUTS[dataset].image.fullmatch(path.stem)) for path in images):
+    for dataset, image in (("kather", kather.TILE), ("breakhis", breakhis.NAME)):
+        if named := sum(bool(image.fullmatch(path.stem)) for path in images):
             warnings.warn(
                 f"{root}: {named} of {len(images)} images are named like those of {dataset}, but not all of its "
                 f"folders are there, or others are: taken as your own images. NAME={dataset} takes these {named} only.",
@@ -105,8 +111,8 @@ def link(data: Path, name: str | None = None) -> dict[str, Path]:
     if not found:
         raise InputError(
             f"{data} holds no dataset that I know and no class folders with images{_others(data)}. Known: the original "
-            "layouts of Kather 2016, BreakHis, HAM10000, CUB-200-2011 and the ovarian set; your own images need one "
-            "sub-folder per class"
+            "layouts of Kather 2016, BreakHis, HAM10000, CUB-200-2011, Cars-196, Stanford Online Products, In-Shop and "
+            "the ovarian set; your own images need one sub-folder per class"
         )
     paths.DATA.mkdir(exist_ok=True)
     return {dataset: _linked(dataset, place, named=name is not None) for dataset, place in found.items()}
@@ -156,9 +162,9 @@ def _known_names() -> set[str]:
 
 def _known(root: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
-    for here, folders, files in _walk(root):
-        for dataset, layout in LAYOUTS.items():
-            if layout.fits(here, folders, files):
+    for here, folders, _ in _walk(root):
+        for dataset, layout in LAYOUTS:
+            if layout.fits(here, folders):
                 for name in _names(dataset, here):
                     found.setdefault(name, here)
     return found

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import paths
-from lib.datasets import breakhis, cub, folder, ham10000, kather, ovarian, table
+from lib.datasets import breakhis, cars, cub, folder, ham10000, in_shop, kather, ovarian, sop, table
 from lib.datasets.catalogue import PRIVATE, missing
 from lib.datasets.table import ImageTable
 from lib.errors import InputError, MissingDataset
@@ -20,6 +20,9 @@ LOADERS = {
     "ham10000": ham10000.load,
     "ovarian": ovarian.load,
     "cub": cub.load,
+    "cars": cars.load,
+    "sop": sop.load,
+    "in_shop": in_shop.load,
     "folder": folder.load,
 }
 

@@ -16,7 +16,7 @@ from PIL import Image
 from lib import paths
 from lib.datasets import catalogue, fetch, loaders
 from lib.datasets.images import read_image
-from lib.errors import InputError
+from lib.errors import InputError, MissingDataset
 
 KATHER = {
     f"Kather_texture_2016_image_tiles_5000/{folder}/{i}_CRC-Prim-HE-0{i}_00{i}.tif_Row_1_Col_1.tif": folder
@@ -353,6 +353,15 @@ def test_too_little_space_is_said_before_anything_is_downloaded(server, offer, m
 def test_what_cannot_be_downloaded_is_refused(name):
     with pytest.raises(InputError, match="choose one of kather, breakhis, ham10000"):
         fetch.fetch(name)
+
+
+@pytest.mark.parametrize("name", ["ovarian", "cub", "cars", "sop", "in_shop"])
+def test_what_has_to_be_downloaded_by_hand_says_where(name):
+    with pytest.raises(MissingDataset) as caught:
+        fetch.fetch(name)
+    what = catalogue.DATASETS[name]
+    for part in (f"needs {name}: ", what.summary(), what.layout, f"Download it by hand: {what.page}\n"):
+        assert part in str(caught.value)
 
 
 @pytest.mark.parametrize("seed", range(40))

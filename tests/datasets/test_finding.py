@@ -25,6 +25,32 @@ BREAKHIS = (
 HAM = ("skin/HAM10000_metadata.csv", "skin/images/ISIC_0027419.jpg")
 
 
+SHOP = "In-shop Clothes Retrieval Benchmark"
+OTHERS = {
+    "cars": ("cars", ("cars/cars_annos.mat", "cars/car_ims/000001.jpg", "cars/car_ims/016185.jpg")),
+    "cars in parts": (
+        "c",
+        ("c/cars_meta.mat", *(f"c/{part}/{part}/00001.jpg" for part in ("cars_train", "cars_test"))),
+    ),
+    "sop": (
+        "Stanford_Online_Products",
+        ("Stanford_Online_Products/Ebay_train.txt", "Stanford_Online_Products/bicycle_final/111085122871_0.JPG"),
+    ),
+    "in_shop": (
+        SHOP,
+        (f"{SHOP}/Eval/list_eval_partition.txt", f"{SHOP}/Img/img/WOMEN/Dresses/id_00000002/02_1_front.jpg"),
+    ),
+}
+"""Name → folder of the dataset, and a little of what is in it."""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_dataset_with_a_list_of_its_images_is_found_beside_the_list(tmp_path, name):
+    folder, files = OTHERS[name]
+    found = {name.split()[0]: tmp_path / folder}
+    assert finding.find(touch(tmp_path, *files)) == found == finding.find(tmp_path / folder)
+
+
 def test_each_dataset_is_found_in_its_original_layout(tmp_path, recwarn):
     breast = tmp_path / "BreaKHis_v1/histology_slides/breast"
     assert finding.find(touch(tmp_path, *KATHER, *BREAKHIS, *HAM)) == {
@@ -55,10 +81,23 @@ def test_class_folders_are_yours_if_nothing_is_known(tmp_path):
         tuple(f"{folder}/{TILE}" for folder in list(kather.FOLDERS)[:7]),
         ("benign/1.png", "malignant/2.png", "malignant/SOB_M_DC-14-2523-400-010.png"),
         ("HAM10000_metadata.csv", "nv/1.png", "nv/2.png", "mel/ISIC_0027419.jpg"),
+        ("cars_train/00001.jpg", "cars_test/00001.jpg", "vans/00001.jpg"),
+        ("Eval/list_eval_partition.txt", "Eval/01.jpg", "img/img_00000001.jpg"),
+        ("list_eval_partition.txt", "MEN/01_1_front.jpg", "WOMEN/01_1_front.jpg"),
     ],
-    ids=["two of Kather's", "all, other names", "one more", "one less", "BreakHis's two", "HAM10000's table"],
+    ids=[
+        "two of Kather's",
+        "all, other names",
+        "one more",
+        "one less",
+        "BreakHis's two",
+        "HAM10000's table",
+        "cars and vans",
+        "another part of DeepFashion",
+        "a list elsewhere",
+    ],
 )
-@pytest.mark.filterwarnings("ignore:.*taken as your own images")
+@pytest.mark.filterwarnings("ignore:.*taken as your own images", "ignore:.*are not read")
 def test_what_only_resembles_a_known_dataset_is_yours(tmp_path, names):
     here = touch(tmp_path / "mine", *names)
     assert finding.find(here) == {"mine": here}
@@ -130,6 +169,7 @@ def test_a_missing_folder_is_named(tmp_path):
         ("bh200x", "own-bh200x"),
         ("tissue", "own-tissue"),
         ("glomerulus", "own-glomerulus"),
+        ("cars", "own-cars"),
         ("originals", "own-originals"),
         ("all", "own-all"),
         ("folder", "folder"),

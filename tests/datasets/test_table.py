@@ -135,6 +135,7 @@ def test_an_empty_folder_is_a_missing_dataset(tmp_path, name):
 def test_facts_exist_for_every_loader_and_sizes_are_approximate():
     assert list(DATASETS) == list(loaders.LOADERS)
     images = {name: facts.images for name, facts in DATASETS.items()}
+    assert [images[name] for name in ("cub", "cars", "sop", "in_shop")] == [11788, 16185, 120053, 52712]  # as published
     assert [images[name] for name in ("tissue", "kather", "breakhis", "ham10000")] == [None, 5000, 7909, 10015]
     assert sum(images[f"bh{m}x"] for m in (40, 100, 200, 400)) == images["breakhis"]
     assert all(facts.size.startswith("about ") for facts in DATASETS.values() if facts.size)
