@@ -70,23 +70,25 @@ class ImageTable:
     def _one_spelling(self, values: pd.Series) -> pd.Series:
         """`values` as :func:`spelled`, with a warning where several spellings become one."""
         spellings = pd.Series(values.unique())
-        for name, several in spellings.groupby(spellings.map(spelled)):
-            if len(several) > 1:
-                warnings.warn(
-                    f"{self.name}: {', '.join(map(ascii, sorted(several)))} are taken as one {values.name}, {name}.",
-                    stacklevel=4,
-                )
+        names = spellings.map(spelled)
+        alike = names.duplicated(keep=False)
+        for name, several in spellings[alike].groupby(names[alike]):
+            warnings.warn(
+                f"{self.name}: {', '.join(map(ascii, sorted(several)))} are taken as one {values.name}, {name}.",
+                stacklevel=4,
+            )
         return values.map(spelled)
 
     def _check_capitals(self, labels: pd.Series) -> None:
         counts = labels.value_counts()
-        for _, several in counts.groupby(counts.index.str.casefold()):
-            if len(several) > 1:
-                named = " and ".join(f"{label} ({n} images)" for label, n in several.sort_index().items())
-                raise InputError(
-                    f"{self.name}: the labels {named} differ in capitals only. Spell them alike if they are one class, "
-                    "else rename one."
-                )
+        names = counts.index.str.casefold()
+        alike = names.duplicated(keep=False)
+        for _, several in counts[alike].groupby(names[alike]):
+            named = " and ".join(f"{label} ({n} images)" for label, n in several.sort_index().items())
+            raise InputError(
+                f"{self.name}: the labels {named} differ in capitals only. Spell them alike if they are one class, "
+                "else rename one."
+            )
 
     def __len__(self) -> int:
         return len(self.rows)
