@@ -13,16 +13,23 @@ from torch import Tensor
 
 GROWTH = 2.0**24
 """Weights that have become so many times longer have lost their start: next to them float32 rounds it away."""
+SHOWN = 10
+"""So many norms are read; an encoder has hundreds."""
 
 
 class Diverged(RuntimeError):
-    """A training that has gone wrong; carries the loss, the step and the last state that was still good."""
+    """A training that has gone wrong; carries the loss, the step and the last state that was still good.
+
+    The message has the norms of that state, the largest first, and :data:`SHOWN` of them at most.
+    """
 
     def __init__(self, loss: float, step: int, last_good: dict[str, Tensor], who: str = "the head") -> None:
-        norms = ", ".join(f"{name} {tensor.norm():.3g}" for name, tensor in last_good.items())
+        lengths = sorted(((tensor.norm().item(), name) for name, tensor in last_good.items()), reverse=True)
+        norms = ", ".join(f"{name} {length:.3g}" for length, name in lengths[:SHOWN])
+        smaller = f" and {len(lengths) - SHOWN} smaller ones" if len(lengths) > SHOWN else ""
         hidden = ", but its weights or their gradient have outgrown float32" if math.isfinite(loss) else ""
         super().__init__(
-            f"the loss of {who} is {loss:.4g} at step {step}{hidden}; norms of the last good state: {norms}. "
+            f"the loss of {who} is {loss:.4g} at step {step}{hidden}; norms of the last good state: {norms}{smaller}. "
             "Try a lower learning rate"
         )
         self.loss = loss

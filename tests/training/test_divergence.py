@@ -1,5 +1,7 @@
 """A training that runs away ends in words, in every loop, whatever its loss says."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -115,6 +117,16 @@ def test_self_distillation(bf16, steps, tmp_path):
         dino.pretrain(pixels, chosen, seed=0, device="cpu", bf16=bf16, store=tmp_path / "run.pt")
     story(caught)
     assert caught.value.step == 0
+
+
+def test_of_many_norms_the_ten_largest_are_told():
+    state = {f"layer {i}": torch.tensor([float(i)]) for i in (3, *range(4, 153), 1, 2)}
+    error = Diverged(float("nan"), 7, state, "fine-tuning")
+    told = re.search(r"norms of the last good state: (.*)\. Try", str(error))[1]
+    assert told == ", ".join(f"layer {i} {i}" for i in range(152, 142, -1)) + " and 142 smaller ones"
+    assert error.last_good is state
+    few = Diverged(float("nan"), 7, {"bias": torch.zeros(2), "weight": torch.ones(4)})
+    assert "norms of the last good state: weight 2, bias 0. Try" in str(few)
 
 
 # What cannot be seen in the loss
