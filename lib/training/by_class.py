@@ -101,6 +101,6 @@ def _drawn(
         turns = np.random.default_rng((seed, 0, lap)).permutation(len(counts))
         chosen = turns[place * n_classes : (place + 1) * n_classes]
         shuffled = np.random.default_rng((seed, 1, step)).random(len(classes))
-        by_class = np.lexsort((shuffled, classes))
-        yield torch.from_numpy(by_class[(first[chosen][:, None] + np.arange(samples)).ravel()])
+        order = np.lexsort((shuffled, classes))
+        yield torch.from_numpy(order[(first[chosen][:, None] + np.arange(samples)).ravel()])
         step += 1

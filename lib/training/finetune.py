@@ -117,7 +117,7 @@ def finetune(
         what: the name of the work in the progress bar.
 
     Raises:
-        InputError: for batches that the classes do not allow, and classes on both sides.
+        InputError: for batches that the classes do not allow, classes on both sides, and weights that are not finite.
         Diverged: when the loss or its gradient is not finite, or the weights have outgrown float32.
         BrokenImage: for a file that cannot be read.
     """
@@ -222,6 +222,8 @@ class _Training:
         ]
         self.optimiser = torch.optim.AdamW(groups, lr=settings.lr, weight_decay=settings.weight_decay)
         self.longest = longest(weight[None] for weight in self.weights)
+        if not self.longest.isfinite():
+            raise InputError("the encoder or its head has weights that are not finite: load or make it anew")
         self.history: list[dict[str, float]] = []
         self.scores: list[dict[str, float]] = []
         self.best = self.good = self.state()

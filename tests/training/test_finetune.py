@@ -215,6 +215,10 @@ def test_what_cannot_work_is_refused_before_anything_is_trained(tables):
         run(tables, Settings(batch_size=14, samples=2))
     with pytest.raises(InputError, match="6 of 6 classes have fewer than samples = 6"):
         run(tables, Settings(batch_size=12, samples=6))
+    encoder, head = network()
+    torch.nn.init.constant_(head.linear.bias, math.nan)
+    with pytest.raises(InputError, match="the encoder or its head has weights that are not finite"):
+        finetune(encoder, head, LOSS, *tables, SHORT, Preparation.of(encoder, SIZE), seed=0, device="cpu")
 
 
 @pytest.mark.parametrize("setting", [{"steps": 0}, {"batch_size": 10}, {"samples": 1}, {"check_every": 0}, {"lr": 0.0}])
