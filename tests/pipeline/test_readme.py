@@ -97,9 +97,10 @@ def test_links_and_pictures_lead_somewhere():
 
 
 def test_licences_are_those_of_the_catalogue():
-    for name in ("kather", "breakhis", "ham10000", "cub", "cars", "sop", "in_shop"):
-        what = DATASETS[name]
-        assert what.licence in TEXT and (what.doi or what.page) in TEXT
+    for name in ("kather", "breakhis", "ham10000", "cub"):
+        assert DATASETS[name].licence in TEXT
+    for name in set(DATASETS) - {*paths.DRAWN, "folder"}:
+        assert (DATASETS[name].doi or DATASETS[name].page) in TEXT
 
 
 def test_every_target_of_make_is_described():
