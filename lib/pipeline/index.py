@@ -26,6 +26,9 @@ NUMBERED = {
     "hyper_dino/retrieval/figure_3": "Fig. 3",
     "hyper_dino/queries/figure_4": "Fig. 4, Kather 2016",
     "hyper_dino/queries/figure_5": "Fig. 5, BreakHis 40X",
+    "hyp_vit/hyperbolicity/table_1": "Table 1",
+    "hyp_vit/retrieval/table_2": "Table 2",
+    "hyp_vit/retrieval/table_3": "Table 3",
     "linear_prototypes/retrieval/table_1": "Table I",
     "linear_prototypes/retrieval/figure_2": "Fig. 2",
     "linear_prototypes/significance/figure_3": "Fig. 3",
@@ -33,7 +36,11 @@ NUMBERED = {
 }
 """Paper, section and file name → what the paper calls it, in the paper's order; everything else is our addition."""
 DIAGRAM = "Fig. 1 is a diagram of the method; notebook [{0:.2}](../notebooks/{0}.ipynb) takes it to pieces."
-DIAGRAMS = {"hyper_dino": "12_hyper_dino_mapper", "linear_prototypes": "40_linear_prototypes_plane"}
+DIAGRAMS = {
+    "hyper_dino": "12_hyper_dino_mapper",
+    "hyp_vit": "20_hyp_vit_loss",
+    "linear_prototypes": "40_linear_prototypes_plane",
+}
 """The notebook that says what a paper's Fig. 1 draws."""
 COLUMNS = ["paper", "section", "name", "profile", "dataset", "notebook", "title", "images", "encoder", "link"]
 ABOUT = """\

@@ -144,6 +144,7 @@ def compare(
     pairs: Sequence[tuple[str, str]],
     ks: Sequence[int],
     *,
+    metric: str = "ap_min",
     seed: int = 0,
 ) -> pd.DataFrame:
     """Paired tests between methods on the same queries, over groups of images and over trainings.
@@ -153,6 +154,7 @@ def compare(
         groups: (n,) the group (patient, lesion, source image) of each image.
         pairs: names of methods, which is compared with which.
         ks: list lengths.
+        metric: what is compared, of :class:`lib.metrics.retrieval.PerQuery`.
         seed: of the random sign flips.
 
     Returns:
@@ -171,5 +173,5 @@ def compare(
             for k in ks:
                 a, b = ([answer.per_query for answer in methods[name]] for name in (first, second))
                 names = {"rule": rule, "first": first, "second": second, "k": k}
-                lines.append(names | paired.difference(a, b, units, k, repeats=repeats, seed=seed))
+                lines.append(names | paired.difference(a, b, units, k, repeats=repeats, metric=metric, seed=seed))
     return paired.together(lines)

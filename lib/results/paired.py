@@ -28,21 +28,23 @@ def difference(
     k: int,
     *,
     repeats: np.ndarray | None = None,
+    metric: str = "ap_min",
     seed: int = 0,
 ) -> dict[str, float]:
-    """The paired test of AP@k (min(k, relevant), percent) between two methods on the same queries.
+    """The paired test of AP@k (min(k, relevant), percent), or of another metric, between two methods on equal queries.
 
     Args:
         first, second: per split, the values of the same queries in the same order.
         units: the group of each query, splits one after the other.
         k: length of the list.
         repeats: the training of each query's value, splits one after the other, where there are several.
+        metric: of :class:`lib.metrics.retrieval.PerQuery`.
         seed: of the random sign flips.
 
     Returns:
         The fields of :class:`lib.metrics.significance.PairedTest`.
     """
-    a, b = (np.concatenate([part.values["ap_min", k].to_numpy() for part in parts]) for parts in (first, second))
+    a, b = (np.concatenate([part.values[metric, k].to_numpy() for part in parts]) for parts in (first, second))
     return asdict(paired_permutation(100 * a, 100 * b, units, repeats, seed=seed))
 
 

@@ -2,6 +2,7 @@
 
 PAPERS = {
     "hyper_dino": "Hyper-DINO",
+    "hyp_vit": "Hyp-ViT",
     "linear_prototypes": "Linear prototypes",
     "beyond": "Beyond the papers",
 }

@@ -169,7 +169,12 @@ def measured(
 
 def at_rim(head: Head, network: nn.Module, reduced: np.ndarray) -> float:
     """How many of the images ``reduced: (m, n)`` a ``network`` sends to the rim (percent); NaN where there is none."""
+    return points_at_rim(head, _embed(head, network, reduced))
+
+
+def points_at_rim(head: Head, points: Tensor) -> float:
+    """How many of the embeddings ``points: (m, d)`` of a head are at the rim (percent); NaN where there is none."""
     if not isinstance(head.geometry, PoincareBall) or not head.geometry.c:
         return np.nan
-    radius = head.geometry.c**0.5 * _embed(head, network, reduced).norm(dim=-1)
+    radius = head.geometry.c**0.5 * points.norm(dim=-1)
     return 100 * (radius >= RIM * head.reach).double().mean().item()

@@ -1,0 +1,165 @@
+"""Recall@K of heads and encoders in the layout of Tables 2 and 3, and what the numbers say."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.geometry import PoincareBall
+from lib.papers.hyp_vit import published
+from lib.papers.hyp_vit.retrieval.experiment import HYP, SPH
+from lib.results import answers, paired
+from lib.results.markdown import markdown_table, percent, points
+from lib.results.shown import Table
+from lib.results.store import Run
+from lib.training.hyp_vit import Settings
+from lib.training.methods import Answer
+
+UNSEEN = "unseen categories"
+METRIC = "hit_rate"
+SAYS = paired.SAYS.replace("averaged per group first", "averaged per category first").replace("groups", "categories")
+"""What the paired tests say about themselves, where the groups are categories."""
+ABOUT = (
+    "Recall@K (hit rate) in percent: the share of queries with an image of their own category among the first K. No "
+    "category that asks was learnt from. Class mean: averaged per category first. ± standard deviation over trainings."
+)
+
+
+def recall(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
+    """Recall@K and the health of every method: columns as :func:`lib.results.answers.values`, and dim."""
+    rows = answers.values({UNSEEN: found}).query("metric == @METRIC").drop(columns=["rule", "metric", "spread"])
+    dims = {name: _dim(several[0]) for name, several in found.items()}
+    return rows.assign(dim=rows["method"].map(dims)).reset_index(drop=True)
+
+
+def _dim(answer: Answer) -> int:
+    recipe = answer.method.recipe
+    return recipe.dim_out or recipe.dim_in
+
+
+def layout(rows: pd.DataFrame, table: int, dataset: str) -> str:
+    """Published rows of Table 2 or 3 for a dataset, if there are any, then ours, then chance, as Markdown."""
+    ks = sorted(rows["k"].unique())
+    lines = [_published(name, of_one, ks) for name, of_one in _theirs(table, dataset)]
+    for method, of_one in rows.groupby("method", sort=False):
+        first = of_one.iloc[0]
+        cells = {"method": method, "whose": "ours", "numbers": int(first["dim"])}
+        cells |= {f"Recall@{row.k}": percent(row.ours) for row in of_one.itertuples()}
+        cells |= {f"± at {ks[0]}": percent(first["seeds_spread"]), f"class mean@{ks[0]}": percent(first["class_mean"])}
+        lines.append(cells | answers.health(first))
+    chance = rows.drop_duplicates("k").set_index("k")["chance"]
+    lines.append({"method": "chance"} | {f"Recall@{k}": percent(chance[k]) for k in ks})
+    columns = max(lines, key=len)
+    return markdown_table(pd.DataFrame(lines, columns=list(columns), dtype=object).fillna("–"))
+
+
+def _theirs(table: int, dataset: str) -> list[tuple[str, pd.DataFrame]]:
+    rows = published.recall(table).query("dataset == @dataset")
+    return list(rows.groupby("method", sort=False))
+
+
+def _published(name: str, rows: pd.DataFrame, ks: Sequence[int]) -> dict[str, object]:
+    values = rows.set_index("k")["value"]
+    cells = {"method": f"{name} ({rows['encoder'].iloc[0]})", "whose": "published", "numbers": int(rows["dim"].iloc[0])}
+    return cells | {f"Recall@{k}": f"{values[k]:.1f}" for k in ks if k in values}
+
+
+def numbered(run: Run, rows: pd.DataFrame, table: int, text: str) -> Table:
+    """Table 2 (heads) or Table 3 (encoders), ours below the published rows."""
+    title = {2: "Table 2: heads", 3: "Table 3: encoders"}[table]
+    differ = (
+        "Published rows: other encoders, all images, 224 px; ours: see below." if _theirs(table, run.dataset) else ""
+    )
+    return Table(title, rows, f"{ABOUT} {text} {differ}".strip(), markdown=layout(rows, table, run.dataset))
+
+
+def pairs(found: Mapping[str, Sequence[Answer]]) -> list[tuple[str, str]]:
+    """Hyp against every other method, as heads on frozen features, and Sph where both were trained end to end."""
+    frozen = [name for name in found if "end to end" not in name]
+    ends = [(f"{HYP}, end to end, {place}", f"{SPH}, end to end, {place}") for place in ("head", "encoder")]
+    return [(HYP, name) for name in frozen if name != HYP] + [pair for pair in ends if pair[0] in found]
+
+
+def tests(found: Mapping[str, Sequence[Answer]], names: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
+    """Paired tests of Recall@K over categories (``names: (n,)`` of all images) and trainings."""
+    table = answers.compare({UNSEEN: found}, names, pairs(found), ks, metric=METRIC, seed=seed)
+    return table.drop(columns="rule")
+
+
+def tests_layout(table: pd.DataFrame) -> str:
+    """The paired tests as Markdown."""
+    lines = [
+        {"first": test.first, "second": test.second, "K": test.k} | paired.cells(test, "first − second, points")
+        for test in table.itertuples()
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def rates_layout(rows: pd.DataFrame, printed: float) -> str:
+    """Recall@1 on validation categories: a row per method, a column per learning rate, the chosen one bold."""
+    shown = rows.assign(
+        cell=[
+            f"**{value:.2f}**" if one else f"{value:.2f}"
+            for value, one in zip(rows["validation"], rows["chosen"], strict=True)
+        ],
+        lr=rows["lr"].map("{:g}".format),
+    )
+    wide = shown.pivot_table(index="method", columns="lr", values="cell", aggfunc="first", sort=False)
+    return markdown_table(wide.reset_index().assign(published=f"{printed:g}"))
+
+
+def rest(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
+    """Where embeddings in the ball rest: columns method and share (of the ball's radius, percent).
+
+    A row per image of the first training's gallery.
+    """
+    frames = []
+    for name, several in found.items():
+        method, norms = several[0].method, several[0].norms
+        curved = isinstance(method.head, Settings) and isinstance(method.head.geometry, PoincareBall)
+        if curved and method.recipe.dim_out and not name.endswith("encoder"):
+            frames.append(pd.DataFrame({"method": name, "share": shares(method.head, norms)}))
+    return pd.concat(frames, ignore_index=True)
+
+
+def shares(head: Settings, norms: np.ndarray) -> np.ndarray:
+    """Norms of points in the ball as percent of its radius.
+
+    >>> shares(Settings(PoincareBall(0.25)), np.array([1.0])).tolist()
+    [50.0]
+    """
+    return 100 * head.geometry.c**0.5 * norms
+
+
+def bound(settings: Settings) -> float:
+    """How far out clipping lets a point come, as percent of the ball's radius (HV-9).
+
+    >>> round(bound(Settings()), 1)
+    62.1
+    """
+    return 100 * float(np.tanh(settings.geometry.c**0.5 * settings.clip_radius))
+
+
+def rest_sentences(rows: pd.DataFrame, settings: Settings) -> list[str]:
+    """How far out the embeddings rest, and how many at the bound that clipping sets."""
+    c, r, furthest = settings.geometry.c, settings.clip_radius, bound(settings)
+    lines = [f"clipped at r = {r:g} with c = {c:g}, no point can be further out than {furthest:.1f} % of the radius"]
+    for name, part in rows.groupby("method", sort=False):
+        at_bound = 100 * (part["share"] > furthest - 0.01).mean()
+        lines.append(
+            f"{name}: median {part['share'].median():.1f} %, largest {part['share'].max():.1f} % of the radius; "
+            f"{at_bound:.0f} % of the images are at that bound or beyond"
+        )
+    return lines
+
+
+def came_out(tested: pd.DataFrame, rows: pd.DataFrame, k: int) -> list[str]:
+    """Curvature, head and training end to end, each in a sentence."""
+    at_k = rows[rows["k"] == k].set_index("method")["ours"]
+    lines = [f"Recall@{k}, best of all: {at_k.idxmax()} ({at_k.max():.2f})"]
+    for place in ("head", "encoder"):
+        name = f"{HYP}, end to end, {place}"
+        if name in at_k:
+            before = at_k["no head"] if place == "encoder" else at_k[HYP]
+            lines.append(f"{name}: {points(at_k[name] - before)} points over the same on frozen features (not tested)")
+    return [*lines, *paired.sentences(tested[tested["k"] == k])]

@@ -1,0 +1,116 @@
+"""Rows in the paper's layout, published ones apart from ours; categories are the units of the tests."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.geometry import PoincareBall
+from lib.metrics.retrieval import evaluate
+from lib.papers.hyp_vit.retrieval import figures, tables
+from lib.papers.hyp_vit.retrieval.experiment import HYP, NONE, SPH
+from lib.results.store import Run
+from lib.training.hyp_vit import Settings, spherical
+from lib.training.methods import Answer, Health, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split
+
+LABELS = np.repeat(np.arange(10), 4)
+NAMES = np.array([f"c{number}" for number in LABELS])
+ROWS = np.arange(40)
+
+
+def answer(name: str, settings: Settings, noise: float, repeat: int, dim: int = 3) -> Answer:
+    """Ten categories of four images, scattered by ``noise``."""
+    rng = np.random.default_rng((repeat, int(10 * noise)))
+    points = (rng.normal(size=(10, dim))[LABELS] + noise * rng.normal(size=(40, dim))).astype(np.float32)
+    values = evaluate(points, points, LABELS, LABELS, "euclidean", (1, 2), ROWS, ROWS)
+    method = Method(name, Recipe("raw", 8, 0 if name == NONE else dim), settings)
+    health = Health() if name == NONE else Health(0.5, 0.0, 30)
+    return Answer(method, Split(0, ROWS, ROWS, repeat, repeat=repeat), health, [], np.linspace(0, 1.9, 40), values)
+
+
+@pytest.fixture(scope="module")
+def found():
+    kinds = {NONE: (Settings(), 0.1), HYP: (Settings(), 0.1), SPH: (spherical(Settings()), 2.0)}
+    return {name: [answer(name, *kind, repeat) for repeat in range(3)] for name, kind in kinds.items()}
+
+
+def test_recall_is_the_share_of_queries_with_a_hit(found):
+    rows = tables.recall(found).set_index(["method", "k"])
+    hits = [one.per_query.values["hit_rate", 1].mean() for one in found[SPH]]
+    assert rows.loc[(SPH, 1), "ours"] == pytest.approx(100 * np.mean(hits))
+    assert rows.loc[(SPH, 1), "seeds_spread"] == pytest.approx(100 * np.std(hits, ddof=1))
+    assert rows.loc[(HYP, 1), "dim"] == 3 and rows.loc[(NONE, 1), "dim"] == 8
+    assert rows.loc[(HYP, 1), "chance"] == pytest.approx(100 * 3 / 39)
+
+
+def test_published_rows_stand_first_and_say_so(found):
+    lines = tables.layout(tables.recall(found), 2, "cub").splitlines()
+    whose = [line.split("|")[2].strip() for line in lines[2:]]
+    # Four earlier methods have numbers for CUB, and the six versions of the paper.
+    assert whose == ["published"] * 10 + ["ours"] * 3 + ["–"]
+    (hyp_vit,) = [line for line in lines if line.startswith("| Hyp-ViT (")]
+    assert "| 84.0 | 90.2 |" in hyp_vit
+    ours = tables.layout(tables.recall(found), 2, "tissue")
+    assert "published" not in ours and ours.splitlines()[-1].startswith("| chance ")
+
+
+def test_categories_are_the_units(found):
+    rows = tables.tests(found, NAMES, [1])
+    assert rows[["first", "second"]].values.tolist() == [[HYP, NONE], [HYP, SPH]]
+    assert set(rows["n_units"]) == {10} and set(rows["n_seeds"]) == {3}
+    gain = [one.per_query.values["hit_rate", 1].mean() for one in found[HYP]]
+    loss = [one.per_query.values["hit_rate", 1].mean() for one in found[SPH]]
+    assert rows.loc[1, "difference"] == pytest.approx(100 * (np.mean(gain) - np.mean(loss)))
+    assert "| Hyp | Sph | 1 | +" in tables.tests_layout(rows)
+
+
+def test_end_to_end_is_compared_with_end_to_end(found):
+    joint = {f"{name}, end to end, {place}": found[name] for name in (HYP, SPH) for place in ("head", "encoder")}
+    assert tables.pairs(found | joint)[-2:] == [
+        (f"{HYP}, end to end, {place}", f"{SPH}, end to end, {place}") for place in ("head", "encoder")
+    ]
+
+
+def test_where_points_rest_is_said_of_the_ball_alone(found):
+    rows = tables.rest(found)
+    assert set(rows["method"]) == {HYP} and len(rows) == 40
+    assert rows["share"].max() == pytest.approx(100 * 0.1**0.5 * 1.9)
+    bound, said = tables.rest_sentences(rows, Settings())
+    assert "62.1 %" in bound and said.startswith("Hyp: median 30.0 %, largest 60.1 %") and "; 0 % of the images" in said
+    outside = rows.assign(share=70.0)
+    assert "100 % of the images" in tables.rest_sentences(outside, Settings())[1]
+
+
+def test_rates_show_what_was_chosen():
+    rows = pd.DataFrame({"method": "Hyp", "lr": [1e-4, 1e-3], "validation": [50.0, 60.0], "chosen": [False, True]})
+    assert "| Hyp | 50.00 | **60.00** | 3e-05 |" in tables.rates_layout(rows, 3e-5)
+
+
+def test_what_came_out_names_the_best_and_the_tests(found):
+    lines = tables.came_out(tables.tests(found, NAMES, [1, 2]), tables.recall(found), 1)
+    assert lines[0].startswith("Recall@1, best of all: ") and len(lines) == 3
+    assert all("k = 1" in line and "k = 2" not in line for line in lines[1:])
+
+
+def test_a_table_says_where_its_rows_come_from(found):
+    run = Run("22_hyp_vit_retrieval", "sample", "cub", "40 images", "abc", "a network")
+    assert "Published rows" in tables.numbered(run, tables.recall(found), 3, "About.").caption
+
+
+def test_figures_draw_their_rows(found):
+    rows = tables.recall(found)
+    left, right = figures.recall(rows).axes
+    assert [tick.get_text() for tick in left.get_yticklabels()] == [NONE, HYP, SPH]
+    assert "Recall@1" in left.get_xlabel() and "Recall@2" in right.get_xlabel() and "chance" in left.get_xlabel()
+    course = pd.DataFrame(
+        {"method": "Hyp, end to end", "repeat": 0, "step": [0, 1, 2], "loss": [np.nan, 3.0, 2.0]}
+        | {"head": [50.0, np.nan, 60.0], "encoder": [55.0, np.nan, 58.0]}
+    )
+    loss, scores = figures.course(course).axes
+    assert loss.lines[0].get_xydata().tolist() == [[1, 3.0], [2, 2.5]]
+    assert scores.lines[0].get_xydata().tolist() == [[0, 50], [2, 60]]
+    axis = figures.rest(tables.rest(found), tables.bound(Settings(PoincareBall(0.1)))).axes[0]
+    assert axis.get_xlim()[1] > 100 and any(line.get_linestyle() == "--" for line in axis.lines)
+    plt.close("all")

@@ -1,0 +1,82 @@
+"""Hyp-ViT's head on frozen features learns what it should, and begins and ends where its settings say."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib.errors import InputError
+from lib.geometry import Euclidean, PoincareBall, Sphere
+from lib.losses.hyp_vit import PRINTED_SPHERICAL
+from lib.training import experiment
+from lib.training.by_class import ByClass
+from lib.training.hyp_vit import Settings, flat, spherical
+from lib.training.methods import Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split
+
+RNG = np.random.default_rng(0)
+LABELS = np.repeat(np.arange(8), 20)
+X = (RNG.normal(size=(160, 12)) + 3 * RNG.normal(size=(8, 12))[LABELS]).astype(np.float32)
+SPLIT = Split(0, np.flatnonzero(LABELS < 4), np.flatnonzero(LABELS >= 4), seed=3)
+SCHEDULE = ByClass(epochs=10, batch_size=8, lr=1e-2, samples=2)
+
+
+def fitted(settings: Settings):
+    method = Method("head", Recipe("raw", 12, 4), settings, SCHEDULE)
+    return experiment.fit(X, LABELS, [method], [SPLIT], workers=1)["head"][0]
+
+
+@pytest.mark.parametrize("settings", [Settings(), spherical(Settings()), flat(Settings())], ids=["hyp", "sph", "flat"])
+def test_it_learns(settings):
+    one = fitted(settings)
+    assert one.history[-1] < 0.5 * one.history[0] and one.health.steps == 10 * 10
+
+
+def test_clipping_keeps_embeddings_inside_and_without_it_they_may_leave():
+    far = torch.from_numpy(X[SPLIT.test]) * 100
+    bound = np.tanh(0.1**0.5 * 2.3) / 0.1**0.5
+    norms = fitted(Settings()).network(far).norm(dim=-1)
+    torch.testing.assert_close(norms, torch.full_like(norms, bound))
+    assert (fitted(Settings(clip_radius=None)).network(far).norm(dim=-1) > 1.3 * bound).all()
+
+
+def test_begun_inside_the_untrained_outputs_have_the_norm():
+    settings = Settings(start_norm=0.7)
+    network = settings.make(Recipe("raw", 12, 4), seed=0)
+    settings.start(network, X)
+    assert network.linear(torch.from_numpy(X)).norm(dim=-1).mean().item() == pytest.approx(0.7, rel=1e-5)
+    untouched = Settings().make(Recipe("raw", 12, 4), seed=0)
+    before = untouched.linear.weight.clone()
+    Settings().start(untouched, X)
+    assert torch.equal(before, untouched.linear.weight)
+
+
+def test_other_versions_differ_in_space_and_temperature():
+    hyp = Settings(PoincareBall(0.3), temperature=0.5)
+    assert (flat(hyp).geometry, flat(hyp).temperature, flat(hyp).cosine) == (Euclidean(), 0.25, False)
+    sph = spherical(hyp, PRINTED_SPHERICAL)
+    assert (sph.geometry, sph.temperature, sph.cosine) == (Sphere(), 0.1, True)
+
+
+def test_the_flat_loss_is_that_of_a_ball_without_curvature():
+    labels = torch.arange(6) // 2
+    h = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    values = []
+    for settings in (Settings(PoincareBall(1e-12)), flat(Settings())):
+        lessons = settings.lessons(h.numpy()[None], labels.numpy(), SCHEDULE, "here")
+        values.append(lessons.loss(h, labels))
+    torch.testing.assert_close(*values)
+
+
+def test_views_are_learnt_from_in_as_many_steps():
+    one = Settings().lessons(X[None], LABELS, SCHEDULE, "here")
+    two = Settings().lessons(np.stack([X, X + 1]), LABELS, SCHEDULE, "here")
+    assert len(two.x) == 2 * len(one.x) and two.labels.tolist() == 2 * LABELS.tolist()
+    steps = [lessons.schedule.epochs * lessons.schedule.steps(len(lessons.x)) for lessons in (one, two)]
+    assert steps[0] == steps[1]
+
+
+@pytest.mark.parametrize("wrong", [{"clip_radius": 0.0}, {"start_norm": -1.0}, {"temperature": 0.0}])
+def test_values_without_meaning_are_refused(wrong):
+    with pytest.raises(InputError):
+        Settings(**wrong)
