@@ -1,0 +1,1 @@
+"""Hyperbolic Vision Transformers: a pairwise cross-entropy over distances in the Poincaré ball."""

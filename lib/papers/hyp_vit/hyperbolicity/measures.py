@@ -1,0 +1,211 @@
+"""Relative δ, draw by draw (Hyp-ViT, section 2.3, HV-4): of features, of their copies, of controls."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy import stats
+from torch import Tensor
+
+from lib.geometry import Euclidean, PoincareBall
+from lib.geometry.hyperbolicity import CURVATURE_OF_DELTA, hyperbolicity
+from lib.geometry.scale import Scale
+from lib.metrics import retrieval
+from lib.metrics.retrieval import PerQuery
+from lib.papers.hyp_vit.hyperbolicity import controls
+from lib.papers.hyp_vit.hyperbolicity.controls import Change
+from lib.results import paired
+from lib.training.splits import Split
+
+CLIP = 2.3
+"""The paper's clipping radius (section 3.2): how long the longest feature is made before it goes into the ball."""
+
+
+def curvature(relative):
+    """The c that the paper derives from relative δ, (0.144/δ)²; of numbers, arrays or columns.
+
+    >>> round(curvature(0.288), 6)
+    0.25
+    """
+    return (CURVATURE_OF_DELTA / relative) ** 2
+
+
+def subsets(n: int, size: int, draws: int, seed: int) -> list[np.ndarray]:
+    """``draws`` random subsets of ``size`` of n images, without replacement; the first of each is its base point."""
+    random = np.random.default_rng(seed)
+    return [random.choice(n, size, replace=False) for _ in range(draws)]
+
+
+def of_features(
+    features: Mapping[str, np.ndarray],
+    size: int,
+    draws: int,
+    seed: int,
+    change: Change = controls.as_they_are,
+) -> pd.DataFrame:
+    """δ of every draw: columns encoder, draw, delta, diameter, relative, directions (see :func:`directions`).
+
+    All encoders and changes see the same draws.
+
+    Args:
+        features: encoder → (n, dim) features of the same n images.
+        size: images of a draw; draws: their number; seed: of the draws.
+        change: what is done to the features of a draw before distances are taken.
+    """
+    lines = []
+    for encoder, x in features.items():
+        for draw, chosen in enumerate(subsets(len(x), size, draws, seed)):
+            random = np.random.default_rng([seed, draw])
+            points = torch.from_numpy(change(x[chosen], random))
+            distances = Euclidean().pairwise(points, points)
+            spread = {"directions": directions(distances)}
+            lines.append({"encoder": encoder, "draw": draw} | _measured(distances) | spread)
+    return pd.DataFrame(lines)
+
+
+def of_controls(lengths: Sequence[int], size: int, draws: int, seed: int) -> pd.DataFrame:
+    """δ of every draw of :func:`lib.papers.hyp_vit.hyperbolicity.controls.known`: columns as there, then δ's."""
+    lines = []
+    for draw in range(draws):
+        for name, d, distances in controls.known(size, list(lengths), np.random.default_rng([seed, draw])):
+            lines.append({"control": name, "dim": d, "draw": draw} | _measured(distances))
+    return pd.DataFrame(lines)
+
+
+def directions(distances: Tensor) -> float:
+    """In how many directions points spread: (Σλ)²/Σλ² of the variances λ along their principal axes.
+
+    n points spread alike in d directions have d, on a line they have 1. distances: (n, n), Euclidean; the λ are never
+    computed, since the sums are the trace and the squared norm of the centred Gram matrix.
+
+    >>> points = torch.eye(2, dtype=torch.float64).repeat(2, 1) * torch.tensor([1.0, 1, -1, -1])[:, None]
+    >>> round(directions(Euclidean().pairwise(points, points)), 6)
+    2.0
+    """
+    gram = distances.double().square()
+    gram = gram - gram.mean(0) - gram.mean(1, keepdim=True) + gram.mean()  # −2 times the Gram matrix
+    return float(gram.trace() ** 2 / gram.square().sum())
+
+
+def _measured(distances: Tensor) -> dict[str, float]:
+    """δ by the paper's procedure: the first point is the base, relative to the diameter (HV-4)."""
+    found = hyperbolicity(distances.float(), base=0)
+    return {"delta": found.delta, "diameter": found.diameter, "relative": found.relative}
+
+
+def over_draws(rows: pd.DataFrame, by: str | list[str], column: str = "relative") -> pd.DataFrame:
+    """Mean over the draws and its 95 % interval by Student's t: columns ``by``, ``column``, low, high, n_draws.
+
+    >>> rows = pd.DataFrame({"encoder": "one", "relative": [0.2, 0.3, 0.4]})
+    >>> over_draws(rows, "encoder").round(3).to_dict("records")
+    [{'encoder': 'one', 'relative': 0.3, 'low': 0.052, 'high': 0.548, 'n_draws': 3}]
+    """
+    found = rows.groupby(by, sort=False)[column].agg(mean="mean", error="sem", n_draws="count").reset_index()
+    half = stats.t.ppf(0.975, found["n_draws"] - 1) * found["error"]
+    found = found.assign(low=found["mean"] - half, high=found["mean"] + half)
+    return found.rename(columns={"mean": column})[[*np.atleast_1d(by), column, "low", "high", "n_draws"]]
+
+
+def sizes(features: Mapping[str, np.ndarray], ladder: Sequence[int], draws: int, seed: int) -> pd.DataFrame:
+    """Relative δ over the images of a draw: columns encoder, size, relative, low, high, n_draws."""
+    parts = [of_features(features, size, draws, seed).assign(size=size) for size in ladder]
+    return over_draws(pd.concat(parts), ["encoder", "size"])
+
+
+def bases(features: Mapping[str, np.ndarray], size: int, draws: int, seed: int) -> pd.DataFrame:
+    """Every base point of every draw: columns encoder, draw, base, relative, share (of the draw's largest).
+
+    The largest of a draw is its δ without "one base point"; no base point gives less than half of it.
+    """
+    lines = []
+    for encoder, x in features.items():
+        for draw, chosen in enumerate(subsets(len(x), size, draws, seed)):
+            points = torch.from_numpy(x[chosen])
+            distances = Euclidean().pairwise(points, points)
+            found = [hyperbolicity(distances, base=base).relative for base in range(size)]
+            lines += [{"encoder": encoder, "draw": draw, "base": base, "relative": r} for base, r in enumerate(found)]
+    rows = pd.DataFrame(lines)
+    return rows.assign(share=rows["relative"] / rows.groupby(["encoder", "draw"])["relative"].transform("max"))
+
+
+OWN = "as they are"
+"""How the features themselves are called beside their copies."""
+
+
+def changes(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every copy minus the features themselves, paired by draw.
+
+    rows: encoder, features (:data:`OWN` and names of copies), draw, relative, directions.
+    Returns columns encoder, features, own_relative, relative, own_directions, directions (means), difference (of
+    relative δ), low, high, n_draws.
+    """
+    keys, values = ["encoder", "features"], ["relative", "directions"]
+    own = (
+        rows[rows["features"] == OWN].drop(columns="features").rename(columns={name: f"own_{name}" for name in values})
+    )
+    both = rows[rows["features"] != OWN].merge(own[["encoder", "draw", "own_relative", "own_directions"]])
+    both["difference"] = both["relative"] - both["own_relative"]
+    means = both.groupby(keys, sort=False)[["own_relative", "relative", "own_directions", "directions"]].mean()
+    return means.reset_index().merge(over_draws(both, keys, "difference"), on=keys)
+
+
+FLAT, BALL = "Euclidean", "hyperbolic"
+"""How the two distances are called."""
+
+
+def searched(
+    features: Mapping[str, np.ndarray],
+    relative: Mapping[str, float],
+    labels: np.ndarray,
+    groups: np.ndarray,
+    where: Sequence[Split],
+    ks: Sequence[int],
+    seed: int,
+) -> pd.DataFrame:
+    """MAP@k of the same features by both distances, without training: the test images search the training images.
+
+    Features are centred on the gallery and made so short that the longest of the gallery has the paper's clipping
+    radius; exp0 then brings them into the ball whose c the paper's rule derives from ``relative``. The two ways differ
+    in the distance alone.
+
+    Args:
+        features: encoder → (n, dim); relative: encoder → its relative δ.
+        labels, groups: (n,) of the images; where: the splits.
+        ks: lengths of the list; seed: of the sign flips.
+
+    Returns:
+        Columns rule (the encoder), first, second, k, relative, c, radius (how far out the median query is, percent of
+        the ball's radius), hyperbolic, euclidean and chance (MAP@k, percent, over all queries), and the paired test.
+    """
+    units = np.concatenate([groups[split.test] for split in where])
+    lines = []
+    for encoder, x in features.items():
+        ball = PoincareBall(float(curvature(relative[encoder])))
+        asked = [_asked(x, labels, split, ball, ks) for split in where]
+        in_ball, flat, radii = (list(part) for part in zip(*asked, strict=True))
+        about = {"relative": relative[encoder], "c": ball.c, "radius": 100 * float(np.median(np.concatenate(radii)))}
+        for k in ks:
+            names = {"rule": encoder, "first": BALL, "second": FLAT, "k": k} | about
+            values = {"hyperbolic": [part.values for part in in_ball], "euclidean": [part.values for part in flat]}
+            for name, parts in (values | {"chance": [part.chance for part in flat]}).items():
+                names[name] = 100 * float(np.nanmean(np.concatenate([part["ap_min", k] for part in parts])))
+            lines.append(names | paired.difference(in_ball, flat, units, k, seed=seed))
+    return paired.together(lines)
+
+
+def _asked(
+    x: np.ndarray, labels: np.ndarray, split: Split, ball: PoincareBall, ks: Sequence[int]
+) -> tuple[PerQuery, PerQuery, np.ndarray]:
+    """The answers of one split in the ball and in flat space, and the queries' norms, of 1 at the rim."""
+    centred = torch.from_numpy(x - x[split.train].mean(axis=0))
+    scale = Scale.fit(centred[split.train], ball, radius=math.tanh(math.sqrt(ball.c) * CLIP))
+    points = scale(centred)
+    in_ball, flat = (
+        retrieval.evaluate(
+            where[split.test], where[split.train], labels[split.test], labels[split.train], space, tuple(ks)
+        )
+        for where, space in ((points, ball), (centred, Euclidean()))
+    )
+    return in_ball, flat, (math.sqrt(ball.c) * points[split.test].norm(dim=1)).numpy()
