@@ -99,21 +99,25 @@ length = or_word("full", whole)
 
 MEANING: dict[str, Check] = {
     # how long, how many, how wide
-    **dict.fromkeys(("epochs", "mapper_epochs", "steps", "experiments", "batch_size"), whole),
+    **dict.fromkeys(("epochs", "mapper_epochs", "steps", "check_every", "experiments", "batch_size"), whole),
     **dict.fromkeys(("dim_in", "dim_out", "bottleneck"), whole),
     **dict.fromkeys(
         ("k", "support", "views", "n_views", "n_seeds", "per_class", "images_per_class", "folds_used"), whole
     ),
-    **dict.fromkeys(("n_folds", "n_classes", "prototypes", "nca_images"), two_or_more),
+    **dict.fromkeys(("n_folds", "n_classes", "samples", "prototypes", "nca_images"), two_or_more),
+    **dict.fromkeys(("n_trainings", "pixels"), whole),
+    "draws": two_or_more,
+    "size": partial(whole, least=100),  # of a draw: δ of fewer points says little
     **dict.fromkeys(("hidden", "local_crops", "seed"), partial(whole, least=0)),
     **dict.fromkeys(("ks", "supports", "dims"), several),
     "lengths": partial(several, each=length, least=0),  # the scaled features are always there
     "nca_lengths": partial(several, each=length),
     "labelled": partial(several, each=or_word("all", two_or_more)),  # one image is a support without a query
     # the loss and its optimiser
-    **dict.fromkeys(("lr", "classifier_lr", "temperature", "teacher_temperature", "student_temperature"), positive),
+    **dict.fromkeys(("temperature", "teacher_temperature", "student_temperature", "clip_radius"), positive),
+    **dict.fromkeys(("lr", "classifier_lr", "published_lr", "end_to_end_lr", "head_lr"), positive),
     **dict.fromkeys(("weight_decay", "curvature", "m0", "alpha", "norm_weight"), not_negative),
-    "margins": partial(several, each=positive),
+    **dict.fromkeys(("margins", "rates"), partial(several, each=positive)),
     "delta": fraction,
     "start_norm": not_negative,
     **dict.fromkeys(("stain", "centre_momentum"), share),

@@ -142,7 +142,7 @@ def by_name(name: str | Geometry, c: float = 1.0) -> Geometry:
 def clip(v: Points, radius: float) -> Tensor:
     """``v: (..., d)`` shortened to norm ``radius`` > 0 where it is longer, else unchanged to the bit.
 
-    A feature that is clipped before ``exp0`` stays off the rim, where gradients vanish (Hyp-ViT, Section 2.4).
+    A feature that is clipped before ``exp0`` stays off the rim (Hyp-ViT, Section 2.4).
     Raises InputError for a radius that is not positive.
     """
     checks.positive("clip radius", radius)

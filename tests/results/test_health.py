@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.papers.hyper_dino.mapper.start import PRINTED
 from lib.papers.hyp_vit.retrieval.experiment import UNCLIPPED
+from lib.papers.hyper_dino.mapper.start import PRINTED
 from lib.results.answers import values
 from lib.training.experiment import answers
 from lib.training.fit import Schedule

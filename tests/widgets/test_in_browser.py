@@ -25,6 +25,7 @@ from lib.heads import HyperbolicMapper, Reduction
 from lib.papers.hyper_dino.ball import sliders as ball
 from lib.papers.hyper_dino.mapper import grid
 from lib.papers.hyper_dino.mapper import sliders as contrastive
+from lib.papers.hyp_vit.loss import sliders as softmax
 from lib.papers.linear_prototypes.plane import experiment as plane
 from lib.papers.linear_prototypes.plane import sliders as prototypes
 from lib.pipeline import lab as working
@@ -38,6 +39,7 @@ pytestmark = pytest.mark.slow
 START = paths.NOTEBOOKS / "00_start_here.ipynb"
 BALL = paths.NOTEBOOKS / "11_hyper_dino_ball.ipynb"
 LOSS = paths.NOTEBOOKS / "12_hyper_dino_mapper.ipynb"
+SOFTMAX = paths.NOTEBOOKS / "20_hyp_vit_loss.ipynb"
 PLANE = paths.NOTEBOOKS / "40_linear_prototypes_plane.ipynb"
 FEW = {"epochs": 1, "n_folds": 2}
 TOKEN = "a-token-for-this-test-only"
@@ -235,7 +237,7 @@ def published_board() -> Board:
     return contrastive.explore(trained, images.classes, step=30)
 
 
-BOARDS = [(BALL, ball.explore), (LOSS, published_board), (PLANE, board_of_the_plane)]
+BOARDS = [(BALL, ball.explore), (LOSS, published_board), (SOFTMAX, softmax.explore), (PLANE, board_of_the_plane)]
 
 
 @pytest.mark.parametrize(("path", "expected"), BOARDS, ids=lambda part: getattr(part, "stem", ""))
