@@ -22,10 +22,10 @@ from lib.datasets.table import ImageTable
 from lib.encoders import cache, registry
 from lib.errors import MissingDataset
 from lib.heads import HyperbolicMapper, Reduction
+from lib.papers.hyp_vit.loss import sliders as softmax
 from lib.papers.hyper_dino.ball import sliders as ball
 from lib.papers.hyper_dino.mapper import grid
 from lib.papers.hyper_dino.mapper import sliders as contrastive
-from lib.papers.hyp_vit.loss import sliders as softmax
 from lib.papers.linear_prototypes.plane import experiment as plane
 from lib.papers.linear_prototypes.plane import sliders as prototypes
 from lib.pipeline import lab as working
