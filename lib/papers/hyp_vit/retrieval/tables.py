@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 
 from lib.geometry import PoincareBall
-from lib.papers.hyp_vit import published
 from lib.papers.hyp_vit.retrieval.experiment import HYP, SPH
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent, points
@@ -37,10 +36,10 @@ def _dim(answer: Answer) -> int:
     return recipe.dim_out or recipe.dim_in
 
 
-def layout(rows: pd.DataFrame, table: int, dataset: str) -> str:
-    """Published rows of Table 2 or 3 for a dataset, if there are any, then ours, then chance, as Markdown."""
+def layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
+    """Published rows, then ours, then chance, as Markdown; theirs: of one dataset, as published.recall has them."""
     ks = sorted(rows["k"].unique())
-    lines = [_published(name, of_one, ks) for name, of_one in _theirs(table, dataset)]
+    lines = [_published(name, of_one, ks) for name, of_one in theirs.groupby("method", sort=False)]
     for method, of_one in rows.groupby("method", sort=False):
         first = of_one.iloc[0]
         cells = {"method": method, "whose": "ours", "numbers": int(first["dim"])}
@@ -53,24 +52,20 @@ def layout(rows: pd.DataFrame, table: int, dataset: str) -> str:
     return markdown_table(pd.DataFrame(lines, columns=list(columns), dtype=object).fillna("–"))
 
 
-def _theirs(table: int, dataset: str) -> list[tuple[str, pd.DataFrame]]:
-    rows = published.recall(table).query("dataset == @dataset")
-    return list(rows.groupby("method", sort=False))
-
-
 def _published(name: str, rows: pd.DataFrame, ks: Sequence[int]) -> dict[str, object]:
     values = rows.set_index("k")["value"]
     cells = {"method": f"{name} ({rows['encoder'].iloc[0]})", "whose": "published", "numbers": int(rows["dim"].iloc[0])}
     return cells | {f"Recall@{k}": f"{values[k]:.1f}" for k in ks if k in values}
 
 
-def numbered(run: Run, rows: pd.DataFrame, table: int, text: str) -> Table:
-    """Table 2 (heads) or Table 3 (encoders), ours below the published rows."""
-    title = {2: "Table 2: heads", 3: "Table 3: encoders"}[table]
-    differ = (
-        "Published rows: other encoders, all images, 224 px; ours: see below." if _theirs(table, run.dataset) else ""
-    )
-    return Table(title, rows, f"{ABOUT} {text} {differ}".strip(), markdown=layout(rows, table, run.dataset))
+def numbered(run: Run, rows: pd.DataFrame, theirs: pd.DataFrame, title: str, text: str) -> Table:
+    """Table 2 (heads) or Table 3 (encoders): ours below the published rows of this dataset, if it has any.
+
+    theirs: of :func:`lib.papers.hyp_vit.published.recall`, all datasets.
+    """
+    theirs = theirs[theirs["dataset"] == run.dataset]
+    differ = "Published rows: other encoders, all images, 224 px." if len(theirs) else ""
+    return Table(title, rows, f"{ABOUT} {text} {differ}".strip(), markdown=layout(rows, theirs))
 
 
 def pairs(found: Mapping[str, Sequence[Answer]]) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import pytest
 
 from lib.geometry import PoincareBall
 from lib.metrics.retrieval import evaluate
+from lib.papers.hyp_vit.published import recall
 from lib.papers.hyp_vit.retrieval import figures, tables
 from lib.papers.hyp_vit.retrieval.experiment import HYP, NONE, SPH
 from lib.results.store import Run
@@ -46,13 +47,13 @@ def test_recall_is_the_share_of_queries_with_a_hit(found):
 
 
 def test_published_rows_stand_first_and_say_so(found):
-    lines = tables.layout(tables.recall(found), 2, "cub").splitlines()
+    lines = tables.layout(tables.recall(found), recall(2).query("dataset == 'cub'")).splitlines()
     whose = [line.split("|")[2].strip() for line in lines[2:]]
     # Four earlier methods have numbers for CUB, and the six versions of the paper.
     assert whose == ["published"] * 10 + ["ours"] * 3 + ["–"]
     (hyp_vit,) = [line for line in lines if line.startswith("| Hyp-ViT (")]
     assert "| 84.0 | 90.2 |" in hyp_vit
-    ours = tables.layout(tables.recall(found), 2, "tissue")
+    ours = tables.layout(tables.recall(found), recall(2).head(0))
     assert "published" not in ours and ours.splitlines()[-1].startswith("| chance ")
 
 
@@ -96,7 +97,8 @@ def test_what_came_out_names_the_best_and_the_tests(found):
 
 def test_a_table_says_where_its_rows_come_from(found):
     run = Run("22_hyp_vit_retrieval", "sample", "cub", "40 images", "abc", "a network")
-    assert "Published rows" in tables.numbered(run, tables.recall(found), 3, "About.").caption
+    table = tables.numbered(run, tables.recall(found), recall(3), "Table 3", "About.")
+    assert "Published rows" in table.caption and "| Hyp-ViT (" in table.markdown
 
 
 def test_figures_draw_their_rows(found):
