@@ -107,7 +107,7 @@ def test_weights_that_lie_beside_the_code_are_part_of_it():
 
 
 def test_a_new_loader_or_encoder_runs_no_notebook_again():
-    """They read tables and features; 00 lists all datasets and encoders, 15 trains one."""
+    """They read tables and features; 00 lists all datasets and encoders, 15 and 22 train one."""
     entries = {name: fingerprints.fingerprint(modules) for name, modules in code.entries().items()}
     notebooks = {name: text for name, text in entries.items() if name[:2].isdigit()}
     loaders = [name for name, text in notebooks.items() if "lib/datasets/loaders.py " in text]
@@ -115,6 +115,7 @@ def test_a_new_loader_or_encoder_runs_no_notebook_again():
     assert [name for name, text in notebooks.items() if "lib/encoders/backbones.py " in text] == [
         "00_start_here",
         "15_hyper_dino_pretraining",
+        "22_hyp_vit_retrieval",
     ]
 
 
