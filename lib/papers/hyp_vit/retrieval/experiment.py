@@ -13,7 +13,7 @@ import pandas as pd
 from lib import paths
 from lib.datasets.categories import Halves, held_out
 from lib.datasets.table import ImageTable
-from lib.encoders import registry
+from lib.encoders import backbones, lite0
 from lib.geometry import Sphere
 from lib.losses.hyp_vit import PRINTED_SPHERICAL, PairwiseCrossEntropy
 from lib.metrics import retrieval
@@ -124,7 +124,7 @@ def at_rates(methods: Sequence[Method], chosen: pd.DataFrame) -> list[Method]:
 class EndToEnd:
     """Encoder and head trained together: how long and how fast, and what the network sees.
 
-    encoder: a network of :func:`lib.encoders.registry.make`. dim_out: length of the embedding.
+    encoder: a network of :mod:`lib.encoders.lite0` or of timm. dim_out: length of the embedding.
     """
 
     encoder: str
@@ -183,7 +183,8 @@ def _trained(
     store: Path | None,
     key: str,
 ) -> dict[str, Any]:
-    encoder = registry.make(plan.encoder).model
+    source = lite0 if lite0.size(plan.encoder) else backbones
+    encoder = source.load(plan.encoder).model
     head = kind.make(Recipe("raw", encoder.num_features, plan.dim_out), split.seed)
     loss = PairwiseCrossEntropy(kind.geometry, kind.temperature, plan.settings.samples, kind.cosine)
     learnt, aside = held_out(halves, VALIDATION, split.seed)

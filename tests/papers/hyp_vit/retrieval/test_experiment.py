@@ -11,7 +11,7 @@ from torch import nn
 
 from lib.datasets.categories import halves, held_out
 from lib.datasets.table import ImageTable
-from lib.encoders import registry
+from lib.encoders import backbones
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit.retrieval import experiment
 from lib.training import finetune
@@ -98,7 +98,7 @@ def photos(tmp_path):
 
 
 def test_end_to_end_is_trained_once_and_asked_twice(photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "make", lambda name: Encoder())
+    monkeypatch.setattr(backbones, "load", lambda name: Encoder())
     plan = experiment.EndToEnd("small", 3, finetune.Settings(4, 8, 2, 1e-2, check_every=2), Preparation(16, 16))
     kinds = {"Hyp": Settings(PoincareBall(0.1)), "Sph": spherical(Settings())}
     options = {"n_seeds": 2, "store": tmp_path / "trained"}
@@ -125,7 +125,7 @@ def test_the_step_is_chosen_on_categories_that_neither_teach_nor_ask(photos, tmp
         seen.update(learnt=set(learnt.labels), aside=set(aside.labels))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(registry, "make", lambda name: Encoder())
+    monkeypatch.setattr(backbones, "load", lambda name: Encoder())
     monkeypatch.setattr(finetune, "finetune", spy)
     plan = experiment.EndToEnd("small", 3, finetune.Settings(4, 8, 2), Preparation(16, 16))
     with pytest.raises(KeyboardInterrupt):
