@@ -160,9 +160,19 @@ def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, cod
     """A hash of everything that the weights of a stack depend on."""
     digest = hashlib.sha256(f"{schedule} {joblib.hash(loss)} {device} {code}".encode())
     for task in tasks:
-        digest.update(f"{task.seed} {joblib.hash([task.x, task.labels])}".encode())
+        digest.update(f"{task.seed} {joblib.hash([task.x, task.labels])} {joblib.hash(_made(task.head))}".encode())
         digest.update(joblib.hash({name: value.numpy() for name, value in task.head.state_dict().items()}).encode())
     return digest.hexdigest()
+
+
+def _made(head: nn.Module) -> list[dict[str, object]]:
+    """What a head is beside its weights: its space, how far out it lets a point go, and the like, module by module."""
+    hidden = ("_", "training")
+    return [
+        {"": type(module).__name__}
+        | {name: value for name, value in vars(module).items() if not name.startswith(hidden)}
+        for module in head.modules()
+    ]
 
 
 def _fit(

@@ -18,6 +18,7 @@ from torch.func import functional_call
 
 from lib import paths
 from lib.geometry import Euclidean
+from lib.heads.hyp_vit import ClippedProjection
 from lib.training import sweep
 from lib.training.divergence import Diverged
 from lib.training.fit import Schedule, fit_head
@@ -210,6 +211,18 @@ def test_a_damaged_stack_is_trained_anew(tmp_path, monkeypatch, caplog):
     assert sweep.fit(second, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
     assert all(torch.equal(weights(a), weights(b)) for a, b in zip(first, second, strict=True))
     assert len(trained) == 1 and f"{broken} is damaged" in caplog.text
+
+
+def test_heads_that_differ_in_nothing_but_how_far_out_they_reach_are_kept_apart(tmp_path):
+    """Same weights, images and loss; another clip radius is another training."""
+    (plain,) = tasks(SIZES[:1])
+    ends = []
+    for radius in (0.01, None):
+        head = ClippedProjection(6, 2, clip_radius=radius, generator=torch.Generator().manual_seed(0))
+        task = sweep.Task("head", head, plain.x, plain.labels, seed=0)
+        sweep.fit([task], LOSS, SCHEDULE, store=tmp_path, device="cpu", workers=1)
+        ends.append(weights(task))
+    assert len(list(tmp_path.glob("*.pt"))) == 2 and not torch.equal(*ends)
 
 
 def test_what_is_not_ours_in_the_store_stays(tmp_path):
