@@ -97,7 +97,11 @@ def _drawn(codes: np.ndarray, enough: np.ndarray, seed: int) -> np.ndarray:
     return np.where(np.isin(codes, learnt), "train", "test")
 
 
-def held_out(found: Halves, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+ASIDE = 0.25
+"""Of the categories that are learnt from, the share that learning rates and steps are chosen by."""
+
+
+def held_out(found: Halves, seed: int, share: float = ASIDE) -> tuple[np.ndarray, np.ndarray]:
     """Of the images that are learnt from, those to learn from and those of categories set aside to choose by."""
     categories = np.unique(found.codes[found.learnt])
     n = max(2, round(share * len(categories)))

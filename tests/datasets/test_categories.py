@@ -61,8 +61,8 @@ def test_what_cannot_be_divided_is_refused(given, by, message):
 
 def test_what_is_chosen_by_is_not_learnt_from():
     found = halves(table("".join(letter * 3 for letter in "abcdefghijkl")))
-    learnt, aside = held_out(found, 0.25, seed=0)
+    learnt, aside = held_out(found, seed=0)
     assert sorted([*learnt, *aside]) == found.learnt.tolist() and found.count(aside) == 2
     assert not set(found.names[learnt]) & set(found.names[aside])
     with pytest.raises(InputError, match="cannot be divided"):
-        held_out(halves(table("aabbccdd")), 0.5, seed=0)
+        held_out(halves(table("aabbccdd")), seed=0, share=0.5)

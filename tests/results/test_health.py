@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.papers.hyp_vit.retrieval.experiment import UNCLIPPED
+from lib.papers.hyp_vit.names import UNCLIPPED
 from lib.papers.hyper_dino.mapper.start import PRINTED
 from lib.results.answers import values
 from lib.training.experiment import answers

@@ -43,3 +43,32 @@ def recall(table: int) -> pd.DataFrame:
     rows = pd.read_csv(paths.PUBLISHED / names[table])
     ours = {"CUB-200-2011": "cub", "Cars-196": "cars", "SOP": "sop", "In-Shop": "in_shop"}
     return rows.assign(dataset=rows["dataset"].map(ours))[["method", "encoder", "dim", "dataset", "k", "value"]]
+
+
+def patches() -> pd.DataFrame:
+    """Table 4, Cars-196: columns method, dim, patch (pixels of a side; NaN of earlier methods), k, value (percent).
+
+    >>> rows = patches().set_index(["dim", "patch", "k"])["value"]
+    >>> float(rows[128, 8, 1]), float(rows[128, 16, 1])
+    (90.4, 86.0)
+    """
+    rows = pd.read_csv(paths.PUBLISHED / "hyp_vit_table4_patch_size.csv")
+    return rows.rename(columns={"patch_size": "patch"})[["method", "dim", "patch", "k", "value"]]
+
+
+def settings() -> pd.DataFrame:
+    """Table 5, In-Shop, Recall@1 in percent: columns of (none, c, head_dim, batch_size), value, encoder, head.
+
+    A row per changed setting; ``value`` is NaN where none is. The default row is Hyp-DINO's (HV-5).
+
+    >>> rows = settings().set_index(["of", "value"])
+    >>> float(rows.loc[("c", 1.0), "head"]), float(rows.loc[("batch_size", 1600), "encoder"])
+    (89.2, 92.4)
+    """
+    rows = pd.read_csv(paths.PUBLISHED / "hyp_vit_table5_hyperparameters.csv")
+    rows["of"] = rows["variant"].str.removeprefix("changed: ")
+    rows["value_of"] = [row[row["of"]] if row["of"] in rows else float("nan") for _, row in rows.iterrows()]
+    rows["output"] = rows["output"].str.partition(" ")[0]
+    wide = rows.pivot_table(index=["of", "value_of"], columns="output", values="value", dropna=False, sort=False)
+    wide = wide.dropna(how="all").reset_index().rename(columns={"value_of": "value"})
+    return wide.rename_axis(columns=None)[["of", "value", "encoder", "head"]]

@@ -6,14 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lib import paths
-from lib.datasets.catalogue import facts
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
-from lib.figures import style
 from lib.figures.strips import Answer, Strip
 from lib.figures.strips import strips as draw
-from lib.files import whole
+from lib.results import pictures
 from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -172,25 +169,13 @@ def table_queries(run: Run, table: pd.DataFrame, k: int) -> Table:
 
 
 def save_strips(run: Run, name: str, shown: Sequence[Strip], group_kind: str, table: pd.DataFrame) -> Figure:
-    """Draw and write the strips; returns the figure with its pictures, as a notebook shows it.
-
-    Pictures that may be published go to the reports, with the line that their licence asks for. Of others the reports
-    get the frames alone, and the figure with the pictures goes to ``build/figures/<profile>/<dataset>/``.
-    """
+    """Draw and write the strips, see :func:`lib.results.pictures.save`; returns the figure that a notebook shows."""
     text = (
         f"Queries at the left, their nearest training images at the right, by {run.parameters['recipe']}; above each "
         "its hyperbolic distance and its class. A dashed frame and a cross mark another class than the query's."
     )
-    source = facts(run.dataset).pictures
-    text += f" {source}" if source else ""
     figure = Figure("query examples", table, text, free=OF_AN_ANSWER, figure=draw(shown, group_kind))
-    if source is not None:
-        return run.save(name, figure)
-    with whole(paths.BUILD / "figures" / run.profile / run.dataset / f"{name}.png") as draft:
-        style.save(figure.figure, draft)
-    text += " The pictures themselves are not published; a run puts them below build/figures."
-    run.save(name, replace(figure, caption=text, figure=draw(bare(shown), group_kind)))
-    return figure
+    return pictures.save(run, name, figure, draw(bare(shown), group_kind))
 
 
 def bare(shown: Sequence[Strip]) -> list[Strip]:

@@ -7,9 +7,9 @@ import pytest
 
 from lib.geometry import PoincareBall
 from lib.metrics.retrieval import evaluate
+from lib.papers.hyp_vit.names import BEFORE, HYP, NONE, SPH
 from lib.papers.hyp_vit.published import recall
 from lib.papers.hyp_vit.retrieval import figures, tables
-from lib.papers.hyp_vit.retrieval.experiment import HYP, NONE, SPH
 from lib.results.store import Run
 from lib.training.hyp_vit import Settings, spherical
 from lib.training.methods import Answer, Health, Method
@@ -67,11 +67,15 @@ def test_categories_are_the_units(found):
     assert "| Hyp | Sph | 1 | +" in tables.tests_layout(rows)
 
 
-def test_end_to_end_is_compared_with_end_to_end(found):
+def test_end_to_end_is_compared_with_end_to_end_and_with_no_training(found):
     joint = {f"{name}, end to end, {place}": found[name] for name in (HYP, SPH) for place in ("head", "encoder")}
-    assert tables.pairs(found | joint)[-2:] == [
-        (f"{HYP}, end to end, {place}", f"{SPH}, end to end, {place}") for place in ("head", "encoder")
+    assert tables.pairs(found | joint | {BEFORE: found[NONE]})[-4:] == [
+        ("Hyp, end to end, head", "Sph, end to end, head"),
+        ("Hyp, end to end, encoder", "Sph, end to end, encoder"),
+        ("Hyp, end to end, encoder", BEFORE),
+        ("Sph, end to end, encoder", BEFORE),
     ]
+    assert tables.pairs(found) == [(HYP, NONE), (HYP, SPH)]
 
 
 def test_where_points_rest_is_said_of_the_ball_alone(found):

@@ -1,4 +1,4 @@
-"""Unseen categories are asked, rates are chosen on teaching categories alone, and end to end is trained once."""
+"""Trained once and asked twice; the step is chosen on categories that neither teach nor ask."""
 
 from typing import ClassVar
 
@@ -13,16 +13,14 @@ from lib.datasets.categories import halves, held_out
 from lib.datasets.table import ImageTable
 from lib.encoders import backbones
 from lib.geometry import PoincareBall
-from lib.papers.hyp_vit.retrieval import experiment
+from lib.papers.hyp_vit.names import BEFORE
+from lib.papers.hyp_vit.retrieval import end_to_end
 from lib.training import finetune
-from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings, spherical
 from lib.training.photos import Preparation
 
 NAMES = np.repeat([f"c{number}" for number in range(12)], 6)
 RNG = np.random.default_rng(0)
-X = (RNG.normal(size=(72, 8)) + 2 * RNG.normal(size=(12, 8))[np.arange(72) // 6]).astype(np.float32)
-SCHEDULE = ByClass(epochs=3, batch_size=8, lr=1e-2, samples=2)
 
 
 def table(root=".") -> ImageTable:
@@ -33,40 +31,6 @@ def table(root=".") -> ImageTable:
 
 
 PARTS = halves(table())
-
-
-def test_only_images_of_unseen_categories_ask_and_none_finds_itself():
-    methods = experiment.opponents(Settings(nca_images=100), 8, 4, 6, SCHEDULE, 0.01)
-    found = experiment.answers(X, PARTS, methods, [1, 5], n_seeds=2)
-    for name, several in found.items():
-        assert [answer.split.repeat for answer in several] == [0, 1]
-        for answer in several:
-            assert sorted(answer.per_query.classes) == sorted(PARTS.codes[PARTS.queries])
-            assert set(answer.per_query.n_gallery) == {len(PARTS.gallery) - 1}
-            assert set(answer.per_query.n_relevant) == {5}, name
-
-
-def test_the_nearest_image_of_the_plain_features_is_found_by_hand():
-    (none,) = experiment.answers(X, PARTS, experiment.opponents(Settings(), 8, 4, 6, SCHEDULE, 0.01)[:1], [1])[
-        "no head"
-    ]
-    rows = PARTS.queries
-    unit = X[rows] / np.linalg.norm(X[rows], axis=1, keepdims=True)
-    cosine = unit @ unit.T - 2 * np.eye(len(rows))
-    expected = PARTS.codes[rows][cosine.argmax(1)] == PARTS.codes[rows]
-    assert none.per_query.values["hit_rate", 1].tolist() == expected.astype(float).tolist()
-
-
-def test_rates_are_chosen_without_those_who_ask():
-    methods = experiment.heads(Settings(), 8, 4, SCHEDULE)[:2]
-    chosen = experiment.rates(X, PARTS, methods, [1e-4, 1e-2])
-    spoiled = X.copy()
-    spoiled[PARTS.queries] = 0.1
-    pd.testing.assert_frame_equal(chosen, experiment.rates(spoiled, PARTS, methods, [1e-4, 1e-2]))
-    assert chosen.groupby("method")["chosen"].sum().tolist() == [1, 1]
-    best = chosen.loc[chosen.groupby("method")["validation"].idxmax()].set_index("method")["lr"]
-    for one in experiment.at_rates(methods, chosen):
-        assert one.schedule.lr == best[one.name]
 
 
 class Small(nn.Module):
@@ -99,11 +63,12 @@ def photos(tmp_path):
 
 def test_end_to_end_is_trained_once_and_asked_twice(photos, tmp_path, monkeypatch):
     monkeypatch.setattr(backbones, "load", lambda name: Encoder())
-    plan = experiment.EndToEnd("small", 3, finetune.Settings(4, 8, 2, 1e-2, check_every=2), Preparation(16, 16))
+    plan = end_to_end.EndToEnd("small", 3, finetune.Settings(4, 8, 2, 1e-2, check_every=2), Preparation(16, 16))
     kinds = {"Hyp": Settings(PoincareBall(0.1)), "Sph": spherical(Settings())}
     options = {"n_seeds": 2, "store": tmp_path / "trained"}
-    found, course = experiment.end_to_end(photos, PARTS, kinds, plan, [1, 2], **options)
-    assert list(found) == [f"{name}, end to end, {place}" for name in kinds for place in ("head", "encoder")]
+    found, course = end_to_end.end_to_end(photos, PARTS, kinds, plan, [1, 2], **options)
+    trained = [f"{name}, end to end, {place}" for name in kinds for place in ("head", "encoder")]
+    assert list(found) == [BEFORE, *trained]
     for several in found.values():
         assert [answer.split.repeat for answer in several] == [0, 1]
         assert all(set(answer.per_query.n_gallery) == {len(PARTS.gallery) - 1} for answer in several)
@@ -112,7 +77,7 @@ def test_end_to_end_is_trained_once_and_asked_twice(photos, tmp_path, monkeypatc
     scores = course.dropna(subset="head")
     assert set(scores["step"]) == {0, 2, 4} and scores["head"].between(0, 100).all()
     monkeypatch.setattr(finetune, "finetune", lambda *args, **options: pytest.fail("trained again"))
-    again, _ = experiment.end_to_end(photos, PARTS, kinds, plan, [1, 2], **options)
+    again, _ = end_to_end.end_to_end(photos, PARTS, kinds, plan, [1, 2], **options)
     for name, several in found.items():
         for one, other in zip(several, again[name], strict=True):
             pd.testing.assert_frame_equal(one.per_query.values, other.per_query.values)
@@ -127,10 +92,27 @@ def test_the_step_is_chosen_on_categories_that_neither_teach_nor_ask(photos, tmp
 
     monkeypatch.setattr(backbones, "load", lambda name: Encoder())
     monkeypatch.setattr(finetune, "finetune", spy)
-    plan = experiment.EndToEnd("small", 3, finetune.Settings(4, 8, 2), Preparation(16, 16))
+    plan = end_to_end.EndToEnd("small", 3, finetune.Settings(4, 8, 2), Preparation(16, 16))
     with pytest.raises(KeyboardInterrupt):
-        experiment.end_to_end(photos, PARTS, {"Hyp": Settings()}, plan, [1], store=None)
+        end_to_end.end_to_end(photos, PARTS, {"Hyp": Settings()}, plan, [1], store=None)
     asking = set(PARTS.names[PARTS.queries])
     assert not seen["learnt"] & seen["aside"] and not (seen["learnt"] | seen["aside"]) & asking
     assert seen["learnt"] | seen["aside"] | asking == set(NAMES)
-    assert seen["aside"] == set(PARTS.names[held_out(PARTS, experiment.VALIDATION, 0)[1]])
+    assert seen["aside"] == set(PARTS.names[held_out(PARTS, 0)[1]])
+
+
+def test_before_training_is_the_encoder_on_images_of_the_size_that_it_is_trained_with(photos, tmp_path, monkeypatch):
+    monkeypatch.setattr(backbones, "load", lambda name: Encoder())
+    preparation = Preparation(12, 14)
+    plan = end_to_end.EndToEnd("small", 3, finetune.Settings(2, 8, 2, 1e-2, check_every=2), preparation)
+    found, _ = end_to_end.end_to_end(photos, PARTS, {"Hyp": Settings()}, plan, [1], n_seeds=2, store=tmp_path)
+    with torch.no_grad():
+        pixels = torch.stack([preparation.testing()(Image.open(photos.path(i))) for i in PARTS.queries])
+        unit = nn.functional.normalize(Small()(pixels), dim=1)
+    nearest = (unit @ unit.T).fill_diagonal_(-2).argmax(dim=1)
+    codes = PARTS.codes[PARTS.queries]
+    for answer in found[BEFORE]:
+        assert answer.per_query.values["hit_rate", 1].mean() == pytest.approx(
+            (codes[nearest] == codes).mean(), abs=0.03
+        )
+        assert np.isnan(answer.health.loss) and answer.health.steps == 0

@@ -1,0 +1,137 @@
+"""Pictures of embeddings: UMAP onto the hyperboloid, seen as the Poincaré disk, and how much of them is true."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor
+
+from lib.errors import InputError
+from lib.geometry import Geometry, PoincareBall
+from lib.search.exact import nearest
+
+NEIGHBOURS = 15
+"""UMAP's own default; neither paper nor supplement names a number."""
+NEAR = 10
+"""How many neighbours the tables look at."""
+LARGEST = 4000
+"""Images of a picture, the first ones: as many as in the supplement's Figs. 5 and 6."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cloud:
+    """Embeddings ``points: (n, d)`` of a geometry and the category of each, as codes (n,)."""
+
+    points: Tensor
+    space: Geometry
+    codes: np.ndarray
+
+
+def on_disk(cloud: Cloud, seed: int = 0, epochs: int | None = None) -> np.ndarray:
+    """The points in the unit disk, (n, 2): UMAP from the distances of ``cloud`` to the hyperboloid, as in Fig. 2.
+
+    UMAP hands back two coordinates (x, y) of points of the hyperboloid z² = 1 + x² + y²; (x, y)/(1 + z) is the same
+    point in the disk. It begins with a spectral layout that it stretches over the square from 0 to 10, whatever the
+    embeddings are: a corner of the hyperboloid, far from its centre. ``epochs``: 0 for that start, None for UMAP's own
+    number. Raises InputError for fewer than NEIGHBOURS + 1 points.
+    """
+    if len(cloud.points) <= NEIGHBOURS:
+        raise InputError(f"a picture needs more than {NEIGHBOURS} images, and there are {len(cloud.points)}")
+    from umap import UMAP  # which compiles for seconds
+
+    distance = cloud.space.pairwise(cloud.points, cloud.points).numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that distances do not allow to go back, and that a seed needs one processor
+        options = {"n_neighbors": NEIGHBOURS, "n_epochs": epochs, "random_state": seed, "n_jobs": 1}
+        reducer = UMAP(metric="precomputed", output_metric="hyperboloid", **options)
+        flat = reducer.fit_transform(distance).astype(float)
+    return flat / (1 + np.sqrt(1 + (flat**2).sum(axis=1, keepdims=True)))
+
+
+def compared(clouds: Mapping[str, Cloud], layouts: Mapping[str, np.ndarray], seed: int = 0) -> pd.DataFrame:
+    """What a picture keeps of what it was made from: a row per cloud.
+
+    Columns picture, images; rest (median norm of the embeddings, percent of the radius of their ball; NaN elsewhere);
+    begun and shown (median radius in the picture before its first step and at its end), shown_low, shown_high
+    (quartiles); kept (of the :data:`NEAR`
+    nearest in the picture, how many are among the nearest of the embedding); same and same_shown (how many of the
+    nearest are of the image's own category, in the embedding and in the picture), chance; all in percent.
+    """
+    lines = []
+    for name, cloud in clouds.items():
+        disk = torch.from_numpy(layouts[name])
+        near, shown = _neighbours(cloud.points, cloud.space), _neighbours(disk, PoincareBall(1.0))
+        radius = 100 * disk.norm(dim=-1).numpy()
+        low, middle, high = np.quantile(radius, [0.25, 0.5, 0.75])
+        lines.append(
+            {
+                "picture": name,
+                "images": len(radius),
+                "rest": _rest(cloud),
+                "begun": 100 * np.median(np.linalg.norm(on_disk(cloud, seed, epochs=0), axis=1)),
+                "shown": middle,
+                "shown_low": low,
+                "shown_high": high,
+                "kept": 100 * np.mean([np.isin(a, b).mean() for a, b in zip(shown, near, strict=True)]),
+                "same": _same(near, cloud.codes),
+                "same_shown": _same(shown, cloud.codes),
+                "chance": _chance(cloud.codes),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def _rest(cloud: Cloud) -> float:
+    if not isinstance(cloud.space, PoincareBall):
+        return np.nan
+    return 100 * cloud.space.c**0.5 * cloud.points.norm(dim=-1).median().item()
+
+
+def _neighbours(points: Tensor, space: Geometry) -> np.ndarray:
+    own = np.arange(len(points))
+    return nearest(points, points, NEAR, space, own, own)[1].numpy()
+
+
+def _same(near: np.ndarray, codes: np.ndarray) -> float:
+    return 100 * (codes[near] == codes[:, None]).mean()
+
+
+def _chance(codes: np.ndarray) -> float:
+    _, counts = np.unique(codes, return_counts=True)
+    n = counts.sum()
+    return 100 * (counts / n * (counts - 1) / (n - 1)).sum()
+
+
+def on_grid(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns (n,) of a full grid for points (n, 2): every point gets a place of its own.
+
+    The sum of squared distances between points and places is the smallest possible (the supplement names no rule).
+    Both are compared by their order in x and in y, so that a crowded picture fills the grid.
+
+    >>> rows, columns = on_grid(np.array([[0.0, 0.0], [1.0, 0.1], [0.1, 1.0], [5.0, 5.0]]))
+    >>> rows.tolist(), columns.tolist()
+    ([1, 1, 0, 0], [0, 1, 0, 1])
+    """
+    n = len(places)
+    width = int(np.ceil(np.sqrt(n)))
+    ranks = places.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable") / max(1, n - 1)
+    cell = np.arange(n)
+    height = -(-n // width)
+    centres = np.stack([cell % width / max(1, width - 1), 1 - cell // width / max(1, height - 1)], axis=1)
+    cost = ((ranks[:, None] - centres) ** 2).sum(axis=-1)
+    _, chosen = linear_sum_assignment(cost)
+    return chosen // width, chosen % width
+
+
+def beside(rows: np.ndarray, columns: np.ndarray, codes: np.ndarray) -> float:
+    """Of all pairs of neighbours in a grid, left and right or above and below, the percentage of one category."""
+    grid = np.full((rows.max() + 1, columns.max() + 1), -1)
+    grid[rows, columns] = codes
+    pairs = [(grid[:, 1:], grid[:, :-1]), (grid[1:], grid[:-1])]
+    first, second = (np.concatenate([pair[side].ravel() for pair in pairs]) for side in (0, 1))
+    there = (first >= 0) & (second >= 0)
+    return 100 * (first[there] == second[there]).mean()

@@ -1,0 +1,155 @@
+"""Tables 4 and 5 in the paper's layout, and what the rows say."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.papers.hyp_vit.hyperparameters.changes import BY_COSINE, DEFAULT, PUBLISHED_BATCH, SAME_ALL, Change
+from lib.papers.hyp_vit.retrieval import tables as recalls
+from lib.results import answers, paired
+from lib.results.markdown import markdown_table, percent, points
+from lib.training.methods import Answer, Method
+
+SEEN = "seen"
+NAMES = {"none": "default", "c": "c", "head_dim": "numbers", "batch_size": "batch", "room": "room"}
+"""Which setting differs, in words."""
+
+
+def settings(
+    found: Mapping[str, Sequence[Answer]], changes: Sequence[Change], chosen: pd.DataFrame, theirs: pd.DataFrame, k: int
+) -> pd.DataFrame:
+    """Recall@k of every changed setting, beside what the paper has for it; percent.
+
+    Columns of, value, method; encoder, head (published, NaN where there is none); hyp, cosine (ours by D_hyp and by
+    D_cos), seeds_spread, class_mean and chance (of D_hyp), room (how far out clipping lets points come, percent of the
+    radius), lr (chosen), loss, rim, steps.
+    """
+    at_k = recalls.recall(found).query("k == @k").set_index("method")
+    lr = chosen[chosen["chosen"]].set_index("method")["lr"]
+    printed = theirs.set_index(["of", "value"])[["encoder", "head"]]
+    lines = []
+    for change in changes:
+        name = change.method.name
+        known = printed.loc[[(change.of, change.value)]].iloc[0] if change.of != "room" else printed.iloc[0] * np.nan
+        ours = at_k.loc[name, ["seeds_spread", "class_mean", "chance", "loss", "rim", "steps"]]
+        cells = {"of": change.of, "value": change.value, "method": name} | known.to_dict() | ours.to_dict()
+        scores = {"hyp": at_k.loc[name, "ours"], "cosine": at_k.loc[name + BY_COSINE, "ours"]}
+        lines.append(cells | scores | {"room": recalls.bound(change.method.head), "lr": lr[name]})
+    return pd.DataFrame(lines)
+
+
+def settings_layout(rows: pd.DataFrame, k: int) -> str:
+    """Table 5 as Markdown: what is changed, the published pair, ours searched both ways, and health."""
+    lines = []
+    for _, row in rows.iterrows():
+        value = "" if np.isnan(row["value"]) else f"{row['value']:g}"
+        cells = {"changed": NAMES[row["of"]], "published value": value or "–"}
+        cells |= {f"published {place}": f"{row[place]:.1f}" if row[place] > 0 else "–" for place in ("encoder", "head")}
+        spread = f" ± {percent(row['seeds_spread'])}" if row["seeds_spread"] >= 0 else ""
+        cells |= {"ours": row["method"], f"Recall@{k}, D_hyp": f"{percent(row['hyp'])}{spread}"}
+        cells |= {f"Recall@{k}, D_cos": percent(row["cosine"]), "points reach": f"{row['room']:.1f} %"}
+        lines.append(cells | {"rate": f"{row['lr']:g}"} | answers.health(row))
+    return markdown_table(pd.DataFrame(lines))
+
+
+def sizes_layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
+    """Table 4 as Markdown: published rows of Cars-196 first, then ours; rows: of retrieval.tables.recall."""
+    lines = []
+    for (method, dim, patch), part in theirs.groupby(["method", "dim", "patch"], sort=False, dropna=False):
+        seen = "–" if np.isnan(patch) else f"patches of {patch:g}"
+        cells = {"method": method, "whose": "published, Cars-196", "sees": seen, "numbers": int(dim)}
+        lines.append(cells | {f"Recall@{row.k}": f"{row.value:.1f}" for row in part.itertuples()})
+    first = rows["k"].min()
+    for name, part in rows.groupby("method", sort=False):
+        seen, _, place = name.partition(", ")
+        row = part.iloc[0]
+        cells = {"method": place, "whose": "ours", "sees": seen, "numbers": int(row["dim"])}
+        cells |= {f"Recall@{at.k}": percent(at.ours) for at in part.itertuples()}
+        lines.append(cells | {f"± at {first}": percent(row["seeds_spread"])} | answers.health(row))
+    columns = max(lines, key=len)
+    return markdown_table(pd.DataFrame(lines, columns=list(columns), dtype=object).fillna("–"))
+
+
+def pairs(changes: Sequence[Change]) -> list[tuple[str, str]]:
+    """Every changed setting against the default, but for what is the default in other words."""
+    return [(one.method.name, DEFAULT) for one in changes if one.method.name not in (DEFAULT, SAME_ALL)]
+
+
+def size_pairs(found: Mapping[str, Sequence[Answer]], own: str) -> list[tuple[str, str]]:
+    """Heads and encoders that see other sizes against those that see ``own``."""
+    names = [name.partition(", ") for name in found]
+    return [(f"{size}, {place}", f"{own}, {place}") for size, _, place in names if size != own]
+
+
+def tests(
+    found: Mapping[str, Sequence[Answer]], names: np.ndarray, between: Sequence[tuple[str, str]], k: int, seed: int = 0
+) -> pd.DataFrame:
+    """Paired tests of Recall@k over categories (``names: (n,)`` of all images) and trainings."""
+    table = answers.compare({recalls.UNSEEN: found}, names, between, [k], metric=recalls.METRIC, seed=seed)
+    return table.drop(columns="rule")
+
+
+def same_again(found: Mapping[str, Sequence[Answer]], k: int) -> str:
+    """How far the head that is the default's in other words is from it, in outcomes of queries and in last losses."""
+    losses = [abs(a.health.loss - b.health.loss) for a, b in zip(found[DEFAULT], found[SAME_ALL], strict=True)]
+    return (
+        f"{SAME_ALL}: {_differ(found[DEFAULT], found[SAME_ALL], k):.2f} % of the queries have another outcome than in "
+        f"the default; last losses differ by at most {max(losses):.4f}"
+    )
+
+
+def by_cosine(found: Mapping[str, Sequence[Answer]], k: int) -> str:
+    """In how many queries the search by D_hyp and that by D_cos come out differently, on one and the same network."""
+    names = [name for name in found if name + BY_COSINE in found]
+    share = {name: _differ(found[name], found[name + BY_COSINE], k) for name in names}
+    most = max(names, key=share.get)
+    return (
+        f"D_hyp against D_cos on one network: {share[most]:.2f} % of the queries come out differently at most ({most})"
+        if share[most]
+        else f"D_hyp against D_cos on one network: not one query comes out differently, in none of {len(names)} rows"
+    )
+
+
+def _differ(first: Sequence[Answer], second: Sequence[Answer], k: int) -> float:
+    """Percent of the queries, over all trainings, whose hit@k is not the same."""
+    both = zip(first, second, strict=True)
+    hits = ((a.per_query.values[recalls.METRIC, k], b.per_query.values[recalls.METRIC, k]) for a, b in both)
+    return 100 * float(np.mean([(a != b).mean() for a, b in hits]))
+
+
+def drawn(rows: pd.DataFrame, sizes: pd.DataFrame, one: Method, own: str, k: int) -> pd.DataFrame:
+    """Differences from the default, for the figure: columns of, value (as text), line, difference (points), spread.
+
+    rows: of :func:`settings`, the default first; sizes: Recall@K of heads and encoders at each size; ``one``: the
+    default; ``own``: its size.
+    """
+    first = rows.iloc[0]
+    defaults = {"c": one.head.geometry.c, "head_dim": one.recipe.dim_out, "batch_size": PUBLISHED_BATCH}
+    lines = []
+    for of, value in defaults.items():
+        for _, row in pd.concat([rows.head(1).assign(of=of, value=float(value)), rows[rows["of"] == of]]).iterrows():
+            for line in ("head", "hyp", "cosine"):
+                spread = row["seeds_spread"] if line == "hyp" else np.nan
+                cells = {"of": of, "value": f"{row['value']:g}", "line": line, "difference": row[line] - first[line]}
+                lines.append(cells | {"spread": spread})
+    at_k = sizes[sizes["k"] == k].set_index("method")
+    for name, row in at_k.iterrows():
+        size, _, place = name.partition(", ")
+        line = "hyp" if place == "head" else "encoder"
+        change = row["ours"] - at_k.loc[f"{own}, {place}", "ours"]
+        spread = row["seeds_spread"] if line == "hyp" else np.nan
+        cells = {"of": SEEN, "value": size, "line": line, "difference": change}
+        lines.append(cells | {"spread": spread})
+    return pd.DataFrame(lines)
+
+
+def came_out(tested: pd.DataFrame, rows: pd.DataFrame, k: int) -> list[str]:
+    """The default, the best and the worst row, and all tests as sentences."""
+    ours = rows.set_index("method")["hyp"]
+    best, worst = ours.idxmax(), ours.idxmin()
+    lines = [
+        f"Recall@{k} of the default {ours[DEFAULT]:.2f}; best: {best} ({points(ours[best] - ours[DEFAULT])} points), "
+        f"worst: {worst} ({points(ours[worst] - ours[DEFAULT])})"
+    ]
+    return [*lines, *paired.sentences(tested)]

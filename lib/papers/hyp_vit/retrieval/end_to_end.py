@@ -1,0 +1,177 @@
+"""Encoder and head trained together, and the encoder as it was before (section 3.3)."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+from torch import Tensor, nn
+
+from lib import paths
+from lib.datasets.categories import Halves, held_out
+from lib.datasets.table import ImageTable
+from lib.encoders import backbones, lite0
+from lib.geometry import Geometry, Sphere
+from lib.losses.hyp_vit import PairwiseCrossEntropy
+from lib.metrics import retrieval
+from lib.papers.hyp_vit.names import BEFORE, END
+from lib.training import finetune, kept
+from lib.training.hyp_vit import Settings
+from lib.training.methods import Answer, Health, Method, points_at_rim
+from lib.training.photos import Preparation
+from lib.training.recipes import Recipe
+from lib.training.splits import Split, repeated
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """Encoder and head trained together: how long and how fast, and what the network sees.
+
+    encoder: a network of :mod:`lib.encoders.lite0` or of timm. dim_out: length of the embedding.
+    """
+
+    encoder: str
+    dim_out: int
+    settings: finetune.Settings
+    preparation: Preparation
+
+
+def end_to_end(
+    images: ImageTable,
+    halves: Halves,
+    kinds: Mapping[str, Settings],
+    plan: EndToEnd,
+    ks: Sequence[int],
+    *,
+    n_seeds: int = 1,
+    seed: int = 0,
+    store: Path | None = paths.TRAINED,
+) -> tuple[dict[str, list[Answer]], pd.DataFrame]:
+    """Answers of the head and of the encoder of every kind and training, and the course of all trainings.
+
+    Names are "Hyp, end to end, head" and "..., encoder", and ``BEFORE``. The step with the best Recall@1 of the head on
+    categories set aside is kept (the paper names no rule). Steps count up to it. Columns of the course: method, repeat,
+    step, loss, head, encoder (validation, percent).
+    """
+    split = Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)
+    several = list(repeated([split], n_seeds))
+    before = _before(images, halves, plan, next(iter(kinds.values())), split, ks, store)
+    found = {BEFORE: [replace(before, split=one) for one in several]}
+    courses = []
+    for name, kind in kinds.items():
+        for one in several:
+            known = _once(images, halves, name, kind, plan, one, store)
+            courses.append(_course(known, f"{name}, end to end", one.repeat))
+            for place, answer in _asked(halves, name, kind, plan, one, known, ks).items():
+                found.setdefault(place, []).append(answer)
+    return found, pd.concat(courses, ignore_index=True)
+
+
+def _key(images: ImageTable, halves: Halves, *others: object) -> str:
+    """A hash of the images and of ``others``, by what they print, and of the code that trains."""
+    code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision")
+    rows = images.rows[["image_id", "path"]].assign(name=halves.names)
+    return hashlib.sha256(repr([images.name, joblib.hash(rows), *others, code]).encode()).hexdigest()
+
+
+def _before(
+    images: ImageTable,
+    halves: Halves,
+    plan: EndToEnd,
+    kind: Settings,
+    split: Split,
+    ks: Sequence[int],
+    store: Path | None,
+) -> Answer:
+    """The held-out images searched by the encoder before any training; ``kind`` only fills the method's place."""
+
+    def embedded() -> Tensor:
+        return finetune.embed(nn.Sequential(_encoder(plan), nn.Identity()), images, plan.preparation)[0]
+
+    features = kept.once(store, _key(images, halves, "before", plan.encoder, plan.preparation), embedded)
+    return _answer(BEFORE, kind, features, Sphere(), halves, split, ks)
+
+
+def _encoder(plan: EndToEnd) -> nn.Module:
+    return (lite0 if lite0.size(plan.encoder) else backbones).load(plan.encoder).model
+
+
+def _once(
+    images: ImageTable, halves: Halves, name: str, kind: Settings, plan: EndToEnd, split: Split, store: Path | None
+) -> dict[str, Any]:
+    """Embeddings and features of all images, and the course of the training; trained once, then read."""
+    key = _key(images, halves, joblib.hash([split.train, split.held_out]), kind, plan, split.seed)
+    return kept.once(store, key, lambda: _trained(images, halves, name, kind, plan, split, store, key))
+
+
+def _trained(
+    images: ImageTable,
+    halves: Halves,
+    name: str,
+    kind: Settings,
+    plan: EndToEnd,
+    split: Split,
+    store: Path | None,
+    key: str,
+) -> dict[str, Any]:
+    encoder = _encoder(plan)
+    head = kind.make(Recipe("raw", encoder.num_features, plan.dim_out), split.seed)
+    loss = PairwiseCrossEntropy(kind.geometry, kind.temperature, plan.settings.samples, kind.cosine)
+    learnt, aside = held_out(halves, split.seed)
+    parts = (_part(images, halves, rows) for rows in (learnt, aside))
+    checkpoint = None if store is None else store / f"{key}.checkpoint"
+    options = {"seed": split.seed, "store": checkpoint, "what": f"{name}, end to end, seed {split.seed}"}
+    done = finetune.finetune(encoder, head, loss, *parts, plan.settings, plan.preparation, **options)
+    features, embeddings = finetune.embed(done.network, images, plan.preparation)
+    return {
+        "features": features,
+        "embeddings": embeddings,
+        "history": done.history.to_dict("list"),
+        "scores": done.scores.to_dict("list"),
+        "best": int(done.best["step"]),
+    }
+
+
+def _part(images: ImageTable, halves: Halves, rows: np.ndarray) -> ImageTable:
+    """The images ``rows``, labelled by their category."""
+    part = images.rows.iloc[rows].assign(label=halves.names[rows])
+    return ImageTable(images.name, images.root, part, images.group_kind)
+
+
+def _course(known: Mapping[str, Any], name: str, repeat: int) -> pd.DataFrame:
+    losses = pd.DataFrame(known["history"])
+    losses["step"] += 1  # taken so far, as the scores count them
+    scores = pd.DataFrame(known["scores"])
+    scores[["head", "encoder"]] *= 100
+    return losses.merge(scores, on="step", how="outer").assign(method=name, repeat=repeat)
+
+
+def _asked(
+    halves: Halves, name: str, kind: Settings, plan: EndToEnd, split: Split, known: Mapping[str, Any], ks: Sequence[int]
+) -> dict[str, Answer]:
+    """The held-out images searched by the head's embedding, and by the encoder's feature with D_cos."""
+    spaces = {"head": (known["embeddings"], kind.geometry), "encoder": (known["features"], Sphere())}
+    best, losses = known["best"], known["history"]["loss"]
+    last = float(np.mean(losses[max(0, best - 10) : best] or losses[:1]))
+    found = {}
+    for place, (points, space) in spaces.items():
+        rim = points_at_rim(kind, points[split.train]) if place == "head" else np.nan
+        answer = _answer(f"{name}{END}{place}", kind, points, space, halves, split, ks)
+        found[answer.method.name] = replace(answer, health=Health(last, rim, best), history=list(losses))
+    return found
+
+
+def _answer(
+    name: str, kind: Settings, points: Tensor, space: Geometry, halves: Halves, split: Split, ks: Sequence[int]
+) -> Answer:
+    """The held-out images, ``points: (n, dim)`` of all, search each other in ``space``."""
+    ids, codes, dim = np.arange(len(halves.codes)), halves.codes, points.shape[1]
+    sides = [(points[rows], codes[rows], ids[rows]) for rows in (split.test, split.held_out)]
+    (query, of_query, query_ids), (gallery, of_gallery, gallery_ids) = sides
+    values = retrieval.evaluate(query, gallery, of_query, of_gallery, space, tuple(ks), query_ids, gallery_ids)
+    method = Method(name, Recipe("raw", dim, dim), kind)
+    return Answer(method, split, Health(), [], gallery.norm(dim=-1).numpy(), values)

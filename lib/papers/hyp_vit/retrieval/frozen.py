@@ -1,0 +1,106 @@
+"""Heads on frozen features: half of the categories teach, the others, never seen, ask each other (section 3.3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lib.datasets.categories import Halves, held_out
+from lib.losses.hyp_vit import PRINTED_SPHERICAL
+from lib.papers.hyp_vit.names import FLAT, HYP, INSIDE, LINEAR, NCA, NONE, PRINTED, SPH, UNCLIPPED
+from lib.training import classifier
+from lib.training.by_class import ByClass
+from lib.training.experiment import ask, fit
+from lib.training.hyp_vit import Settings, flat, spherical
+from lib.training.methods import Answer, Fitted, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split, repeated
+
+
+def heads(settings: Settings, dim: int, dim_out: int, schedule: ByClass) -> list[Method]:
+    """The paper's head in the ball and on the sphere, and one thing changed at a time.
+
+    Begun inside: the untrained outputs are brought to half of the clip radius, so that clipping leaves them alone.
+    """
+    inside = replace(settings, start_norm=(settings.clip_radius or 2.0) / 2)
+    kinds = {
+        HYP: settings,
+        SPH: spherical(settings),
+        PRINTED: spherical(settings, PRINTED_SPHERICAL),
+        FLAT: flat(settings),
+        UNCLIPPED: replace(settings, clip_radius=None),
+        INSIDE: inside,
+    }
+    return [Method(name, Recipe("raw", dim, dim_out), kind, schedule) for name, kind in kinds.items()]
+
+
+def opponents(
+    settings: Settings, dim: int, dim_out: int, n: int, schedule: ByClass, classifier_lr: float
+) -> list[Method]:
+    """The features as they are, NCA, and a linear classifier of ``n`` categories."""
+    seen = Recipe("raw", dim, dim_out)
+    return [
+        Method(NONE, replace(seen, dim_out=0), settings, search="cosine"),
+        Method(NCA, Recipe("NCA", min(dim_out, dim), 0), settings),
+        classifier.method(LINEAR, seen, n, schedule, classifier_lr),
+    ]
+
+
+def answers(
+    x: np.ndarray,
+    halves: Halves,
+    methods: Sequence[Method],
+    ks: Sequence[int],
+    *,
+    n_seeds: int = 1,
+    seed: int = 0,
+    what: str = "heads",
+) -> dict[str, list[Answer]]:
+    """Fit ``methods`` on features ``x: (n, dim)`` of the categories that are learnt from; the others ask each other."""
+    return _asked_open(fitted(x, halves, methods, n_seeds=n_seeds, seed=seed, what=what), x, halves.codes, ks, what)
+
+
+def fitted(
+    x: np.ndarray, halves: Halves, methods: Sequence[Method], *, n_seeds: int = 1, seed: int = 0, what: str = "heads"
+) -> dict[str, list[Fitted]]:
+    """Every method fitted on the categories that are learnt from, once for each training."""
+    split = Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)
+    return fit(x, halves.codes, methods, repeated([split], n_seeds), what=what)
+
+
+def _asked_open(
+    several: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarray, ks: Sequence[int], what: str
+) -> dict[str, list[Answer]]:
+    return ask(several, x, codes, ks, gallery="open", groups=np.arange(len(x)), what=f"{what}, queries")
+
+
+def rates(
+    x: np.ndarray, halves: Halves, methods: Sequence[Method], candidates: Sequence[float], *, seed: int = 0
+) -> pd.DataFrame:
+    """Recall@1 of every method at each learning rate on categories set aside of those that are learnt from.
+
+    Columns method, lr, validation (percent), loss, chosen: the best of each method, of equal ones the first.
+    """
+    learnt, aside = held_out(halves, seed)
+    split, rows = Split(0, learnt, aside, seed), []
+    for lr in candidates:
+        several = [replace(one, schedule=replace(one.schedule, lr=lr)) for one in methods]
+        what = f"learning rate {lr:g}"
+        once = fit(x, halves.codes, several, [split], what=what)
+        for name, (answer,) in _asked_open(once, x, halves.codes, [1], what).items():
+            value = 100 * answer.per_query.values["hit_rate", 1].mean()
+            rows.append({"method": name, "lr": lr, "validation": value, "loss": answer.health.loss})
+    table = pd.DataFrame(rows).sort_values("method", kind="stable", key=lambda names: names.map(_order(methods)))
+    best = table.groupby("method", sort=False)["validation"].idxmax()
+    return table.assign(chosen=table.index.isin(best)).reset_index(drop=True)
+
+
+def _order(methods: Sequence[Method]) -> dict[str, int]:
+    return {one.name: number for number, one in enumerate(methods)}
+
+
+def at_rates(methods: Sequence[Method], chosen: pd.DataFrame) -> list[Method]:
+    """``methods`` with the learning rates that :func:`rates` chose."""
+    lr = chosen[chosen["chosen"]].set_index("method")["lr"]
+    return [replace(one, schedule=replace(one.schedule, lr=float(lr[one.name]))) for one in methods]

@@ -1,0 +1,78 @@
+"""The disk keeps neighbours, not radii; a grid gives every image a place of its own."""
+
+import numpy as np
+import pytest
+import torch
+
+from lib.errors import InputError
+from lib.geometry import PoincareBall, Sphere
+from lib.papers.hyp_vit.disk import layout
+
+CODES = np.repeat(np.arange(4), 15)
+
+
+@pytest.fixture(scope="module")
+def cloud():
+    """Four tight clusters on one sphere inside the ball of curvature -0.1, at 62.1 percent of its radius."""
+    rng = np.random.default_rng(0)
+    direction = torch.from_numpy(rng.normal(size=(4, 8))[CODES] + 0.1 * rng.normal(size=(60, 8)))
+    return layout.Cloud(0.621 / 0.1**0.5 * torch.nn.functional.normalize(direction, dim=-1), PoincareBall(0.1), CODES)
+
+
+@pytest.fixture(scope="module")
+def pictures(cloud):
+    noise = layout.Cloud(torch.from_numpy(np.random.default_rng(1).normal(size=(60, 8))), Sphere(), CODES)
+    clouds = {"clusters": cloud, "noise": noise}
+    layouts = {name: layout.on_disk(one) for name, one in clouds.items()}
+    return clouds, layouts, layout.compared(clouds, layouts).set_index("picture")
+
+
+def test_a_layout_lies_inside_the_disk_and_comes_out_the_same_again(cloud, pictures):
+    _, layouts, _ = pictures
+    assert all((np.linalg.norm(disk, axis=1) < 1).all() for disk in layouts.values())
+    np.testing.assert_array_equal(layout.on_disk(cloud), layouts["clusters"])
+
+
+def test_clusters_keep_their_neighbours_and_noise_has_none_of_its_own(pictures):
+    _, _, rows = pictures
+    assert rows.loc["clusters", "same"] == rows.loc["clusters", "same_shown"] == 100
+    assert rows.loc["noise", "same"] == pytest.approx(rows.loc["noise", "chance"], abs=8)
+    assert rows.loc["clusters", "chance"] == pytest.approx(100 * 14 / 59)
+
+
+def test_the_radius_in_the_picture_is_not_that_of_the_embeddings(pictures):
+    """All rest at one radius; UMAP begins in the square from 0 to 10 of the hyperboloid, near the rim of the disk."""
+    clouds, layouts, rows = pictures
+    assert rows.loc["clusters", "rest"] == pytest.approx(62.1) and np.isnan(rows.loc["noise", "rest"])
+    assert rows.loc["noise", "shown"] > 75 and np.ptp(np.linalg.norm(layouts["clusters"], axis=1)) > 0.001
+    begun = layout.on_disk(clouds["noise"], epochs=0)
+    flat = 2 * begun / (1 - (begun**2).sum(axis=1, keepdims=True))  # back from the disk to the hyperboloid's x and y
+    assert flat.min(axis=0) == pytest.approx([0, 0], abs=1e-6) and flat.max(axis=0) == pytest.approx([10, 10], rel=1e-4)
+
+
+def test_too_few_points_for_a_picture_are_named(cloud):
+    few = layout.Cloud(cloud.points[:15], cloud.space, CODES[:15])
+    with pytest.raises(InputError, match="more than 15 images, and there are 15"):
+        layout.on_disk(few)
+
+
+@pytest.mark.parametrize("n", [1, 7, 30])
+def test_every_image_has_a_place_of_its_own(n):
+    rows, columns = layout.on_grid(np.random.default_rng(n).random((n, 2)))
+    assert len(set(zip(rows.tolist(), columns.tolist(), strict=True))) == n
+    assert columns.max() < np.ceil(np.sqrt(n)) and (rows.max() + 1) * np.ceil(np.sqrt(n)) >= n
+
+
+def test_a_picture_that_is_a_grid_already_stays_as_it_is():
+    y, x = np.divmod(np.arange(25), 5)
+    order = np.random.default_rng(0).permutation(25)
+    # A little to the side, so that no two have the same x or y.
+    rows, columns = layout.on_grid(np.stack([x + 0.01 * y, y + 0.01 * x], axis=1)[order])
+    assert columns.tolist() == x[order].tolist() and rows.tolist() == (4 - y[order]).tolist()
+
+
+def test_neighbours_in_the_grid_are_counted_once():
+    # a a
+    # a b   four pairs of neighbours, of which two are of one category
+    assert layout.beside(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([7, 7, 7, 8])) == 50
+    assert layout.beside(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([7, 7, 8])) == 50

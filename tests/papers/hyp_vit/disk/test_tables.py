@@ -1,0 +1,81 @@
+"""What stands in the tables and pictures is what was put in."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from lib.datasets.categories import Halves
+from lib.geometry import PoincareBall
+from lib.papers.hyp_vit.disk import figures, tables
+from lib.papers.hyp_vit.disk.layout import Cloud
+from lib.training.by_class import ByClass
+from lib.training.hyp_vit import Settings
+
+CODES = np.repeat(np.arange(10), 2)
+NAMES = np.array([f"organ/kind_{code}" for code in CODES])
+PARTS = Halves(NAMES, CODES, np.arange(10), np.arange(10, 20), np.arange(10, 20), 0)
+
+
+def test_three_heads_differ_in_clipping_and_length():
+    hyp, unclipped, two = tables.heads(Settings(), 40, 16, ByClass(2, 4))
+    assert (hyp.recipe.dim_out, unclipped.recipe.dim_out, two.recipe.dim_out) == (16, 16, 2)
+    assert hyp.head == two.head and unclipped.head.clip_radius is None
+
+
+def test_points_are_placed_under_the_name_of_their_category():
+    cloud = Cloud(torch.zeros(3, 2), PoincareBall(), np.array([9, 0, 9]))
+    rows = tables.placed({"unseen": np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]])}, {"unseen": cloud}, PARTS)
+    assert rows["category"].tolist() == ["organ/kind_9", "organ/kind_0", "organ/kind_9"]
+    assert rows["y"].tolist() == [0.2, 0.4, 0.6]
+
+
+def test_the_ball_is_drawn_with_radius_one():
+    rows = tables.plane({"all": (torch.tensor([[2.0, 0.0]]), np.array([4]))}, 0.25, PARTS)
+    assert rows[["x", "y", "category"]].values.tolist() == [[1.0, 0.0, "organ/kind_2"]]
+
+
+def test_which_part_is_at_the_bound_is_counted():
+    bound = np.tanh(0.1**0.5 * 2.3) / 0.1**0.5
+    (line,) = tables.bound_sentences({"Hyp": torch.tensor([[bound, 0.0], [0.0, 1.0]])}, Settings())
+    assert line == "Hyp: 50.0 % at the bound of 62.1 %, the innermost at 31.6 %"
+
+
+def test_a_picture_is_told_with_and_without_a_ball():
+    row = {"picture": "unseen", "images": 600, "rest": 62.1, "begun": 85.0, "shown": 92.0, "shown_low": 90.0}
+    row |= {"shown_high": 95.0, "kept": 50.0, "same": 61.0, "same_shown": 60.0, "chance": 5.0}
+    rows = pd.DataFrame([row, row | {"picture": "noise", "rest": np.nan}])
+    first, second = tables.disk_sentences(rows)
+    assert "unseen: embeddings rest at 62.1 % of the radius, the picture begins at 85.0 %" in first
+    assert (
+        second.startswith("noise: the picture begins at 85.0 %") and "5.0 are true, 6.0 of the own category" in second
+    )
+    assert "| noise | 600 | – | 85.0 % | 92.0 % (90.0 to 95.0) |" in tables.compared_layout(rows)
+
+
+def test_eight_categories_have_a_mark_and_the_rim_is_drawn():
+    rows = pd.DataFrame({"picture": "unseen", "x": 0.1, "y": np.linspace(-0.9, 0.9, 20), "category": NAMES})
+    figure = figures.disks(rows, {"unseen": 0.621})
+    (axis,) = figure.axes
+    assert len(axis.get_legend_handles_labels()[1]) == figures.SHOWN
+    assert sorted(patch.radius for patch in axis.patches) == [0.621, 1]
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("with_images", [True, False])
+def test_the_grid_holds_every_image_in_its_place(with_images):
+    rows, columns, codes = np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([1, 2, 2])
+    colours = [(255, 0, 0), (0, 255, 0), (0, 0, 255)]
+    images = [Image.new("RGB", (50, 40), colour) for colour in colours] if with_images else None
+    figure = figures.grid(rows, columns, images, codes)
+    sheet = np.asarray(figure.axes[0].get_images()[0].get_array())
+    if with_images:
+        half = figures.TILE // 2
+        assert [
+            tuple(sheet[r * figures.TILE + half, c * figures.TILE + half]) for r, c in zip(rows, columns, strict=True)
+        ] == colours
+    else:
+        assert sheet[0].tolist() == [1, 2] and sheet[1, 0] == 2
+    plt.close(figure)

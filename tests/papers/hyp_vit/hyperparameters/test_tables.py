@@ -1,0 +1,71 @@
+"""Published and ours side by side; the figure shows differences from the default."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.papers.hyp_vit import published
+from lib.papers.hyp_vit.hyperparameters import changes, figures, tables
+from lib.training.by_class import ByClass
+from lib.training.hyp_vit import Settings
+
+ONE = changes.default(Settings(), 40, 128, ByClass(6, 12))
+
+
+@pytest.fixture
+def rows():
+    """Five rows as tables.settings lays them out, numbers chosen by hand."""
+    health = {"loss": 0.25, "rim": 0.0, "steps": 30, "seeds_spread": 1.0, "class_mean": 50.0, "chance": 5.0}
+    lines = [
+        ("none", np.nan, "default", 92.4, 92.6, 70.0, 70.0),
+        ("c", 1.0, "c = 1", 90.0, 89.2, 60.0, 65.0),
+        ("head_dim", 16.0, "16 numbers", 88.6, 83.3, 50.0, 50.0),
+        ("batch_size", 200.0, "batch of 4", 92.0, 91.9, 71.5, 71.5),
+        ("room", np.nan, "r = 1.15", np.nan, np.nan, 69.0, 69.0),
+    ]
+    names = ("of", "value", "method", "encoder", "head", "hyp", "cosine")
+    return pd.DataFrame([dict(zip(names, line, strict=True), room=62.1, lr=1e-3, **health) for line in lines])
+
+
+@pytest.fixture
+def sizes():
+    lines = [("96 px, head", 70.0, 1.0), ("96 px, encoder", 75.0, 0.0), ("64 px, head", 66.0, 2.0)]
+    return pd.DataFrame(
+        [{"method": name, "k": 1, "ours": ours, "seeds_spread": spread, "dim": 8} for name, ours, spread in lines]
+    ).assign(loss=0.2, rim=0.0, steps=30)
+
+
+def test_published_and_ours_stand_in_one_line(rows):
+    lines = tables.settings_layout(rows, 1).splitlines()
+    assert lines[3].startswith("| c | 1 | 90.0 | 89.2 | c = 1 | 60.00 ± 1.00 | 65.00 | 62.1 % | 0.001 | 0.250 |")
+    assert lines[6].startswith("| room | – | – | – | r = 1.15 |")
+
+
+def test_table_4_has_the_paper_first_and_says_whose_dataset_it_is(sizes):
+    lines = tables.sizes_layout(sizes, published.patches()).splitlines()[2:]
+    assert len(lines) == 6 + 3 and all("published, Cars-196" in line for line in lines[:6])
+    assert lines[3].startswith("| Hyp-DINO | published, Cars-196 | patches of 8 | 128 | 90.4 |")
+    assert lines[8].startswith("| head | ours | 64 px | 8 | 66.00 |")
+
+
+def test_the_figure_shows_differences_from_the_default(rows, sizes):
+    drawn = tables.drawn(rows, sizes, ONE, "96 px", 1).set_index(["of", "value", "line"])["difference"]
+    assert drawn["c", "1", "hyp"] == -10 and drawn["c", "1", "cosine"] == -5
+    assert drawn["c", "1", "head"] == pytest.approx(89.2 - 92.6)
+    assert drawn["c", "0.1", "hyp"] == drawn["head_dim", "128", "hyp"] == drawn["batch_size", "900", "head"] == 0
+    assert drawn["seen", "64 px", "hyp"] == -4 and drawn["seen", "96 px", "encoder"] == 0
+    figure = figures.differences(tables.drawn(rows, sizes, ONE, "96 px", 1))
+    assert [axis.get_xlabel() for axis in figure.axes] == list(figures.PANELS.values())
+    plt.close(figure)
+
+
+def test_the_default_in_other_words_is_not_tested_against_itself(rows):
+    made = [changes.Change("none", np.nan, ONE), *changes.room(ONE)]
+    assert tables.pairs(made) == [(name, "default") for name in ("r = 1.15", "r = 4.6", changes.SAME_ROOM)]
+
+
+def test_what_came_out_names_best_and_worst(rows):
+    none = pd.DataFrame(columns=["second", "first"])
+    (line,) = tables.came_out(none, rows, 1)
+    assert "default 70.00; best: batch of 4 (+1.50 points), worst: 16 numbers (-20.00)" in line

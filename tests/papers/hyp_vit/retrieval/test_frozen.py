@@ -1,0 +1,57 @@
+"""Unseen categories are asked, and rates are chosen on teaching categories alone."""
+
+import numpy as np
+import pandas as pd
+
+from lib.datasets.categories import halves
+from lib.datasets.table import ImageTable
+from lib.papers.hyp_vit.retrieval import frozen
+from lib.training.by_class import ByClass
+from lib.training.hyp_vit import Settings
+
+NAMES = np.repeat([f"c{number}" for number in range(12)], 6)
+RNG = np.random.default_rng(0)
+X = (RNG.normal(size=(72, 8)) + 2 * RNG.normal(size=(12, 8))[np.arange(72) // 6]).astype(np.float32)
+SCHEDULE = ByClass(epochs=3, batch_size=8, lr=1e-2, samples=2)
+
+
+def table(root=".") -> ImageTable:
+    files = [f"{number}.png" for number in range(72)]
+    return ImageTable(
+        "mine", root, pd.DataFrame({"image_id": files, "path": files, "label": NAMES, "group": files}), "image"
+    )
+
+
+PARTS = halves(table())
+
+
+def test_only_images_of_unseen_categories_ask_and_none_finds_itself():
+    methods = frozen.opponents(Settings(nca_images=100), 8, 4, 6, SCHEDULE, 0.01)
+    found = frozen.answers(X, PARTS, methods, [1, 5], n_seeds=2)
+    for name, several in found.items():
+        assert [answer.split.repeat for answer in several] == [0, 1]
+        for answer in several:
+            assert sorted(answer.per_query.classes) == sorted(PARTS.codes[PARTS.queries])
+            assert set(answer.per_query.n_gallery) == {len(PARTS.gallery) - 1}
+            assert set(answer.per_query.n_relevant) == {5}, name
+
+
+def test_the_nearest_image_of_the_plain_features_is_found_by_hand():
+    (none,) = frozen.answers(X, PARTS, frozen.opponents(Settings(), 8, 4, 6, SCHEDULE, 0.01)[:1], [1])["no head"]
+    rows = PARTS.queries
+    unit = X[rows] / np.linalg.norm(X[rows], axis=1, keepdims=True)
+    cosine = unit @ unit.T - 2 * np.eye(len(rows))
+    expected = PARTS.codes[rows][cosine.argmax(1)] == PARTS.codes[rows]
+    assert none.per_query.values["hit_rate", 1].tolist() == expected.astype(float).tolist()
+
+
+def test_rates_are_chosen_without_those_who_ask():
+    methods = frozen.heads(Settings(), 8, 4, SCHEDULE)[:2]
+    chosen = frozen.rates(X, PARTS, methods, [1e-4, 1e-2])
+    spoiled = X.copy()
+    spoiled[PARTS.queries] = 0.1
+    pd.testing.assert_frame_equal(chosen, frozen.rates(spoiled, PARTS, methods, [1e-4, 1e-2]))
+    assert chosen.groupby("method")["chosen"].sum().tolist() == [1, 1]
+    best = chosen.loc[chosen.groupby("method")["validation"].idxmax()].set_index("method")["lr"]
+    for one in frozen.at_rates(methods, chosen):
+        assert one.schedule.lr == best[one.name]
