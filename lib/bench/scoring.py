@@ -1,5 +1,6 @@
-"""MAP@k at several k against torchmetrics and pytorch-metric-learning, on embeddings of the ball."""
+"""MAP@k and Recall@K at several k against peers, on embeddings of the ball."""
 
+import geoopt
 import numpy as np
 import torch
 from pytorch_metric_learning.utils.accuracy_calculator import AccuracyCalculator
@@ -9,6 +10,7 @@ from torchmetrics.retrieval import RetrievalMAP
 
 from lib.bench.searching import BALL, codes
 from lib.bench.timing import Row, milliseconds
+from lib.geometry import PoincareBall
 from lib.metrics.retrieval import evaluate
 from lib.search import nearest
 
@@ -64,7 +66,34 @@ def rows(queries: int = 2000, size: int = 20_000, d: int = 32) -> list[Row]:
         _row(row, "torchmetrics RetrievalMAP", ours, metric_objects, "≥ 20", _equal(by_hits, metric_objects())),
         _row(row, "torchmetrics functional", ours, function_per_query, "", _equal(by_hits, function_per_query())),
         _row(row, "pytorch-metric-learning, k = 20", ours, calculator, "", _equal(at_20, calculator())),
+        recall_row(queries // 4),
     ]
+
+
+def recall_row(n: int, d: int = 128, c: float = 0.1) -> Row:
+    """Recall@1, 2, 4 and 8 of ``n`` images among themselves, all at the radius where Hyp-ViT's heads rest.
+
+    The peer asks one query after the other, distances by Equation 2 of the paper in geoopt.
+    """
+    generator = torch.Generator().manual_seed(0)
+    points = 0.621 / c**0.5 * torch.nn.functional.normalize(torch.randn(n, d, generator=generator), dim=-1)
+    labels, ks, own = torch.arange(n) % max(2, n // 20), (1, 2, 4, 8), np.arange(n)
+    home = geoopt.PoincareBall(c=c)
+
+    def ours() -> np.ndarray:
+        values = evaluate(points, points, labels.numpy(), labels.numpy(), PoincareBall(c), ks, own, own).values
+        return values["hit_rate"].mean().to_numpy()
+
+    def one_by_one() -> np.ndarray:
+        hits = torch.zeros(n, ks[-1], dtype=torch.bool)
+        for query in range(n):
+            distance = home.dist(points[query], points)
+            distance[query] = torch.inf
+            hits[query] = labels[distance.topk(ks[-1], largest=False).indices] == labels[query]
+        return torch.stack([hits[:, :k].any(dim=1).double().mean() for k in ks]).numpy()
+
+    row = Row(f"Recall@1, 2, 4, 8 of {n:,} images among themselves", "ms", "metrics.evaluate", "", 1.0, 1.0)
+    return _row(row, "geoopt, one query after another", ours, one_by_one, "", _equal(ours(), one_by_one()))
 
 
 def _row(row: Row, peer: str, ours, other, aim: str, check: str) -> Row:
