@@ -26,25 +26,44 @@ def disks(rows: pd.DataFrame, circles: Mapping[str, float] | None = None) -> Fig
         circles: of each picture, the radius of a dashed circle around the centre.
     """
     names = list(dict.fromkeys(rows["picture"]))
+    marked = {name: _largest(part["category"]) for name, part in rows.groupby("picture")}
+    alike = len(set(marked.values())) == 1
     with style.house():
-        figure, axes = plt.subplots(
-            1, len(names), figsize=(style.WIDTH, 0.86 * style.WIDTH / len(names) + 0.9), squeeze=False
-        )
+        figure, axes = plt.subplots(1, len(names), figsize=(style.WIDTH, style.WIDTH / len(names) + 0.7), squeeze=False)
         for axis, name in zip(axes[0], names, strict=True):
-            part = rows[rows["picture"] == name]
-            _rim(axis, (circles or {}).get(name))
-            marked = part["category"].value_counts(sort=True).sort_index().nlargest(SHOWN, keep="first").index
-            others = part[~part["category"].isin(marked)]
-            axis.plot(others["x"], others["y"], ".", color="0.7", markersize=2, rasterized=True)
-            for number, category in enumerate(sorted(marked)):
-                points = part[part["category"] == category]
-                look = {"color": style.PALETTE[number], "markeredgecolor": "black", "markeredgewidth": 0.3}
-                label = style.legible(category.rpartition("/")[2].replace("_", " "))
-                axis.plot(points["x"], points["y"], MARKERS[number], markersize=3.5, label=label, **look)
+            _disk(axis, rows[rows["picture"] == name], marked[name], (circles or {}).get(name))
             axis.set_title(name)
-            axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=6, handletextpad=0.1)
+            if not alike:
+                axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=6, handletextpad=0.1)
+        if alike:
+            figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=6)
         plt.close(figure)
     return figure
+
+
+def _largest(categories: pd.Series) -> tuple[str, ...]:
+    """The :data:`SHOWN` categories with most images, of equal ones the first by name; in the order of their names."""
+    return tuple(sorted(categories.value_counts().sort_index().nlargest(SHOWN, keep="first").index))
+
+
+def _disk(axis: plt.Axes, part: pd.DataFrame, marked: Sequence[str], circle: float | None) -> None:
+    _rim(axis, circle)
+    others = part[~part["category"].isin(marked)]
+    axis.plot(others["x"], others["y"], ".", color="0.7", markersize=2, rasterized=True)
+    for number, category in enumerate(marked):
+        points = part[part["category"] == category]
+        look = {"color": style.PALETTE[number], "markeredgecolor": "black", "markeredgewidth": 0.3}
+        label = _short(style.legible(category.rpartition("/")[2].replace("_", " ")))
+        axis.plot(points["x"], points["y"], MARKERS[number], markersize=3.5, label=label, **look)
+
+
+def _short(name: str, most: int = 24) -> str:
+    """A name that leaves the disks their room.
+
+    >>> _short("Black throated Blue Warbler of the East")
+    'Black throated Blue War…'
+    """
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _rim(axis: plt.Axes, circle: float | None) -> None:

@@ -43,7 +43,7 @@ def published(one: Method, theirs: pd.DataFrame, parts: Halves, seed: int = 0) -
     """The rows of Table 5 (``theirs``, see :func:`lib.papers.hyp_vit.published.settings`), the default first.
 
     Batches are those of the paper in proportion to its 900, as far as the categories go that are left to learn from
-    while learning rates are chosen; all rows take equally many steps.
+    while learning rates are chosen; those that come to the same size are one row. All rows take equally many steps.
     """
     most = parts.count(held_out(parts, seed)[0])
     made = {
@@ -52,7 +52,8 @@ def published(one: Method, theirs: pd.DataFrame, parts: Halves, seed: int = 0) -
         "head_dim": lambda value: long(one, int(value)),
         "batch_size": lambda value: batched(one, value / PUBLISHED_BATCH, most, len(parts.learnt)),
     }
-    return [Change(row.of, row.value, made[row.of](row.value)) for row in theirs.itertuples()]
+    rows = [Change(row.of, row.value, made[row.of](row.value)) for row in theirs.itertuples()]
+    return list({row.method.name: row for row in reversed(rows)}.values())[::-1]
 
 
 def curved(one: Method, c: float) -> Method:

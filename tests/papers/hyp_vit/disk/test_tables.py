@@ -64,6 +64,15 @@ def test_eight_categories_have_a_mark_and_the_rim_is_drawn():
     plt.close(figure)
 
 
+def test_pictures_of_the_same_categories_share_a_legend():
+    rows = pd.DataFrame({"x": 0.1, "y": np.linspace(-0.9, 0.9, 20), "category": NAMES})
+    for second, shared in ((NAMES, 1), (NAMES[::-1].copy() + "x", 0)):
+        both = pd.concat([rows.assign(picture="a"), rows.assign(picture="b", category=second)])
+        figure = figures.disks(both)
+        assert len(figure.legends) == shared and all((axis.legend_ is None) == bool(shared) for axis in figure.axes)
+        plt.close(figure)
+
+
 @pytest.mark.parametrize("with_images", [True, False])
 def test_the_grid_holds_every_image_in_its_place(with_images):
     rows, columns, codes = np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([1, 2, 2])
