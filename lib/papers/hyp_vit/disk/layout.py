@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 from scipy.optimize import linear_sum_assignment
+from scipy.stats import spearmanr
 from torch import Tensor
 
 from lib.errors import InputError
@@ -36,7 +37,7 @@ def on_disk(cloud: Cloud, seed: int = 0, epochs: int | None = None) -> np.ndarra
 
     UMAP hands back two coordinates (x, y) of points of the hyperboloid z² = 1 + x² + y²; (x, y)/(1 + z) is the same
     point in the disk. It begins with a spectral layout that it stretches over the square from 0 to 10, whatever the
-    embeddings are: a corner of the hyperboloid, far from its centre. ``epochs``: 0 for that start, None for UMAP's own
+    embeddings are: a quarter of the disk, most of it near the rim. ``epochs``: 0 for that start, None for UMAP's own
     number. Raises InputError for fewer than NEIGHBOURS + 1 points.
     """
     if len(cloud.points) <= NEIGHBOURS:
@@ -59,7 +60,8 @@ def compared(clouds: Mapping[str, Cloud], layouts: Mapping[str, np.ndarray], see
     begun and shown (median radius in the picture before its first step and at its end), shown_low, shown_high
     (quartiles); kept (of the :data:`NEAR`
     nearest in the picture, how many are among the nearest of the embedding); same and same_shown (how many of the
-    nearest are of the image's own category, in the embedding and in the picture), chance; all in percent.
+    nearest are of the image's own category, in the embedding and in the picture), chance; all in percent. mixed: the
+    rank correlation (Spearman) of radius in the picture with the share of the own category among the nearest.
     """
     lines = []
     for name, cloud in clouds.items():
@@ -80,9 +82,15 @@ def compared(clouds: Mapping[str, Cloud], layouts: Mapping[str, np.ndarray], see
                 "same": _same(near, cloud.codes),
                 "same_shown": _same(shown, cloud.codes),
                 "chance": _chance(cloud.codes),
+                "mixed": _correlation(radius, (cloud.codes[near] == cloud.codes[:, None]).mean(axis=1)),
             }
         )
     return pd.DataFrame(lines)
+
+
+def _correlation(first: np.ndarray, second: np.ndarray) -> float:
+    """Spearman's rank correlation; NaN where one of both is the same everywhere."""
+    return spearmanr(first, second).statistic if np.ptp(first) and np.ptp(second) else np.nan
 
 
 def _rest(cloud: Cloud) -> float:
@@ -109,8 +117,8 @@ def _chance(codes: np.ndarray) -> float:
 def on_grid(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns (n,) of a full grid for points (n, 2): every point gets a place of its own.
 
-    The sum of squared distances between points and places is the smallest possible (the supplement names no rule).
-    Both are compared by their order in x and in y, so that a crowded picture fills the grid.
+    The sum of squared moves is the smallest possible (the supplement names no rule), with points taken by their order
+    in x and in y, so that a crowded picture fills the grid.
 
     >>> rows, columns = on_grid(np.array([[0.0, 0.0], [1.0, 0.1], [0.1, 1.0], [5.0, 5.0]]))
     >>> rows.tolist(), columns.tolist()

@@ -18,7 +18,7 @@ from lib.training.hyp_vit import Settings
 from lib.training.methods import Method
 
 TWO = "Hyp, two numbers"
-OF_A_LAYOUT = ("begun", "shown", "shown_low", "shown_high", "kept", "same_shown")
+OF_A_LAYOUT = ("begun", "shown", "shown_low", "shown_high", "kept", "same_shown", "mixed")
 """Columns that rest on UMAP, whose steps depend on the last bit of every number before them."""
 
 
@@ -55,9 +55,9 @@ def bound_sentences(points: Mapping[str, Tensor], settings: Settings) -> list[st
     furthest = recalls.bound(settings)
     lines = []
     for name, embedded in points.items():
-        share = 100 * settings.geometry.c**0.5 * embedded.norm(dim=-1)
-        at_bound = 100 * (share > furthest - 0.01).double().mean()
-        lines.append(f"{name}: {at_bound:.1f} % at the bound of {furthest:.1f} %, the innermost at {share.min():.1f} %")
+        norms = embedded.norm(dim=-1).numpy()
+        at_bound, innermost = recalls.clipped(settings, norms), recalls.shares(settings, norms).min()
+        lines.append(f"{name}: {at_bound:.1f} % at the bound of {furthest:.1f} %, the innermost at {innermost:.1f} %")
     return lines
 
 
@@ -74,6 +74,7 @@ def compared_layout(rows: pd.DataFrame) -> str:
             "own category, embedding": f"{row.same:.1f} %",
             "own category, picture": f"{row.same_shown:.1f} %",
             "chance": f"{row.chance:.1f} %",
+            "radius with own neighbours": "–" if np.isnan(row.mixed) else f"{row.mixed:+.2f}",
         }
         for row in rows.itertuples()
     ]
@@ -86,7 +87,7 @@ def disk_sentences(rows: pd.DataFrame) -> list[str]:
         f"{row.picture}: {_resting(row.rest)}the picture begins at {row.begun:.1f} % and shows half of them between "
         f"{row.shown_low:.1f} and {row.shown_high:.1f} %; of ten neighbours in it {row.kept / 10:.1f} are true, "
         f"{row.same_shown / 10:.1f} of the own category (in the embedding {row.same / 10:.1f}, by chance "
-        f"{row.chance / 10:.1f})"
+        f"{row.chance / 10:.1f}); rank correlation of the radius with the own among the nearest {row.mixed:+.2f}"
         for row in rows.itertuples()
     ]
 

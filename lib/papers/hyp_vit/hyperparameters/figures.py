@@ -9,7 +9,12 @@ from matplotlib.figure import Figure
 from lib.figures import style
 from lib.papers.hyp_vit.hyperparameters.tables import SEEN
 
-PANELS = {"c": "c", "head_dim": "numbers of the head", "batch_size": "published batch", SEEN: "what the network sees"}
+PANELS = {
+    "c": "c",
+    "head_dim": "numbers of the head",
+    "batch_size": "batch, as published",
+    SEEN: "what the network sees",
+}
 LOOKS = {
     "head": ("published head, In-Shop", {"color": "0.45", "marker": "s", "linestyle": "--"}),
     "hyp": ("ours, D_hyp", {"color": style.PALETTE[0], "marker": "o", "linestyle": "-"}),
@@ -43,7 +48,7 @@ def differences(rows: pd.DataFrame) -> Figure:
                 axis.errorbar(places, points["difference"], yerr=spread, label=name, markersize=4, capsize=2, **look)
             axis.set_xticks(range(len(values)), values, rotation=45)
             axis.set_xlabel(label)
-        axes[0].set_ylabel("difference from the default\n(points of Recall@1)")
+        axes[0].set_ylabel("minus the default\n(points of Recall@1)")
         handles = {
             label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
         }

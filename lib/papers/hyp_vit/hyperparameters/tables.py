@@ -23,7 +23,7 @@ def settings(
 
     Columns of, value, method; encoder, head (published, NaN where there is none); hyp, cosine (ours by D_hyp and by
     D_cos), seeds_spread, class_mean and chance (of D_hyp), room (how far out clipping lets points come, percent of the
-    radius), lr (chosen), loss, rim, steps.
+    radius), clipped (unseen images that rest there, percent), lr (chosen), loss, rim, steps.
     """
     at_k = recalls.recall(found).query("k == @k").set_index("method")
     lr = chosen[chosen["chosen"]].set_index("method")["lr"]
@@ -35,7 +35,9 @@ def settings(
         ours = at_k.loc[name, ["seeds_spread", "class_mean", "chance", "loss", "rim", "steps"]]
         cells = {"of": change.of, "value": change.value, "method": name} | known.to_dict() | ours.to_dict()
         scores = {"hyp": at_k.loc[name, "ours"], "cosine": at_k.loc[name + BY_COSINE, "ours"]}
-        lines.append(cells | scores | {"room": recalls.bound(change.method.head), "lr": lr[name]})
+        at_bound = np.mean([recalls.clipped(change.method.head, answer.norms) for answer in found[name]])
+        more = {"room": recalls.bound(change.method.head), "clipped": at_bound, "lr": lr[name]}
+        lines.append(cells | scores | more)
     return pd.DataFrame(lines)
 
 
@@ -48,7 +50,8 @@ def settings_layout(rows: pd.DataFrame, k: int) -> str:
         cells |= {f"published {place}": f"{row[place]:.1f}" if row[place] > 0 else "–" for place in ("encoder", "head")}
         spread = f" ± {percent(row['seeds_spread'])}" if row["seeds_spread"] >= 0 else ""
         cells |= {"ours": row["method"], f"Recall@{k}, D_hyp": f"{percent(row['hyp'])}{spread}"}
-        cells |= {f"Recall@{k}, D_cos": percent(row["cosine"]), "points reach": f"{row['room']:.1f} %"}
+        cells |= {f"Recall@{k}, D_cos": percent(row["cosine"]), "points may reach": f"{row['room']:.1f} %"}
+        cells |= {"of them there": f"{row['clipped']:.1f} %"}
         lines.append(cells | {"rate": f"{row['lr']:g}"} | answers.health(row))
     return markdown_table(pd.DataFrame(lines))
 

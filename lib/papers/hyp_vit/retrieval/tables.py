@@ -12,7 +12,7 @@ from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
 from lib.results.store import Run
 from lib.training.hyp_vit import Settings
-from lib.training.methods import Answer
+from lib.training.methods import Answer, Health
 
 UNSEEN = "unseen categories"
 PLACES = (", head", ", encoder")
@@ -26,10 +26,26 @@ ABOUT = (
 
 
 def recall(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
-    """Recall@K and the health of every method: columns as :func:`lib.results.answers.values`, and dim."""
+    """Recall@K and the health of every method: columns as :func:`lib.results.answers.values`; dim, steps_each.
+
+    steps_each: the steps of every training, where they differ: which of them is kept is chosen.
+    """
     rows = answers.values({UNSEEN: found}).query("metric == @METRIC").drop(columns=["rule", "metric", "spread"])
     dims = {name: _dim(several[0]) for name, several in found.items()}
-    return rows.assign(dim=rows["method"].map(dims)).reset_index(drop=True)
+    each = {name: _each([answer.health for answer in several]) for name, several in found.items()}
+    return rows.assign(dim=rows["method"].map(dims), steps_each=rows["method"].map(each)).reset_index(drop=True)
+
+
+def _each(several: Sequence[Health]) -> str:
+    """Steps of several trainings; a dash where nothing was trained.
+
+    >>> _each([Health(0.5, 0.0, 20), Health(2.5, 0.0, 0)]), _each([Health(0.5, 0.0, 375)] * 2), _each([Health()])
+    ('20 / 0', '375', '–')
+    """
+    if np.isnan(several[0].loss):
+        return "–"
+    steps = [one.steps for one in several]
+    return " / ".join(map(str, steps if len(set(steps)) > 1 else steps[:1]))
 
 
 def _dim(answer: Answer) -> int:
@@ -46,7 +62,7 @@ def layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
         cells = {"method": method, "whose": "ours", "numbers": int(first["dim"])}
         cells |= {f"Recall@{row.k}": percent(row.ours) for row in of_one.itertuples()}
         cells |= {f"± at {ks[0]}": percent(first["seeds_spread"]), f"class mean@{ks[0]}": percent(first["class_mean"])}
-        lines.append(cells | answers.health(first))
+        lines.append(cells | answers.health(first) | {"steps": first["steps_each"]})
     chance = rows.drop_duplicates("k").set_index("k")["chance"]
     lines.append({"method": "chance"} | {f"Recall@{k}": percent(chance[k]) for k in ks})
     columns = max(lines, key=len)
@@ -135,6 +151,15 @@ def bound(settings: Settings) -> float:
     62.1
     """
     return 100 * float(np.tanh(settings.geometry.c**0.5 * settings.clip_radius))
+
+
+def clipped(settings: Settings, norms: np.ndarray) -> float:
+    """How many of the points rest at the bound that clipping sets, in percent.
+
+    >>> clipped(Settings(), np.array([1.0, np.tanh(0.1**0.5 * 2.3) / 0.1**0.5]))
+    50.0
+    """
+    return 100 * float((shares(settings, norms) > bound(settings) - 0.01).mean())
 
 
 def rest_sentences(rows: pd.DataFrame, settings: Settings) -> list[str]:

@@ -45,12 +45,14 @@ def test_which_part_is_at_the_bound_is_counted():
 
 def test_a_picture_is_told_with_and_without_a_ball():
     row = {"picture": "unseen", "images": 600, "rest": 62.1, "begun": 85.0, "shown": 92.0, "shown_low": 90.0}
-    row |= {"shown_high": 95.0, "kept": 50.0, "same": 61.0, "same_shown": 60.0, "chance": 5.0}
+    row |= {"shown_high": 95.0, "kept": 50.0, "same": 61.0, "same_shown": 60.0, "chance": 5.0, "mixed": 0.45}
     rows = pd.DataFrame([row, row | {"picture": "noise", "rest": np.nan}])
     first, second = tables.disk_sentences(rows)
     assert "unseen: embeddings rest at 62.1 % of the radius, the picture begins at 85.0 %" in first
     assert (
-        second.startswith("noise: the picture begins at 85.0 %") and "5.0 are true, 6.0 of the own category" in second
+        second.startswith("noise: the picture begins at 85.0 %")
+        and "5.0 are true, 6.0 of the own category" in second
+        and "+0.45" in second
     )
     assert "| noise | 600 | – | 85.0 % | 92.0 % (90.0 to 95.0) |" in tables.compared_layout(rows)
 

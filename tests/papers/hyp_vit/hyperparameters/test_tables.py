@@ -25,7 +25,9 @@ def rows():
         ("room", np.nan, "r = 1.15", np.nan, np.nan, 69.0, 69.0),
     ]
     names = ("of", "value", "method", "encoder", "head", "hyp", "cosine")
-    return pd.DataFrame([dict(zip(names, line, strict=True), room=62.1, lr=1e-3, **health) for line in lines])
+    return pd.DataFrame(
+        [dict(zip(names, line, strict=True), room=62.1, clipped=100.0, lr=1e-3, **health) for line in lines]
+    )
 
 
 @pytest.fixture
@@ -38,7 +40,9 @@ def sizes():
 
 def test_published_and_ours_stand_in_one_line(rows):
     lines = tables.settings_layout(rows, 1).splitlines()
-    assert lines[3].startswith("| c | 1 | 90.0 | 89.2 | c = 1 | 60.00 ± 1.00 | 65.00 | 62.1 % | 0.001 | 0.250 |")
+    assert lines[3].startswith(
+        "| c | 1 | 90.0 | 89.2 | c = 1 | 60.00 ± 1.00 | 65.00 | 62.1 % | 100.0 % | 0.001 | 0.250 |"
+    )
     assert lines[6].startswith("| room | – | – | – | r = 1.15 |")
 
 
