@@ -1,5 +1,6 @@
 """Reading params.yaml, and refusing in words what cannot be run, before anything is started."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from lib.errors import InputError, suggestion
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 UNTRAINED = "-untrained"
+SIZED = re.compile(r"(efficientnet_lite0)_([1-9]\d*)px")
+"""A network and the side of the square that it sees, which it halves five times."""
 OF_THE_RUN = ("profile", "dataset")
 """Parameters of a notebook that are not set by hand: they say where its results go."""
 
@@ -117,9 +120,20 @@ def check_names(what: str, given: Any, known: Collection[str], where: str) -> No
 def _of_names(what: str, given: Iterable[Any], known: Collection[str]) -> Iterator[str]:
     """What is wrong with names of stages, datasets or encoders."""
     for name in given:
-        plain = name.removesuffix(UNTRAINED) if what == "encoder" and isinstance(name, str) else name
+        plain = _network(name) if what == "encoder" and isinstance(name, str) else name
         if not isinstance(name, str) or plain not in known:
             yield f"there is no {what} {name!r}: {suggestion(str(name), known)}"
+
+
+def _network(name: str) -> str:
+    """The network that an encoder's name is of: trained or not, at any side that it can see.
+
+    >>> _network("texture-untrained"), _network("efficientnet_lite0_64px"), _network("efficientnet_lite0_65px")
+    ('texture', 'efficientnet_lite0', 'efficientnet_lite0_65px')
+    """
+    plain = name.removesuffix(UNTRAINED)
+    sized = SIZED.fullmatch(plain)
+    return sized[1] if sized and int(sized[2]) % 32 == 0 else plain
 
 
 def _of_parameters(given: Any, defaults: Mapping[str, Any]) -> Iterator[str]:
