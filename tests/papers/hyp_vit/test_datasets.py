@@ -1,21 +1,17 @@
 """The paper's four datasets, small and in their original layout, go all the way to Tables 2 to 5."""
 
 import zlib
-from typing import ClassVar
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 from scipy.io import savemat
-from torch import nn
 
 from lib import paths
 from lib.datasets import __main__ as tables_stage
 from lib.datasets.categories import halves
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
-from lib.encoders import backbones
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import names, published
 from lib.papers.hyp_vit.hyperparameters import changes
@@ -94,23 +90,8 @@ def in_shop(root):
     (root / "Eval/list_eval_partition.txt").write_text("\n".join([*head, *lines]) + "\n")
 
 
-class Small(nn.Module):
-    """What a network of timm has that fine-tuning asks for."""
-
-    pretrained_cfg: ClassVar = {"first_conv": "first", "mean": (0.5,) * 3, "std": (0.5,) * 3}
-    num_features = 6
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.first, self.second = nn.Conv2d(3, 6, 3), nn.Conv2d(6, 6, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.second(self.first(x).relu()).mean((2, 3))
-
-
 @pytest.mark.parametrize("write", [cub, cars, sop, in_shop], ids=lambda write: write.__name__)
-def test_a_stand_in_goes_from_its_files_to_the_tables(write, tmp_path, monkeypatch, capsys):
+def test_a_stand_in_goes_from_its_files_to_the_tables(write, tmp_path, monkeypatch, small):
     dataset = write.__name__
     write(tmp_path / "images")
     target = tmp_path / f"{dataset}.csv"
@@ -133,10 +114,6 @@ def test_a_stand_in_goes_from_its_files_to_the_tables(write, tmp_path, monkeypat
     heads = [*frozen.opponents(settings, 3, 2, TEACHING, schedule, 0.01), *frozen.at_rates(candidates, chosen)]
     found = frozen.answers(x, parts, heads, [1, 2], n_seeds=2)
 
-    class Encoder:
-        model = Small()
-
-    monkeypatch.setattr(backbones, "load", lambda name: Encoder())
     plan = end_to_end.EndToEnd("small", 2, finetune.Settings(2, 8, 2, 1e-3, check_every=2), Preparation(16, 16))
     kinds = {names.HYP: settings, names.SPH: spherical(settings)}
     trained, _ = end_to_end.end_to_end(images, parts, kinds, plan, [1, 2], store=None)

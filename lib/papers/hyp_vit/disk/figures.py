@@ -14,7 +14,9 @@ from lib.figures import style
 SHOWN = 8
 """Categories that have a colour and a mark of their own; the others are grey."""
 MARKERS = (*style.MARKERS, "X", "p")
-TILE = 32
+TILE = 20
+"""Pixels of an image in the grid: enough to see what lies beside what, and the file stays small."""
+WIDE = 4.0  # inches: the side of the grid
 
 
 def disks(rows: pd.DataFrame, circles: Mapping[str, float] | None = None) -> Figure:
@@ -80,7 +82,7 @@ def grid(rows: np.ndarray, columns: np.ndarray, images: Sequence[Image.Image] | 
     """Images in their places of a grid; without ``images`` a colour per category, in shades that repeat."""
     height, width = rows.max() + 1, columns.max() + 1
     with style.house():
-        figure, axis = plt.subplots(figsize=(style.WIDTH, style.WIDTH * height / width))
+        figure, axis = plt.subplots(figsize=(WIDE, WIDE * height / width))
         if images is None:
             sheet = np.full((height, width), np.nan)
             sheet[rows, columns] = codes % 20

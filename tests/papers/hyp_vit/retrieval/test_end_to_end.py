@@ -1,7 +1,5 @@
 """Trained once and asked twice; the step is chosen on categories that neither teach nor ask."""
 
-from typing import ClassVar
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ from torch import nn
 
 from lib.datasets.categories import halves, held_out
 from lib.datasets.table import ImageTable
-from lib.encoders import backbones
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit.names import BEFORE
 from lib.papers.hyp_vit.retrieval import end_to_end
@@ -33,26 +30,6 @@ def table(root=".") -> ImageTable:
 PARTS = halves(table())
 
 
-class Small(nn.Module):
-    """A convolution and an average, with what fine-tuning asks of a network of timm."""
-
-    pretrained_cfg: ClassVar = {"first_conv": "first", "mean": (0.5,) * 3, "std": (0.5,) * 3}
-    num_features = 4
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(0)
-        self.first, self.second = nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.second(self.first(x).relu()).mean((2, 3))
-
-
-class Encoder:
-    def __init__(self) -> None:
-        self.model = Small()
-
-
 @pytest.fixture
 def photos(tmp_path):
     for number in range(72):
@@ -61,8 +38,7 @@ def photos(tmp_path):
     return table(tmp_path)
 
 
-def test_end_to_end_is_trained_once_and_asked_twice(photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(backbones, "load", lambda name: Encoder())
+def test_end_to_end_is_trained_once_and_asked_twice(photos, tmp_path, monkeypatch, small):
     plan = end_to_end.EndToEnd("small", 3, finetune.Settings(4, 8, 2, 1e-2, check_every=2), Preparation(16, 16))
     kinds = {"Hyp": Settings(PoincareBall(0.1)), "Sph": spherical(Settings())}
     options = {"n_seeds": 2, "store": tmp_path / "trained"}
@@ -83,14 +59,13 @@ def test_end_to_end_is_trained_once_and_asked_twice(photos, tmp_path, monkeypatc
             pd.testing.assert_frame_equal(one.per_query.values, other.per_query.values)
 
 
-def test_the_step_is_chosen_on_categories_that_neither_teach_nor_ask(photos, tmp_path, monkeypatch):
+def test_the_step_is_chosen_on_categories_that_neither_teach_nor_ask(photos, tmp_path, monkeypatch, small):
     seen = {}
 
     def spy(encoder, head, loss, learnt, aside, *others, **options):
         seen.update(learnt=set(learnt.labels), aside=set(aside.labels))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(backbones, "load", lambda name: Encoder())
     monkeypatch.setattr(finetune, "finetune", spy)
     plan = end_to_end.EndToEnd("small", 3, finetune.Settings(4, 8, 2), Preparation(16, 16))
     with pytest.raises(KeyboardInterrupt):
@@ -101,14 +76,15 @@ def test_the_step_is_chosen_on_categories_that_neither_teach_nor_ask(photos, tmp
     assert seen["aside"] == set(PARTS.names[held_out(PARTS, 0)[1]])
 
 
-def test_before_training_is_the_encoder_on_images_of_the_size_that_it_is_trained_with(photos, tmp_path, monkeypatch):
-    monkeypatch.setattr(backbones, "load", lambda name: Encoder())
+def test_before_training_is_the_encoder_on_images_of_the_size_that_it_is_trained_with(
+    photos, tmp_path, monkeypatch, small
+):
     preparation = Preparation(12, 14)
     plan = end_to_end.EndToEnd("small", 3, finetune.Settings(2, 8, 2, 1e-2, check_every=2), preparation)
     found, _ = end_to_end.end_to_end(photos, PARTS, {"Hyp": Settings()}, plan, [1], n_seeds=2, store=tmp_path)
     with torch.no_grad():
         pixels = torch.stack([preparation.testing()(Image.open(photos.path(i))) for i in PARTS.queries])
-        unit = nn.functional.normalize(Small()(pixels), dim=1)
+        unit = nn.functional.normalize(small()(pixels), dim=1)
     nearest = (unit @ unit.T).fill_diagonal_(-2).argmax(dim=1)
     codes = PARTS.codes[PARTS.queries]
     for answer in found[BEFORE]:
