@@ -105,22 +105,26 @@ MEANING: dict[str, Check] = {
         ("k", "support", "views", "n_views", "n_seeds", "per_class", "images_per_class", "folds_used"), whole
     ),
     **dict.fromkeys(("n_folds", "n_classes", "samples", "prototypes", "nca_images"), two_or_more),
-    **dict.fromkeys(("n_trainings", "pixels"), whole),
+    **dict.fromkeys(("n_trainings", "pixels", "n_bits", "end_to_end_batch"), whole),
+    "fingerprint_side": two_or_more,
+    "radii": partial(several, each=partial(whole, least=0)),
     "draws": two_or_more,
     "size": partial(whole, least=100),  # of a draw: δ of fewer points says little
     **dict.fromkeys(("hidden", "local_crops", "seed"), partial(whole, least=0)),
-    **dict.fromkeys(("ks", "supports", "dims"), several),
+    **dict.fromkeys(("ks", "supports", "dims", "bits"), several),
     "lengths": partial(several, each=length, least=0),  # the scaled features are always there
     "nca_lengths": partial(several, each=length),
     "labelled": partial(several, each=or_word("all", two_or_more)),  # one image is a support without a query
     # the loss and its optimiser
     **dict.fromkeys(("temperature", "teacher_temperature", "student_temperature", "clip_radius"), positive),
     **dict.fromkeys(("lr", "classifier_lr", "published_lr", "end_to_end_lr", "head_lr"), positive),
-    **dict.fromkeys(("weight_decay", "curvature", "m0", "alpha", "norm_weight"), not_negative),
-    **dict.fromkeys(("margins", "rates"), partial(several, each=positive)),
+    **dict.fromkeys(("weight_decay", "curvature", "m0", "alpha", "gamma", "norm_weight"), not_negative),
+    **dict.fromkeys(("margin", "margin_weight", "quantisation"), not_negative),
+    **dict.fromkeys(("margins", "rates", "temperatures"), partial(several, each=positive)),
+    **dict.fromkeys(("alphas", "gammas"), partial(several, each=not_negative)),
     "delta": fraction,
     "start_norm": not_negative,
-    **dict.fromkeys(("stain", "centre_momentum"), share),
+    **dict.fromkeys(("stain", "centre_momentum", "prototype_rate"), share),
     "momentum": partial(pair, each=share),
     **dict.fromkeys(("global_area", "local_area"), partial(pair, each=portion)),
     **dict.fromkeys(("half", "self_pairs", "detach_mean", "domain"), switch),

@@ -23,6 +23,7 @@ from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
 from lib.papers.hyper_dino.recipes import recipes
 from lib.papers.linear_prototypes.retrieval import sweeps
+from lib.pipeline.meaning import MEANING
 from lib.pipeline.notebooks import parameters, read
 from lib.search import nearest
 from lib.training import distillation, experiment, hyper_dino, linear_prototypes
@@ -216,7 +217,7 @@ def test_every_parameter_of_a_notebook_but_names_has_a_meaning_and_one_that_it_f
     for name, value in parameters(read(path)).items():
         words = value if isinstance(value, list) else [value]
         if not all(isinstance(word, str) for word in words):
-            checks.values(**{name: value})
+            MEANING[name](name, value)
 
 
 BY_HAND = {"lengths", "nca_lengths", "dims", "ks", "k", "folds_used", "supports", "labelled"}

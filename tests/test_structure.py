@@ -20,6 +20,7 @@ FLOORS = {
     "pins": 0,
     "pinned": 0,
     "geometry": 1,
+    "taxonomy": 1,
     "datasets": 2,
     "encoders": 2,
     "heads": 2,

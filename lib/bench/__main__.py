@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from lib import errors, files, paths
-from lib.bench import distances, latency, scoring, searching, sweeping
+from lib.bench import distances, hashes, latency, scoring, searching, sweeping
 from lib.bench.timing import REPEATS, Row
 from lib.figures import style
 from lib.papers.beyond.storage import figures
@@ -17,7 +17,7 @@ from lib.results.markdown import markdown_table
 
 PEERS = ("geoopt", "faiss-cpu", "qdrant-client", "torchmetrics", "pytorch-metric-learning")
 FOLDER = paths.REPORTS / "bench"
-ROOMS = (distances, searching, scoring, sweeping)
+ROOMS = (distances, searching, hashes, scoring, sweeping)
 
 
 def machine() -> str:

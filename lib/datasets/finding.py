@@ -12,7 +12,22 @@ from pathlib import Path
 import yaml
 
 from lib import paths
-from lib.datasets import breakhis, cars, cub, folder, ham10000, in_shop, kather, loaders, ovarian
+from lib.datasets import (
+    bps,
+    breakhis,
+    cars,
+    chest_xray,
+    cub,
+    folder,
+    ham10000,
+    in_shop,
+    inaturalist,
+    kather,
+    loaders,
+    odir,
+    ovarian,
+    radin_ct,
+)
 from lib.datasets.catalogue import PRIVATE
 from lib.datasets.images import is_image, visible_files
 from lib.errors import InputError
@@ -52,12 +67,19 @@ LAYOUTS = (
     ("kather", Layout(kather.TILE, folders=frozenset(kather.FOLDERS))),
     ("breakhis", Layout(breakhis.NAME, folders=frozenset({"benign", "malignant"}))),
     ("ham10000", Layout(re.compile(r"ISIC_\d+.*"), file=ham10000.METADATA)),
+    ("odir", Layout(re.compile(r"\d+_(left|right)"), file=odir.METADATA)),
     ("ovarian", Layout(re.compile(r".*"), folders=frozenset(ovarian.FOLDERS))),
     ("cub", Layout(cub.SPECIES, folders=frozenset({"images"}), by_folder=True)),
     ("cars", Layout(re.compile(r"\d{6}"), file=cars.ALL)),
     ("cars", Layout(re.compile(r"\d{5}"), folders=frozenset(cars.PARTS.values()))),
     ("sop", Layout(re.compile(r"\d+_\d+"), file="Ebay_train.txt")),
     ("in_shop", Layout(re.compile(r"\d+_\d+_[a-z]+"), file=f"Eval/{in_shop.LIST}")),
+    ("inaturalist", Layout(re.compile(r"[0-9a-f]{32}"), file=inaturalist.LISTS["train"])),
+    ("bps", Layout(re.compile(rf"{bps.SLIDE.pattern}|{bps.REGION.pattern}"), folders=frozenset(bps.FOLDERS))),
+    ("radin_ct", Layout(re.compile(r".*"), file=radin_ct.LISTS["train"])),
+    ("radin_ct", Layout(re.compile(r".*"), folders=frozenset(radin_ct.FOLDERS))),
+    ("chest_xray", Layout(chest_xray.FILE, folders=frozenset(chest_xray.FOLDERS))),
+    ("chest_xray", Layout(chest_xray.FILE, folders=frozenset(map(str.upper, chest_xray.FOLDERS)))),
 )
 """Every dataset that is recognised, with its layout; one that was published twice has two."""
 
@@ -111,8 +133,9 @@ def link(data: Path, name: str | None = None) -> dict[str, Path]:
     if not found:
         raise InputError(
             f"{data} holds no dataset that I know and no class folders with images{_others(data)}. Known: the original "
-            "layouts of Kather 2016, BreakHis, HAM10000, CUB-200-2011, Cars-196, Stanford Online Products, In-Shop and "
-            "the ovarian set; your own images need one sub-folder per class"
+            "layouts of Kather 2016, BreakHis, HAM10000, ODIR-5K, CUB-200-2011, Cars-196, Stanford Online Products, "
+            "In-Shop, iNaturalist 2018, RadImageNet, the patches of BPS, the ovarian set and chest radiographs; your "
+            "own images need one sub-folder per class"
         )
     paths.DATA.mkdir(exist_ok=True)
     return {dataset: _linked(dataset, place, named=name is not None) for dataset, place in found.items()}

@@ -7,7 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from lib import paths
-from lib.datasets import breakhis, cars, cub, folder, ham10000, in_shop, kather, ovarian, sop, table
+from lib.datasets import (
+    bps,
+    breakhis,
+    cars,
+    chest_xray,
+    cub,
+    folder,
+    ham10000,
+    in_shop,
+    inaturalist,
+    kather,
+    odir,
+    ovarian,
+    radin_ct,
+    sop,
+    table,
+)
 from lib.datasets.catalogue import PRIVATE, missing
 from lib.datasets.table import ImageTable
 from lib.errors import InputError, MissingDataset
@@ -18,11 +34,16 @@ LOADERS = {
     "breakhis": breakhis.load,
     **{f"bh{m.lower()}": partial(breakhis.load, magnification=m) for m in breakhis.MAGNIFICATIONS},
     "ham10000": ham10000.load,
+    "odir": odir.load,
     "ovarian": ovarian.load,
     "cub": cub.load,
     "cars": cars.load,
     "sop": sop.load,
     "in_shop": in_shop.load,
+    "inaturalist": inaturalist.load,
+    "bps": bps.load,
+    "radin_ct": radin_ct.load,
+    "chest_xray": chest_xray.load,
     "folder": folder.load,
 }
 

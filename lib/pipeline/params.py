@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from lib.checks import MEANING
 from lib.errors import InputError, suggestion
+from lib.pipeline.meaning import MEANING
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 UNTRAINED = "-untrained"
@@ -61,7 +61,7 @@ def check_runs(
 
     Raises:
         InputError: for an unknown stage, dataset, encoder or parameter, with what may have been meant, and for a value
-            of another type or without meaning (:data:`lib.checks.MEANING`).
+            of another type or without meaning (:data:`lib.pipeline.meaning.MEANING`).
     """
     if not isinstance(runs, Mapping):
         raise InputError(f"{where}: runs = {runs!r} cannot be used: write stages with their datasets")

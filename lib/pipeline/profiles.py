@@ -68,6 +68,7 @@ def _check(content: dict[str, Any], where: str, own: str | None, known: Collecti
     datasets = [*LOADERS, *filter(None, [own])]
     defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{one}.ipynb")) for stage, one in notebooks().items()}
     params.check_runs(content.get("runs"), defaults, datasets, known, where)
+    params.check_keys(content["runs"], [*defaults], f"{where}, runs (a stage that nothing runs is {{}})")
     params.check_keys(content, KEYS, where)
     params.check_names("dataset", content["datasets"], datasets, where)
     params.check_names("dataset", [*content["views"]], content["datasets"], f"{where}, views")

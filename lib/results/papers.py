@@ -3,7 +3,9 @@
 PAPERS = {
     "hyper_dino": "Hyper-DINO",
     "hyp_vit": "Hyp-ViT",
+    "acir": "ACIR",
     "linear_prototypes": "Linear prototypes",
+    "label_tree": "Label tree",
     "beyond": "Beyond the papers",
 }
 """Short name, which notebooks, stages and folders carry, and the name for people."""

@@ -20,7 +20,7 @@ from lib.results.store import Run
 PROFILE = "sample"
 REAL_ALREADY = "These are real images already; what others say is in [reports/index.md](../reports/index.md)."
 NOTHING = "There is no sample report of {}; `make reproduce PROFILE=sample DATA=<folder>` makes it."
-ABSENT = "**{}**: no sample report of {}."
+ABSENT = "No sample report of {} yet: {}."
 EARLIER = "**{}**: the sample report {} is of an earlier version and lacks what is read here."
 
 
@@ -94,7 +94,8 @@ def _collected(run: Run, names: tuple[str, ...], suffix: str, text: Callable[[di
     """A part for each dataset of the sample and each name; a picture where the files are pictures."""
     if run.profile != "demo":
         return Real((Part(REAL_ALREADY),))
-    parts = []
+    parts: list[Part] = []
+    absent: dict[str, list[str]] = {}
     for dataset in _datasets(run.paper):
         for name in names:
             folder = paths.COMMITTED / run.paper / PROFILE / dataset / run.section
@@ -103,8 +104,10 @@ def _collected(run: Run, names: tuple[str, ...], suffix: str, text: Callable[[di
                 record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
                 parts.append(Part(text(record, file), file if suffix == ".png" else None))
             if not files:
-                parts.append(Part(ABSENT.format(facts(dataset).title, name)))
-    return Real(tuple(parts) or (Part(NOTHING.format(", ".join(names))),))
+                absent.setdefault(name, []).append(facts(dataset).title)
+    if not parts:
+        return Real((Part(NOTHING.format(", ".join(names))),))
+    return Real((*parts, *(Part(ABSENT.format(name, ", ".join(titles))) for name, titles in absent.items())))
 
 
 def _datasets(paper: str) -> list[str]:

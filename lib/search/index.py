@@ -145,19 +145,19 @@ class FaissFlat(Index):
     extra = 2  # numbers of a vector beyond those of a point
 
     def fill(self, vectors: Tensor) -> None:
-        self.index = _library("faiss").IndexFlatIP(vectors.shape[1])
+        self.index = library("faiss").IndexFlatIP(vectors.shape[1])
         self.index.add(vectors.numpy())
 
     def propose(self, vectors: Tensor, n: int) -> np.ndarray:
         return self.index.search(vectors.numpy(), n)[1]
 
     def write(self, folder: Path) -> None:
-        _library("faiss").write_index(self.index, str(folder / "vectors.faiss"))
+        library("faiss").write_index(self.index, str(folder / "vectors.faiss"))
 
     def read(self, folder: Path) -> None:
         file = folder / "vectors.faiss"
         try:
-            self.index = _library("faiss").read_index(str(file))
+            self.index = library("faiss").read_index(str(file))
         except RuntimeError as error:
             raise InputError(f"{file} cannot be read ({error}); build the index again") from error
         found, wanted = (self.index.ntotal, self.index.d), (len(self.points), self.points.shape[1] + self.extra)
@@ -180,7 +180,7 @@ class FaissHnsw(FaissFlat):
     effort = 256
 
     def fill(self, vectors: Tensor, neighbours: int = 32, build_effort: int = 200) -> None:
-        faiss, upright = _library("faiss"), on_sphere(vectors)
+        faiss, upright = library("faiss"), on_sphere(vectors)
         self.index = faiss.IndexHNSWFlat(upright.shape[1], neighbours, faiss.METRIC_INNER_PRODUCT)
         self.index.hnsw.efConstruction = build_effort
         self.index.add(upright.numpy())
@@ -201,7 +201,7 @@ class Qdrant(Index):
     collection = "gallery"
 
     def fill(self, vectors: Tensor, url: str | None = None) -> None:
-        qdrant, upright = _library("qdrant_client"), on_sphere(vectors).numpy()
+        qdrant, upright = library("qdrant_client"), on_sphere(vectors).numpy()
         self.client = qdrant.QdrantClient(url=url) if url else qdrant.QdrantClient(":memory:")
         models = qdrant.models
         size = models.VectorParams(size=upright.shape[1], distance=models.Distance.DOT)
@@ -211,7 +211,7 @@ class Qdrant(Index):
         self.client.upload_collection(self.collection, vectors=upright, ids=range(len(upright)))
 
     def propose(self, vectors: Tensor, n: int) -> np.ndarray:
-        models = _library("qdrant_client").models
+        models = library("qdrant_client").models
         requests = [models.QueryRequest(query=vector, limit=n) for vector in beside_sphere(vectors).tolist()]
         found = np.full((len(vectors), n), -1)
         for row, answer in zip(found, self.client.query_batch_points(self.collection, requests), strict=True):
@@ -226,7 +226,7 @@ class Qdrant(Index):
         self.fill(self.form.gallery(self.points))
 
 
-def _library(name: str) -> ModuleType:
+def library(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

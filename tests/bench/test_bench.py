@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib.bench import __main__ as bench
-from lib.bench import distances, latency, scoring, searching, sweeping, timing
+from lib.bench import distances, hashes, latency, scoring, searching, sweeping, timing
 from lib.training.recipes import Recipe
 
 
@@ -54,6 +54,12 @@ def test_search_and_indexes_find_the_float64_order(monkeypatch):
     exact, _, hnsw, qdrant = searching.rows(20, 3000, 16, 400)
     assert exact.check.startswith("ours the float64 order")
     assert all(float(row.check.split()[1]) >= 0.99 for row in (hnsw, qdrant))
+
+
+def test_binary_indexes_find_codes_as_near_as_the_exact_search(monkeypatch):
+    monkeypatch.setattr(hashes, "milliseconds", lambda *_: (1.0, 2.0))
+    shares = [float(row.check.split()[-1].rstrip("%")) for row in hashes.rows(20, 3000, 64)]
+    assert shares[0] == shares[3] == 100 and min(shares) > 90
 
 
 def test_scores_equal_the_peers(monkeypatch):

@@ -355,7 +355,7 @@ def test_what_cannot_be_downloaded_is_refused(name):
         fetch.fetch(name)
 
 
-@pytest.mark.parametrize("name", ["ovarian", "cub", "cars", "sop", "in_shop"])
+@pytest.mark.parametrize("name", ["odir", "ovarian", "cub", "cars", "sop", "in_shop", "inaturalist", "bps", "radin_ct"])
 def test_what_has_to_be_downloaded_by_hand_says_where(name):
     with pytest.raises(MissingDataset) as caught:
         fetch.fetch(name)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lib import paths
-from lib.datasets import finding, kather, loaders
+from lib.datasets import bps, finding, kather, loaders, radin_ct
 from lib.errors import InputError, MissingDataset
 
 
@@ -40,6 +40,17 @@ OTHERS = {
         SHOP,
         (f"{SHOP}/Eval/list_eval_partition.txt", f"{SHOP}/Img/img/WOMEN/Dresses/id_00000002/02_1_front.jpg"),
     ),
+    "odir": (
+        "eyes",
+        ("eyes/full_df.csv", "eyes/preprocessed_images/0_right.jpg", "eyes/preprocessed_images/12_left.jpg"),
+    ),
+    "radin_ct": (
+        "rin",
+        ("rin/RadiologyAI_train.csv", "rin/radiology_ai/CT/lung/normal/lung-normal000032.png"),
+    ),
+    "radin_ct in folders": ("ct", tuple(f"ct/{folder}/1.png" for folder in radin_ct.FOLDERS)),
+    "bps": ("patches", tuple(f"patches/{folder}/TCGA-A1-A0SK-DX1_0_256.png" for folder in bps.FOLDERS)),
+    "inaturalist": ("inat", ("inat/train2018.json", f"inat/train_val2018/Aves/2820/{'0a' * 16}.jpg")),
 }
 """Name → folder of the dataset, and a little of what is in it."""
 
@@ -84,6 +95,7 @@ def test_class_folders_are_yours_if_nothing_is_known(tmp_path):
         ("cars_train/00001.jpg", "cars_test/00001.jpg", "vans/00001.jpg"),
         ("Eval/list_eval_partition.txt", "Eval/01.jpg", "img/img_00000001.jpg"),
         ("list_eval_partition.txt", "MEN/01_1_front.jpg", "WOMEN/01_1_front.jpg"),
+        ("full_df.csv", "normal/1.jpg", "glaucoma/2.jpg", "glaucoma/2_left.jpg"),
     ],
     ids=[
         "two of Kather's",
@@ -95,6 +107,7 @@ def test_class_folders_are_yours_if_nothing_is_known(tmp_path):
         "cars and vans",
         "another part of DeepFashion",
         "a list elsewhere",
+        "ODIR's table",
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*taken as your own images", "ignore:.*are not read")
@@ -244,4 +257,5 @@ def test_real_samples_are_recognised(real):
         "bh200x": home / "breakhis_sample/200X_224px",
         "ham10000": home / "ham10000",
         "cub": home / "cub_sample",
+        "odir": home / "odir_sample",
     }

@@ -5,7 +5,7 @@ import re
 
 from lib import paths
 
-NUMBER = re.compile(r"\b(?:HD|HV|LP)-\d+\b")
+NUMBER = re.compile(r"\b(?:HD|HV|AC|LP|LT)-\d+\b")
 LIST = (paths.ROOT / "reports" / "errata.md").read_text(encoding="utf-8")
 ROWS = [line.strip("| ").split(" | ") for line in LIST.splitlines() if NUMBER.match(line.removeprefix("| "))]
 TEXTS = ("lib/**/*.py", "tests/**/*.py", "pipelines/**/*.yaml", "params.yaml", "README.md", "reports/*/*/*/*/*.md")
@@ -31,7 +31,7 @@ def test_every_number_that_is_cited_is_in_the_list():
 
 def test_every_erratum_says_what_the_paper_does_and_what_we_do():
     numbers = [row[0] for row in ROWS]
-    counts = {paper: sum(number.startswith(paper) for number in numbers) for paper in ("HD", "HV", "LP")}
+    counts = {paper: sum(number.startswith(paper) for number in numbers) for paper in ("HD", "HV", "AC", "LP", "LT")}
     assert numbers == [f"{paper}-{number + 1}" for paper, count in counts.items() for number in range(count)]
     assert all(len(row) == 3 and min(map(len, row[1:])) > 15 for row in ROWS)
 

@@ -63,7 +63,7 @@ def test_only_what_was_found_runs(data):
     (data / "bh200x").mkdir(parents=True)
     stages, missing = reproduce.targets("sample", {"kather": Path()})
     assert stages == stages_on("kather") and len(stages) > 1
-    assert missing == ["bh200x", "cub", "ham10000"]
+    assert missing == ["bh200x", "cub", "ham10000", "odir"]
 
 
 def test_without_data_everything_that_is_there_runs(data):

@@ -342,7 +342,7 @@ def test_a_server_is_the_same_code(monkeypatch):
 
     asked, local = [], qdrant_client.QdrantClient
     monkeypatch.setattr(
-        index._library("qdrant_client"),
+        index.library("qdrant_client"),
         "QdrantClient",
         lambda *place, url=None: (asked.append(url), local(":memory:"))[1],
     )

@@ -296,7 +296,8 @@ def test_workers_do_not_change_the_result(where, fitted):
     for name in one:
         for a, b in zip(one[name], two[name], strict=True):
             assert a.history == b.history and repr(a.health) == repr(b.health)
-            assert alike(a, b)
+            apart = np.abs(a.norms - b.norms).max(), (a.per_query.values - b.per_query.values).abs().max().max()
+            assert alike(a, b), f"{name}: norms differ by up to {apart[0]:.1e}, values by up to {apart[1]:.1e}"
 
 
 def test_what_was_trained_is_kept_whatever_else_is_trained_with_it(where, monkeypatch, tmp_path):

@@ -1,0 +1,83 @@
+"""What losses of hash codes share: centres, signs with a gradient, pairs of a batch and means over them."""
+
+import functools
+
+import numpy as np
+import torch
+from scipy.linalg import hadamard
+from torch import Tensor
+
+from lib import checks
+from lib.errors import InputError
+from lib.geometry import Sphere
+
+
+@functools.lru_cache(maxsize=64)
+def hash_centres(n_classes: int, bits: int, seed: int = 0) -> Tensor:
+    """A code of −1 and +1 for each class, (n_classes, bits), all different (CSQ, Section 3.1).
+
+    The rows of the Hadamard matrix H, then those of −H: any two differ in half of the bits, or in all. There are 2·bits
+    of them where bits is a power of 2; for more classes, or another length, each bit is drawn (Bernoulli, 1/2).
+    Raises InputError where there are fewer codes than classes.
+
+    >>> hash_centres(3, 4).tolist()
+    [[1.0, 1.0, 1.0, 1.0], [1.0, -1.0, 1.0, -1.0], [1.0, 1.0, -1.0, -1.0]]
+    """
+    checks.values(n_classes=n_classes, seed=seed)
+    checks.whole("bits", bits)
+    if n_classes > 2**bits:
+        raise InputError(f"{bits} bits make {2**bits} codes, too few for {n_classes} classes: take longer codes")
+    if bits & (bits - 1) == 0 and n_classes <= 2 * bits:
+        h = hadamard(bits)
+        return torch.from_numpy(np.concatenate([h, -h])[:n_classes]).float()
+    rng, found = np.random.default_rng(seed), np.zeros((0, bits))
+    while len(found) < n_classes:
+        drawn = np.concatenate([found, 2.0 * rng.integers(2, size=(n_classes, bits)) - 1])
+        _, first = np.unique(drawn, axis=0, return_index=True)
+        found = drawn[np.sort(first)][:n_classes]
+    return torch.from_numpy(found).float()
+
+
+def straight_through(h: Tensor) -> Tensor:
+    """sgn(h), +1 at 0, with the gradient of h where |h| ≤ 1, and none beyond."""
+    soft = h.clamp(-1, 1)
+    return soft + (torch.where(h >= 0, 1.0, -1.0).to(h.dtype) - soft).detach()
+
+
+def away_from_signs(h: Tensor) -> Tensor:
+    """||h| − 1| of each number: how far it is from being a bit (Equation 2 of ACIR, before its sum)."""
+    return (h.abs() - 1).abs()
+
+
+def cosines(h: Tensor) -> Tensor:
+    """cos of all pairs of rows ``h: (..., B, bits)``, (..., B, B); 0 to a zero vector, which has no direction."""
+    unit = Sphere().project(h)
+    return unit @ unit.mT
+
+
+def pairs(h: Tensor, labels: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """1 for ordered pairs of one class, and of two classes, (..., B, B); 0 for an image with itself, or not valid."""
+    counts = counted(h, labels, valid)
+    both = counts[..., :, None] * counts[..., None, :]
+    same = (labels[..., :, None] == labels[..., None, :]).to(h.dtype)
+    itself = torch.eye(labels.shape[-1], dtype=h.dtype, device=h.device)
+    return both * same * (1 - itself), both * (1 - same)
+
+
+def pair_mean(values: Tensor, weights: Tensor) -> Tensor:
+    """The mean of ``values: (..., B, B)`` where ``weights`` are 1; 0 where there is no such pair."""
+    return (values * weights).sum((-2, -1)) / weights.sum((-2, -1)).clamp_min(1)
+
+
+def counted(h: Tensor, labels: Tensor, valid: Tensor | None) -> Tensor:
+    """1 for rows of ``h: (..., B, bits)`` that count, all if ``valid`` is None; InputError for other labels."""
+    if labels.shape != h.shape[:-1]:
+        raise InputError(f"labels have the shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
+    return h.new_ones(labels.shape) if valid is None else valid.to(h.dtype)
+
+
+def image_mean(values: Tensor, valid: Tensor | None) -> Tensor:
+    """The mean of ``values: (..., B)`` over the rows that count."""
+    if valid is None:
+        return values.mean(-1)
+    return (values * valid).sum(-1) / valid.sum(-1).clamp_min(1)

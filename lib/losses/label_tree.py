@@ -1,0 +1,350 @@
+"""Contrastive losses that know a label tree, and a margin between its branches (Climbing the Label Tree, Section 3).
+
+A batch is images in two or more views: embeddings ``z: (N, d)``, points of a geometry; ``leaves: (N,)``, the class of
+each row as a number; ``images: (N,)``, which rows are views of one image. With ρ of Equation 4, 1 for the same leaf
+and 0 for leaves that meet at the root, a pair of rows i and k has
+
+* a similarity s = −d/τ (Equation 1), d the chord of unit vectors on the sphere, or the distance of the ball; or the
+  cosine over τ, which Sections 3.2 and 4.3 name in its place (LT-10);
+* a multiplier ω: a = 1 + αρ where k is a positive of i, b = 1 + γ(1 − ρ) where it is not (Equations 5 and 6).
+
+**As printed, ω·s pushes unrelated classes less than siblings (LT-1).** s is not positive: a larger ω makes the logit
+of a far class *smaller*, the softmax forgets it, and the push ω·π vanishes with it. Without multipliers a softmax does
+not see where similarity is zero; with them that is what decides. Three forms do what the text says:
+
+* cosine: zero is a right angle. A far class is pushed harder as long as its cosine is not much below that (s above
+  about −0.07 at γ = 0.5), and less hard beyond;
+* shifted: zero is the mean distance d̄ of the batch, s = (d̄ − d)/τ, in any geometry, and ω ≡ 1 is exactly SupCon's
+  softmax. What is nearer than the average is pushed harder the further it is in the tree, and less hard beyond;
+* divided: negatives have −d/(τb). Their logits all rise against those of the positives, wherever they are.
+"""
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from lib import checks
+from lib.errors import InputError
+from lib.geometry import Euclidean, Geometry, PoincareBall, Sphere, karcher
+from lib.taxonomy import Taxonomy
+
+PRINTED, COSINE, SHIFTED, DIVIDED = "printed", "cosine", "shifted", "divided"
+FORMS = (PRINTED, COSINE, SHIFTED, DIVIDED)
+"""How a multiplier acts: on −d/τ; on the cosine over τ; on (d̄ − d)/τ; on −d/τ, where negatives are divided by it."""
+
+
+def distance(geometry: Geometry, x: Tensor, y: Tensor) -> Tensor:
+    """d of Equation 1, all pairs of ``x: (n, d)`` and ``y: (m, d)``: chords of unit vectors on the sphere.
+
+    Elsewhere the distance of the geometry. Prototypes, averages, are brought to unit length, as Equation 1 has it.
+
+    >>> distance(Sphere(), torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 0.5], [-3.0, 0.0]])).round(decimals=3)
+    tensor([[1.4140, 2.0000]])
+    """
+    if not isinstance(geometry, Sphere):
+        return geometry.pairwise(x, y)
+    one_set, x = x is y, geometry.project(x)
+    return Euclidean().pairwise(x, x if one_set else geometry.project(y))
+
+
+def multipliers(rho: Tensor, positive: Tensor, alpha: float, gamma: float, most: float | None = None) -> Tensor:
+    """ω of Equations 5 and 6 for pairs with ``rho`` and ``positive``, both (N, N).
+
+    most: α_max of Section 3.4, which cuts ω at 1 + α_max; None for no cut. From max(α, γ) on it never acts.
+
+    >>> rho, positive = torch.tensor([1.0, 0.5, 0.0]), torch.tensor([True, False, False])
+    >>> multipliers(rho, positive, alpha=0.2, gamma=1.0), multipliers(rho, positive, 0.2, 1.0, most=0.2)
+    (tensor([1.2000, 1.5000, 2.0000]), tensor([1.2000, 1.2000, 1.2000]))
+    """
+    omega = torch.where(positive, 1 + alpha * rho, 1 + gamma * (1 - rho))
+    return omega if most is None else omega.clamp(1, 1 + most)
+
+
+def cross_entropy(logits: Tensor, weights: Tensor) -> Tensor:
+    """Σ wᵢⱼ·(−log softmax over k ≠ i of the logits)ᵢⱼ / Σ wᵢⱼ, for ``logits`` and ``weights`` ≥ 0 of all pairs (N, N).
+
+    A row is no pair with itself. Weights of 1 for positives give Equation 7. InputError if no pair has a weight.
+    """
+    weights = weights.clone().fill_diagonal_(0)
+    if not weights.any():
+        raise InputError("no pair of the batch is a positive: hand in two views of every image, or more images a class")
+    itself = torch.zeros_like(logits, requires_grad=False).fill_diagonal_(-torch.inf)
+    log_share = logits - (logits + itself).logsumexp(-1, keepdim=True)  # a sum is faster than a mask
+    return -(weights * log_share).sum() / weights.sum()
+
+
+class Contrastive(nn.Module):
+    """What the losses over pairs share: similarity, the tree, and the average of Equation 7.
+
+    Args:
+        tree: its leaves are the classes, by :meth:`lib.taxonomy.Taxonomy.codes`.
+        geometry: where embeddings live; ``Sphere()`` for the paper's Euclidean rows, which scale to unit length.
+        temperature: τ.
+        cosine: similarity is the cosine over τ, on the sphere alone.
+    """
+
+    rho: Tensor
+
+    def __init__(
+        self, tree: Taxonomy, geometry: Geometry | None = None, temperature: float = 0.1, *, cosine: bool = False
+    ) -> None:
+        super().__init__()
+        self.geometry = Sphere() if geometry is None else geometry
+        checks.values(geometry=self.geometry, temperature=temperature)
+        checks.switch("cosine", cosine)
+        if cosine and not isinstance(self.geometry, Sphere):
+            raise InputError(f"a cosine needs unit vectors, not points of {self.geometry}: choose the sphere")
+        self.temperature, self.cosine = temperature, cosine
+        self.register_buffer("rho", torch.as_tensor(tree.rho(), dtype=torch.float32), persistent=False)
+
+    def forward(self, z: Tensor, leaves: Tensor, images: Tensor) -> Tensor:
+        """The loss of a batch, a scalar; see the module for ``z``, ``leaves`` and ``images``."""
+        rho = self.rho.to(z.dtype)[leaves[:, None], leaves]
+        same = images[:, None] == images
+        return cross_entropy(self.logits(self.similarity(z), rho, same), self.weights(rho, same).to(z.dtype))
+
+    def similarity(self, z: Tensor) -> Tensor:
+        """s of all pairs, (N, N)."""
+        if self.cosine:
+            z = Sphere().project(z)
+            return z @ z.mT / self.temperature
+        return -distance(self.geometry, z, z) / self.temperature
+
+    def logits(self, s: Tensor, rho: Tensor, same: Tensor) -> Tensor:
+        """What the softmax sees of the similarities."""
+        return s
+
+    @abstractmethod
+    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
+        """How much each pair counts outside of the softmax; ``same``: views of one image."""
+
+
+class SimCLR(Contrastive):
+    """The other views of an image are its positives; labels are not used."""
+
+    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
+        return same
+
+
+class SupCon(Contrastive):
+    """Views of an image and images of its leaf are positives, averaged for each row first (Khosla et al. 2020).
+
+    Equation 7 with α = γ = 0 adds all positives up first, so that rows of frequent classes count more (LT-10).
+    """
+
+    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
+        positive = (same | (rho == 1)).to(rho.dtype).fill_diagonal_(0)
+        return positive / positive.sum(-1, keepdim=True).clamp_min(1)  # a row without a positive has weight 0 already
+
+
+class OutsideSoftmax(Contrastive):
+    """Every pair with a common ancestor below the root is a positive that counts ρ, outside of the softmax.
+
+    "Hierarchical Contrastive" of Section 4.3 "multiplies per-pair losses by tree similarity". Over the positives of
+    Section 3.2 alone that would be SupCon: all of them have ρ = 1 (LT-2).
+    """
+
+    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
+        return torch.maximum(rho, same.to(rho.dtype))
+
+
+class HierarchyWeighted(Contrastive):
+    """HWC, Equations 5 to 7: multipliers of the pairs inside of the softmax.
+
+    Args:
+        tree, geometry, temperature: as in :class:`Contrastive`.
+        alpha, gamma: α and γ ≥ 0.
+        form: one of :data:`FORMS`.
+        most: α_max, see :func:`multipliers`.
+        constant: put the batch's average ω̄ in the place of every ω, the control of Section 3.2: a mere temperature.
+
+    Raises InputError for a value without meaning, and cosine logits in another space than the sphere.
+    """
+
+    def __init__(
+        self,
+        tree: Taxonomy,
+        geometry: Geometry | None = None,
+        temperature: float = 0.1,
+        *,
+        alpha: float = 0.5,
+        gamma: float = 0.5,
+        form: str = SHIFTED,
+        most: float | None = None,
+        constant: bool = False,
+    ) -> None:
+        if form not in FORMS:
+            raise InputError(f"form = {form!r} is unknown: choose one of {', '.join(FORMS)}")
+        super().__init__(tree, geometry, temperature, cosine=form == COSINE)
+        checks.values(alpha=alpha, gamma=gamma)
+        checks.switch("constant", constant)
+        if most is not None:
+            checks.not_negative("most", most)
+        self.alpha, self.gamma, self.form, self.most, self.constant = alpha, gamma, form, most, constant
+
+    def logits(self, s: Tensor, rho: Tensor, same: Tensor) -> Tensor:
+        positive = same | (rho == 1)
+        nearness = torch.maximum(rho, same.to(rho.dtype))
+        omega = multipliers(nearness, positive, self.alpha, self.gamma, self.most)
+        if self.constant:
+            omega = between_others(omega).expand_as(omega)
+        if self.form == SHIFTED:
+            s = s - between_others(s.detach())
+        return scaled(s, omega, positive, self.form)
+
+    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
+        return same | (rho == 1)
+
+
+def between_others(values: Tensor) -> Tensor:
+    """The mean of ``values: (N, N)`` over the pairs of a row with another."""
+    return (values.sum() - values.diagonal().sum()) / (len(values) * (len(values) - 1))
+
+
+def scaled(s: Tensor, omega: Tensor, positive: Tensor, form: str) -> Tensor:
+    """ω·s; where ``form`` is "divided", s/ω for negatives."""
+    return torch.where(positive, omega * s, s / omega) if form == DIVIDED else omega * s
+
+
+class LevelAwareMargin(nn.Module):
+    """LAM, Equations 9 to 11: every row nearer to its own ancestor's prototype than to any other of that level.
+
+    Prototypes are moving averages without a gradient, from the first batch with their ancestor on, moved before used.
+
+    Args:
+        tree: its levels 1 to L − 1 have prototypes; a tree of one level has none, and the loss is 0.
+        dim: length of the embeddings.
+        geometry: as in :class:`Contrastive`; c > 0 in the ball.
+        margin: m of level 1. Level l has margin/l, "larger margins at coarser levels"; no rule is printed.
+        rate: η of the moving average.
+    """
+
+    def __init__(
+        self, tree: Taxonomy, dim: int, geometry: Geometry | None = None, *, margin: float = 0.3, rate: float = 0.05
+    ) -> None:
+        super().__init__()
+        self.geometry = Sphere() if geometry is None else geometry
+        checks.values(dim_out=dim, geometry=self.geometry, margin=margin, prototype_rate=rate)
+        self.margin, self.rate, self.levels = margin, rate, range(1, tree.depth)
+        for level in self.levels:
+            n = len(tree.level(level))
+            self.register_buffer(f"ancestors_{level}", torch.as_tensor(tree.ancestor_codes(level)), persistent=False)
+            self.register_buffer(f"prototypes_{level}", torch.zeros(n, dim))
+            self.register_buffer(f"seen_{level}", torch.zeros(n, dtype=torch.bool))
+
+    def forward(self, z: Tensor, leaves: Tensor, images: Tensor | None = None) -> Tensor:
+        """Σ over levels of the mean hinge of ``z: (N, d)``, each level weighted alike; prototypes move in training."""
+        total = z.sum() * 0
+        for level in self.levels:
+            nodes = self.get_buffer(f"ancestors_{level}")[leaves]
+            if self.training:
+                self.move(level, z.detach(), nodes)
+            known, prototypes = self.get_buffer(f"seen_{level}"), self.get_buffer(f"prototypes_{level}")
+            total = total + hinge(z, nodes, prototypes, known, self.geometry, self.margin / level)
+        return total
+
+    @torch.no_grad()
+    def move(self, level: int, z: Tensor, nodes: Tensor) -> None:
+        """One step of the moving averages of a level (Equations 9 and 10) with ``z: (N, d)`` of its ``nodes: (N,)``."""
+        prototypes, seen = self.get_buffer(f"prototypes_{level}"), self.get_buffer(f"seen_{level}")
+        present = nodes.unique()
+        for node in present[~seen[present]]:
+            own = z[nodes == node].to(prototypes.dtype)
+            prototypes[node] = self.geometry.mean(own) if isinstance(self.geometry, PoincareBall) else own.mean(0)
+        known = seen[nodes]
+        if known.any():
+            rows = nodes[known]
+            prototypes[:] = moved(prototypes, z[known].to(prototypes.dtype), rows, self.geometry, self.rate)
+        seen[present] = True
+
+
+def moved(prototypes: Tensor, points: Tensor, nodes: Tensor, geometry: Geometry, rate: float) -> Tensor:
+    """Each of ``prototypes: (A, d)`` a step towards its ``points: (n, d)``, those with its number in ``nodes: (n,)``.
+
+    Equation 9; in the ball Equation 10, a step in the tangent space. A prototype without a point stays where it is.
+    """
+    if isinstance(geometry, PoincareBall):
+        return karcher.steps(geometry, prototypes, points, nodes, rate)
+    often = torch.bincount(nodes, minlength=len(prototypes))[:, None]
+    means = torch.zeros_like(prototypes).index_add_(0, nodes, points) / often.clamp_min(1)
+    return torch.where(often > 0, (1 - rate) * prototypes + rate * means, prototypes)
+
+
+def hinge(z: Tensor, nodes: Tensor, prototypes: Tensor, known: Tensor, geometry: Geometry, margin: float) -> Tensor:
+    """Mean of [d⁺ − d⁻ + m]₊ (Equation 11) of ``z: (N, d)`` in ``nodes: (N,)`` of a level with ``prototypes: (A, d)``.
+
+    known: (A,) which prototypes there are; without two of them nothing can be too near, and the loss is 0.
+    """
+    if known.sum() < 2:
+        return z.sum() * 0
+    d = distance(geometry, z, prototypes.to(z.dtype))
+    own = nn.functional.one_hot(nodes, len(prototypes)).bool()
+    nearest = d.masked_fill(own | ~known, torch.inf).amin(-1)
+    return (d[own] - nearest + margin).relu().mean()
+
+
+class HierarchicalCrossEntropy(nn.Module):
+    """HXE (Bertinetto et al. 2020): −Σ λ log p(node | parent) along the path from the leaf up, λ = exp(−decay·height).
+
+    A linear layer, thrown away afterwards, gives the probabilities of leaves; a node has the sum of those below it.
+
+    Args:
+        tree: see :class:`Contrastive`.
+        dim: length of the embeddings; points of the ball are read in the tangent space at the origin.
+        geometry: as in :class:`Contrastive`.
+        decay: α of their paper, which has 0.1 to 0.6.
+        generator: source of the initial weights.
+    """
+
+    def __init__(
+        self,
+        tree: Taxonomy,
+        dim: int,
+        geometry: Geometry | None = None,
+        *,
+        decay: float = 0.1,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.geometry = Sphere() if geometry is None else geometry
+        checks.values(dim_out=dim, geometry=self.geometry)
+        checks.not_negative("decay", decay)
+        self.linear = nn.Linear(dim, len(tree.leaves))
+        nn.init.uniform_(self.linear.weight, -(dim**-0.5), dim**-0.5, generator=generator)
+        nn.init.zeros_(self.linear.bias)
+        self.decay, self.levels = decay, range(1, tree.depth + 1)
+        for level in self.levels:
+            self.register_buffer(f"ancestors_{level}", torch.as_tensor(tree.ancestor_codes(level)), persistent=False)
+
+    def forward(self, z: Tensor, leaves: Tensor, images: Tensor | None = None) -> Tensor:
+        """The mean loss of ``z: (N, d)``."""
+        log_p = self.linear(self.geometry.log0(z)).log_softmax(-1)
+        total, above = 0, torch.zeros_like(log_p[:, 0])
+        for level in self.levels:
+            ancestors = self.get_buffer(f"ancestors_{level}")
+            below = ancestors[leaves][:, None] == ancestors
+            node = log_p.masked_fill(~below, -torch.inf).logsumexp(-1)
+            total = total - torch.tensor(-self.decay * (len(self.levels) - level)).exp() * (node - above).mean()
+            above = node
+        return total
+
+
+class Sum(nn.Module):
+    """Equation 12: a loss over pairs plus ``weight`` (λ_LAM) times a margin; either may be left out as None."""
+
+    def __init__(self, pairs: nn.Module | None, margin: nn.Module | None = None, weight: float = 1.0) -> None:
+        super().__init__()
+        checks.values(margin_weight=weight)
+        if pairs is None and margin is None:
+            raise InputError("a sum of no losses teaches nothing: give a loss over pairs, a margin, or both")
+        self.pairs, self.margin, self.weight = pairs, margin, weight
+
+    def forward(self, z: Tensor, leaves: Tensor, images: Tensor) -> Tensor:
+        """The loss of a batch, a scalar."""
+        total = z.new_zeros(())
+        if self.pairs is not None:
+            total = total + self.pairs(z, leaves, images)
+        if self.margin is not None:
+            total = total + self.weight * self.margin(z, leaves, images)
+        return total

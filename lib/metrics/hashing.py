@@ -1,0 +1,298 @@
+"""Binary hash codes: signs packed in bits, Hamming distances, Hamming balls, and the metrics that ACIR reports.
+
+A code holds the signs of an embedding; 0 counts as +1, so that every number has a sign. Few bits make few distances, so
+most items are tied: all values here are means over the orders of ties (see :mod:`lib.metrics.retrieval`), except where
+content decides between them (:func:`content_key`).
+
+**What the paper leaves open (erratum AC-22).** It counts as found what is of the query's class *and* inside the Hamming
+ball, and in the next sentence all that is inside; the radius of its mAP is not given. :func:`evaluate` takes no ball,
+:func:`average_precision_in_ball` any. Table 6 judges by "class centres" and calls the radius of their balls the
+decision boundary: that is :func:`by_centre`. Precision and recall of the ball around a query, the older custom of
+hashing, are :func:`by_ball`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike
+
+from lib import checks
+from lib.errors import InputError
+from lib.geometry import Euclidean
+from lib.geometry.points import Points, as_tensor
+from lib.metrics import retrieval
+
+WORD = 8
+"""Bytes in a word of which the bits are counted at once."""
+
+
+def signs(h: Points) -> np.ndarray:
+    """``h: (n, bits)`` embeddings as (n, bits) bool, True for +1; 0 is +1. Raises InputError for NaN, or not (n, bits).
+
+    >>> signs([[0.3, -2.0, 0.0, -0.0]])
+    array([[ True, False,  True,  True]])
+    """
+    values = as_tensor(h, "embeddings").detach().cpu().numpy()
+    if values.ndim != 2 or not values.size:
+        raise InputError(f"the embeddings have the shape {values.shape}; expected (n, bits), and neither of them 0")
+    if (missing := np.isnan(values).any(axis=1)).any():
+        raise InputError(f"the embedding in row {missing.argmax()} holds NaN, which has no sign")
+    return values >= 0
+
+
+def pack(h: Points) -> np.ndarray:
+    """The sign codes of ``h: (n, bits)``, eight bits to a byte: (n, ⌈bits/8⌉) uint8; what is left of a byte is 0.
+
+    >>> pack([[1.0, -1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0, 1.0]])
+    array([[176, 128]], dtype=uint8)
+    """
+    return np.packbits(signs(h), axis=1)
+
+
+def unpack(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Packed ``codes: (n, bytes)`` as (n, bits) float32 of −1 and +1; ``bits``: how many of them there are.
+
+    >>> unpack(pack([[0.5, -0.1, 2.0]]), 3)
+    array([[ 1., -1.,  1.]], dtype=float32)
+    """
+    if not 8 * (codes.shape[1] - 1) < bits <= 8 * codes.shape[1]:
+        raise InputError(f"codes of {codes.shape[1]} bytes do not hold {bits} bits")
+    return 2 * np.unpackbits(codes, axis=1, count=bits).astype(np.float32) - 1
+
+
+def hamming(query: np.ndarray, gallery: np.ndarray) -> np.ndarray:
+    """How many bits differ between packed codes ``query: (q, bytes)`` and ``gallery: (m, bytes)``: (q, m) int16.
+
+    Raises InputError where the codes are not packed, or not of one length.
+
+    >>> hamming(pack([[1.0, 1.0]]), pack([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]]))
+    array([[0, 1, 2]], dtype=int16)
+    """
+    for name, codes in (("query", query), ("gallery", gallery)):
+        if codes.dtype != np.uint8 or codes.ndim != 2:
+            raise InputError(f"the {name} is {codes.dtype} of shape {codes.shape}, not packed codes: see hashing.pack")
+    if query.shape[1] != gallery.shape[1]:
+        raise InputError(f"query codes have {query.shape[1]} bytes, those of the gallery {gallery.shape[1]}")
+    query, gallery = _words(query), _words(gallery)
+    found = np.zeros((len(query), len(gallery)), dtype=np.int16)
+    for word in range(query.shape[1]):
+        found += np.bitwise_count(query[:, word, None] ^ gallery[:, word])
+    return found
+
+
+def _words(codes: np.ndarray) -> np.ndarray:
+    """Codes (n, bytes) filled up with bits of 0, as (n, words) uint64."""
+    filled = np.pad(codes, ((0, 0), (0, -codes.shape[1] % WORD)))
+    return np.ascontiguousarray(filled).view(np.uint64)
+
+
+def evaluate(
+    query: Points,
+    gallery: Points,
+    query_labels: ArrayLike,
+    gallery_labels: ArrayLike,
+    ks: Sequence[int] = (100,),
+    query_ids: ArrayLike | None = None,
+    gallery_ids: ArrayLike | None = None,
+) -> retrieval.PerQuery:
+    """Every metric of :mod:`lib.metrics.retrieval`, ranked by Hamming distance; the paper's mAP is ap_hits at 100.
+
+    ``query``: (q, bits), ``gallery``: (m, bits) embeddings, of which the signs count. In the result's ``mean()`` value
+    is mAP and class_mean is maAP. Between codes of −1 and +1 the squared Euclidean distance is four times the Hamming
+    distance, a whole number that float32 holds exactly, so that ties are ties. Other arguments and errors as
+    :func:`lib.metrics.retrieval.evaluate`.
+
+    >>> result = evaluate([[0.2, 0.4]], [[3.0, 1.0], [1.0, 1.0], [-1.0, 1.0]], ["a"], ["a", "b", "a"], ks=(2,))
+    >>> result.values["precision", 2].tolist(), result.values["ap_min", 2].tolist()
+    ([0.5], [0.375])
+    """
+    codes = (torch.from_numpy(np.where(signs(h), np.float32(1), np.float32(-1))) for h in (query, gallery))
+    return retrieval.evaluate(*codes, query_labels, gallery_labels, Euclidean(), ks, query_ids, gallery_ids)
+
+
+def average_precision_in_ball(
+    distance: ArrayLike,
+    relevant: ArrayLike,
+    radius: int,
+    k: int = 100,
+    denominator: retrieval.Denominator = "min",
+) -> np.ndarray:
+    """AP@k of lists that end at the rim of the Hamming ball: (q,), 0 where it holds nothing relevant.
+
+    Args:
+        distance: (q, m) Hamming distances; relevant: (q, m) bool.
+        radius: items farther than this are not answered.
+        k: the longest list.
+        denominator: as in :func:`lib.metrics.retrieval.average_precision_at_k`; R of "min" counts the whole gallery, so
+            that a small ball is no advantage, while "hits" rewards it.
+
+    Returns:
+        NaN for a query without any relevant item in the gallery.
+
+    >>> average_precision_in_ball([[0, 1, 2]], [[True, False, True]], radius=1, k=3).tolist()
+    [0.5]
+    >>> average_precision_in_ball([[0, 1, 2]], [[True, False, True]], radius=1, k=3, denominator="hits").tolist()
+    [1.0]
+    """
+    distance, relevant = _pairs(distance, relevant)
+    checks.whole("radius", radius, least=0)
+    checks.values(k=k)
+    inside = distance <= radius
+    n_relevant = relevant.sum(axis=1)
+    # What is outside comes last, and is no hit.
+    cut = np.where(inside, distance, np.int64(distance.max()) + 1), relevant & inside
+    if denominator == "min":
+        found = retrieval.average_precision_at_k(*cut, [k], "k").numpy()[:, 0] * k / np.minimum(k, n_relevant).clip(1)
+    else:
+        found = retrieval.average_precision_at_k(*cut, [k], denominator).numpy()[:, 0]
+    return np.where(n_relevant > 0, np.nan_to_num(found, nan=0.0), np.nan)
+
+
+def by_ball(distance: ArrayLike, relevant: ArrayLike, radii: Sequence[int]) -> pd.DataFrame:
+    """Precision and recall of the ball around each query, averaged over the queries that have a relevant item.
+
+    ``distance``: (q, m) Hamming distances, ``relevant``: (q, m) bool. A row per radius: radius, precision (of what is
+    inside, how much is relevant; an empty ball counts 0), recall (of what is relevant, how much is inside), answered
+    (mean number of items inside), n_queries, n_empty (balls without any item).
+
+    >>> by_ball([[0, 1, 3], [2, 2, 2]], [[True, False, True], [True, True, True]], [1, 2]).values.tolist()
+    [[1.0, 0.25, 0.25, 1.0, 2.0, 1.0], [2.0, 0.75, 0.75, 2.5, 2.0, 0.0]]
+    """
+    distance, relevant = _pairs(distance, relevant)
+    _check_radii(radii)
+    asked = relevant.any(axis=1)
+    if not asked.any():
+        raise InputError("no query has a relevant item in the gallery, so that there is no precision and no recall")
+    distance, relevant = distance[asked], relevant[asked]
+    rows = []
+    for radius in radii:
+        inside = distance <= radius
+        answered, hits = inside.sum(axis=1), (inside & relevant).sum(axis=1)
+        values = {
+            "precision": (hits / answered.clip(1)).mean(),
+            "recall": (hits / relevant.sum(axis=1)).mean(),
+            "answered": answered.mean(),
+        }
+        rows.append({"radius": radius} | values | {"n_queries": len(distance), "n_empty": int((answered == 0).sum())})
+    return pd.DataFrame(rows)
+
+
+def centres(h: Points, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """The class centres of Section 4.2: for each bit the sign that most of the class have, +1 where as many have each.
+
+    ``h``: (n, bits) embeddings, ``labels``: (n,). Returns the classes (C,) in order and their packed codes (C, bytes).
+    The paper averages codes; only the signs of averages have a Hamming distance.
+
+    >>> classes, codes = centres([[1.0, -1.0], [1.0, 1.0], [-1.0, -1.0]], ["b", "b", "a"])
+    >>> classes.tolist(), unpack(codes, 2).tolist()
+    (['a', 'b'], [[-1.0, -1.0], [1.0, 1.0]])
+    """
+    codes, labels = 2.0 * signs(h) - 1, np.asarray(labels)
+    if labels.shape != (len(codes),):
+        raise InputError(f"labels have the shape {labels.shape}, but there are {len(codes)} embeddings")
+    classes, of = np.unique(labels, return_inverse=True)
+    sums = np.zeros((len(classes), codes.shape[1]))
+    np.add.at(sums, of, codes)
+    return classes, pack(sums)
+
+
+def by_centre(distance: ArrayLike, labels: ArrayLike, classes: ArrayLike, radii: Sequence[int]) -> pd.DataFrame:
+    """Table 6: a query takes the class of the nearest centre within the radius, and none where there is none.
+
+    Args:
+        distance: (q, C) Hamming distances of the queries to the centres of ``classes: (C,)``.
+        labels: (q,) the classes of the queries, all among ``classes``.
+        radii: of the balls around the centres.
+
+    Returns:
+        A row per radius: radius, accuracy (of all queries, how many get their own class), precision and recall, each
+        the mean over the classes that queries have, n_queries, n_rejected (queries in no ball), n_empty (balls of these
+        classes without any query, whose precision counts 0). Of t nearest centres at one distance each gets 1/t of the
+        query.
+
+    Raises:
+        InputError: where shapes do not fit, and for a label that has no centre.
+
+    >>> table = by_centre([[0, 4], [1, 3], [3, 1]], ["a", "a", "a"], ["a", "b"], [0, 1])
+    >>> table[["accuracy", "precision", "recall", "n_rejected"]].round(3).values.tolist()
+    [[0.333, 1.0, 0.333, 2.0], [0.667, 1.0, 0.667, 0.0]]
+    """
+    distance, labels, classes = np.asarray(distance), np.asarray(labels), np.asarray(classes)
+    _check_radii(radii)
+    if distance.shape != (len(labels), len(classes)) or not distance.size:
+        raise InputError(f"distances are {distance.shape}, but there are {len(labels)} labels, {len(classes)} centres")
+    own = labels[:, None] == classes
+    if (without := ~own.any(axis=1)).any():
+        raise InputError(f"class {labels[without][0]!r} of a query has no centre")
+    nearest = distance == distance.min(axis=1, keepdims=True)
+    share = nearest / nearest.sum(axis=1, keepdims=True)
+    asked = own.sum(axis=0)
+    rows = []
+    for radius in radii:
+        taken = share * (distance <= radius)
+        right, answered = (taken * own).sum(axis=0), taken.sum(axis=0)
+        values = {
+            "accuracy": right.sum() / len(labels),
+            "precision": (right / np.where(answered > 0, answered, 1))[asked > 0].mean(),
+            "recall": (right[asked > 0] / asked[asked > 0]).mean(),
+        }
+        rejected, empty = (taken.sum(axis=1) == 0).sum(), (answered[asked > 0] == 0).sum()
+        counts = {"n_queries": len(labels), "n_rejected": int(rejected), "n_empty": int(empty)}
+        rows.append({"radius": radius} | values | counts)
+    return pd.DataFrame(rows)
+
+
+def content_key(distance: ArrayLike, similarity: ArrayLike) -> np.ndarray:
+    """Content-guided ranking (Algorithm 1, Step 5): by Hamming distance, and where that is equal by content.
+
+    ``distance``: (q, m) whole numbers, ``similarity``: (q, m) from −1 to 1, the Pearson coefficient of features.
+    Returns (q, m) float64 keys that rank alike, for the functions of :mod:`lib.metrics.retrieval`.
+
+    >>> content_key([[1, 0, 1]], [[-1.0, 0.0, 1.0]]).argsort().tolist()
+    [[1, 2, 0]]
+    """
+    distance, similarity = np.asarray(distance), np.asarray(similarity, dtype=np.float64)
+    # Rounding takes a coefficient of 1 a little beyond it; half a bit of room is more than that.
+    if distance.shape != similarity.shape or not (np.abs(similarity) <= 1 + 1e-5).all():
+        raise InputError(
+            f"distance {distance.shape} and similarity {similarity.shape} from {similarity.min()} to "
+            f"{similarity.max()}: expected one shape and similarities from -1 to 1"
+        )
+    return distance + (1 - similarity) / 4
+
+
+def content_similarity(query: Sequence[ArrayLike], gallery: Sequence[ArrayLike]) -> np.ndarray:
+    """The mean over levels of the Pearson coefficients of features (Section 3.5): (q, m) from −1 to 1.
+
+    ``query``, ``gallery``: for each level of the encoder (q, d) and (m, d); d may differ from level to level. A feature
+    without variance is 0 to all others.
+
+    >>> content_similarity([[[1.0, 2.0, 3.0]]], [[[2.0, 4.0, 6.0], [3.0, 2.0, 1.0]]]).round(6).tolist()
+    [[1.0, -1.0]]
+    """
+    if len(query) != len(gallery) or not len(query):
+        raise InputError(f"the query has {len(query)} levels of features, the gallery {len(gallery)}")
+    found = [_unit(x) @ _unit(y).T for x, y in zip(query, gallery, strict=True)]
+    return np.mean(found, axis=0).clip(-1, 1)
+
+
+def _unit(x: ArrayLike) -> np.ndarray:
+    """Rows less their mean, of unit length, or 0."""
+    x = np.asarray(x, dtype=np.float64)
+    x = x - x.mean(axis=1, keepdims=True)
+    length = np.linalg.norm(x, axis=1, keepdims=True)
+    return x / np.where(length > 0, length, 1)
+
+
+def _pairs(distance: ArrayLike, relevant: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Both as arrays (q, m); raises InputError where they are not of one shape."""
+    distance, relevant = np.asarray(distance), np.asarray(relevant, dtype=bool)
+    if distance.ndim != 2 or distance.shape != relevant.shape or not distance.size:
+        raise InputError(f"distance {distance.shape} and relevant {relevant.shape}: expected one shape (q, m), not 0")
+    return distance, relevant
+
+
+def _check_radii(radii: Sequence[int]) -> None:
+    checks.several("radii", radii, each=lambda name, value: checks.whole(name, value, least=0))

@@ -1,0 +1,187 @@
+"""α, and codes that are long: tables and what they say."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.papers.acir import published
+from lib.papers.acir.ablations import scores
+from lib.papers.acir.ablations.parts import FULL, LAYER, PLAIN_RANKING
+from lib.papers.acir.ablations.scores import Scored
+from lib.papers.acir.ablations.tables import counted, health, score
+from lib.results import paired
+from lib.results.markdown import markdown_table, percent
+
+FORMS = {"ours": "L_Q, ours", "printed": "L_Q as printed", "code": "L_Q of the authors' code"}
+
+
+def alpha_rows(found: Mapping[tuple[str, float], Sequence[Scored]]) -> pd.DataFrame:
+    """Columns form, alpha, then those of :func:`.scores.rows`."""
+    frames = [scores.rows({FULL: several}).assign(form=form, alpha=alpha) for (form, alpha), several in found.items()]
+    rows = pd.concat(frames, ignore_index=True)
+    return rows[["form", "alpha", *(name for name in rows.columns if name not in ("form", "alpha"))]]
+
+
+def alpha_layout(rows: pd.DataFrame) -> str:
+    """A row per α: ours over trainings, the two other forms of the first training, and the published values."""
+    theirs = published.alphas().set_index("alpha")
+    lines = []
+    for alpha, part in rows.groupby("alpha"):
+        cells = {"α": f"{alpha:g}"}
+        known = theirs.loc[alpha] if alpha in theirs.index else None
+        cells |= {"published": "not printed (AC-12)" if known is None else f"{known['mAP']:.1f} ({known['maAP']:.1f})"}
+        for form, title in FORMS.items():
+            of_form = part[part["form"] == form]
+            if of_form.empty:
+                cells |= {f"{title}, one training": "–"}
+                continue
+            mean = scores.means(of_form.drop(columns=["form", "alpha"])).iloc[0]
+            cells |= {title: score(mean)} if form == "ours" else {f"{title}, one training": score(mean)}
+            if form == "ours":
+                cells |= {"± over trainings": percent(mean["seeds_spread"]), "min(k, R)": score(mean, "_min")} | health(
+                    mean
+                )
+        lines.append(cells)
+    return markdown_table(pd.DataFrame(lines))
+
+
+def alpha_sentences(rows: pd.DataFrame, chosen: float) -> list[str]:
+    """Whether forms without a gradient differ from α = 0, and where our own is best."""
+    numbers = ["mAP", "maAP", "mAP_min", "maAP_min", "first"]
+    first = rows[rows["repeat"] == 0].set_index(["form", "alpha"])[numbers]
+    none = first.loc[("ours", 0.0)]
+    same = all((first.loc[form] == none).all(axis=None) for form in ("printed", "code"))
+    mean = rows[rows["form"] == "ours"].groupby("alpha")["mAP_min"].mean()
+    theirs = published.alphas().set_index("alpha")["mAP"]
+    return [
+        f"as printed and as in the authors' code every α is {'' if same else 'not '}α = 0, to the last digit; "
+        f"the paper reports {theirs[0.0]:.1f} at 0 and {theirs[0.5]:.1f} at 0.5",
+        f"ours, min(k, R): {', '.join(f'{value:.1f} at α = {alpha:g}' for alpha, value in mean.items())}; patients set "
+        f"aside chose {chosen:g}",
+    ]
+
+
+def codes_layout(table: pd.DataFrame, lengths: Sequence[int]) -> str:
+    """Table 5 as Markdown: a row per method and length, bytes of an image, published beside ours; floats last.
+
+    table: of :func:`.scores.means`. Published values of 16 and 64 bits are those of Table 1 on RadIN-CT.
+    """
+    theirs = pd.concat([published.maps().query("dataset == 'radin_ct'"), published.long_codes()])
+    theirs = theirs.set_index(["method", "bits"])
+    by = {row["name"]: row for _, row in table.iterrows()}
+    lines = []
+    for method in ("QSMIH", FULL, "ViT-LLaMa"):
+        for bits in lengths:
+            known = theirs.loc[(method, bits)] if (method, bits) in theirs.index else None
+            cells = {"method": method, "bits": bits, "bytes": f"{bits / 8:g}"}
+            cells |= {"published": "–" if known is None else f"{known['mAP']:.1f} ({known['maAP']:.1f})"}
+            ours = by.get(f"{method}, {bits} bits")
+            lines.append(cells | ({"ours": "published only"} if ours is None else _cells(ours)))
+    for name, row in by.items():
+        if not name.endswith(" bits"):
+            lines.append(
+                {"method": name, "bits": "no code", "bytes": f"{row['size']:g}", "published": "–"} | _cells(row)
+            )
+    return markdown_table(pd.DataFrame(lines).fillna("–"))
+
+
+def _cells(row: pd.Series) -> dict[str, str]:
+    cells = {"ours": score(row), "min(k, R)": score(row, "_min"), "± over trainings": percent(row["seeds_spread"])}
+    return cells | {name: text for name, text in health(row).items() if name != "steps"}
+
+
+def codes_sentences(table: pd.DataFrame, lengths: Sequence[int], n_images: float = 1e6) -> list[str]:
+    """Is it still necessary to compress: what length brings, and bytes of an archive of a million images."""
+    by = table.set_index("name")
+    short, long = min(lengths), max(lengths)
+    lines = []
+    for method in ("QSMIH", FULL):
+        value = [by.loc[f"{method}, {bits} bits", "mAP_min"] for bits in lengths]
+        told = ", ".join(f"{v:.1f} at {bits}" for v, bits in zip(value, lengths, strict=True))
+        lines.append(f"{method}, mAP (min(k, R)) by bits: {told}")
+    made = by[[str(name).startswith("what") for name in by.index]].iloc[0]
+    told = {"the shortest code": by.loc[f"{FULL}, {short} bits"], "the longest": by.loc[f"{FULL}, {long} bits"]}
+    told |= {f"what {FULL} makes its code of": made}
+    sizes = "; ".join(
+        f"{name} {row['size'] * n_images / 1e6:,.0f} MB, mAP {row['mAP_min']:.1f}" for name, row in told.items()
+    )
+    return [*lines, f"a million images: {sizes}"]
+
+
+def longer_layout(table: pd.DataFrame) -> str:
+    """Short and long training as Markdown; table: of :func:`.scores.means`, names as of :func:`.experiment.longer`."""
+    lines = []
+    for name, part in table.assign(row=_parted(table)[0]).groupby("row", sort=False):
+        cells = {"row": name}
+        for _, one in part.iterrows():
+            epochs = one["name"].rsplit(", ", 1)[1]
+            change = f"{one['loss_last']:.3f} / {one['loss_first']:.3f}"
+            cells |= {epochs: score(one), f"min(k, R), {epochs}": score(one, "_min"), f"last / first, {epochs}": change}
+        lines.append(cells)
+    return markdown_table(pd.DataFrame(lines))
+
+
+def longer_sentence(table: pd.DataFrame) -> str:
+    """How far the whole is from the best of the other rows, after short and after long training."""
+    row, epochs = _parted(table)
+    value = pd.Series(table["mAP_min"].to_numpy(), index=[row, epochs])
+    told = []
+    for length in dict.fromkeys(epochs):
+        others = value.xs(length, level=1).drop(PLAIN_RANKING)
+        gap = value[PLAIN_RANKING, length] - others.max()
+        told.append(f"after {length} {PLAIN_RANKING} is {gap:+.1f} points from {others.idxmax()}")
+    return f"{'; '.join(told)} (mAP, min(k, R), one training each)"
+
+
+def _parted(table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
+    parted = table["name"].str.rsplit(", ", n=1, expand=True)
+    return parted[0], parted[1]
+
+
+def chosen(tried: pd.DataFrame) -> float:
+    """The α that :func:`.experiment.choose_alpha` chose."""
+    return float(tried.loc[np.flatnonzero(tried["chosen"])[0], "alpha"])
+
+
+def answered(
+    gains: pd.DataFrame,
+    swept: pd.DataFrame,
+    stems: pd.DataFrame,
+    codes: pd.DataFrame,
+    lengths: Sequence[int],
+) -> list[str]:
+    """The five questions of the notebook, each with what was measured.
+
+    gains: of :func:`.tables.gains`; swept: of :func:`alpha_rows`; stems: tests of Table 4; codes: means of Table 5.
+    """
+    out = gains[gains["where"] == "off"]
+    needed = out[(out["p_holm"] <= 0.05) & (out["difference"] > 0)]["part"].tolist()
+    harmful = out[(out["p_holm"] <= 0.05) & (out["difference"] < 0)]["part"].tolist()
+    told = f"of the parts taken out {_names(needed)} clearly missed, and {_names(harmful)} better left out"
+    opponents = gains[(gains["where"] == "ours") & gains["second"].str.startswith(LAYER)]
+    simple = "; ".join(f"it {paired.relation(row)} {row.second} ({paired.size(row)})" for row in opponents.itertuples())
+    mean = swept[swept["form"] == "ours"].groupby("alpha")["mAP_min"].mean()
+    lost = {name: row["difference"] for name, row in stems.set_index("first").iloc[:2].iterrows()}
+    stem = ", ".join(f"{name.split(',')[0]} {value:.1f}" for name, value in lost.items())
+    by = codes.set_index("name")["mAP_min"]
+    ends = [by[f"{FULL}, {bits} bits"] for bits in (min(lengths), max(lengths))]
+    made = by[[str(name).startswith("what") for name in by.index]].iloc[0]
+    return [
+        f"1. {counted(gains)}; {told}",
+        f"2. the whole without ranking by content: {simple}",
+        f"3. with a term that has a gradient mAP goes from {mean.iloc[0]:.1f} at α = {mean.index[0]:g} to "
+        f"{mean.iloc[-1]:.1f} at α = {mean.index[-1]:g}; as printed nothing changes",
+        f"4. points that an untrained stem costs: {stem}",
+        f"5. {FULL}, mAP from {min(lengths)} to {max(lengths)} bits: {ends[0]:.1f} to {ends[1]:.1f}; what it makes "
+        f"its code of: {made:.1f}",
+    ]
+
+
+def _names(parts: Sequence[str]) -> str:
+    """A list of parts in a sentence.
+
+    >>> _names(["PiT", "KAN"]), _names(["PiT"]), _names([])
+    ('PiT, KAN are', 'PiT is', 'none is')
+    """
+    return f"{', '.join(parts) or 'none'} {'are' if len(parts) > 1 else 'is'}"

@@ -1,0 +1,126 @@
+"""What a trained network's codes are worth: values per query, rows over trainings, paired tests."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib.geometry import Sphere
+from lib.metrics import hashing, retrieval
+from lib.metrics.retrieval import PerQuery
+from lib.papers.acir.hashing.experiment import TOP
+from lib.results import paired
+from lib.training.splits import Split
+
+KS = (1, TOP)
+BLOCK = 256
+"""Queries whose similarity to the whole archive is in memory at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """One training of a row: its values per query, and its health.
+
+    name: of the row. repeat: which training. history: the mean loss of every epoch, empty where nothing was trained.
+    steps: of the optimiser. parameters: that were trained, for the code alone. size: bytes of an image in the archive.
+    """
+
+    name: str
+    repeat: int
+    per_query: PerQuery
+    history: Sequence[float] = field(default_factory=list)
+    steps: int = 0
+    parameters: int = 0
+    size: float = np.nan
+
+
+Found = Mapping[str, Sequence[Scored]]
+"""Row → one per training."""
+
+
+def by_code(h: np.ndarray, labels: np.ndarray, split: Split) -> PerQuery:
+    """The signs of ``h: (n, bits)``, ranked by Hamming distance in the closed gallery, ties in expectation."""
+    return hashing.evaluate(h[split.test], h[split.train], labels[split.test], labels[split.train], KS)
+
+
+def by_content(h: np.ndarray, levels: Sequence[np.ndarray], labels: np.ndarray, split: Split) -> PerQuery:
+    """The same, and where distances are equal by the mean correlation of ``levels``, (n, ·) each (Section 3.5)."""
+    codes = hashing.pack(h[split.test]), hashing.pack(h[split.train])
+    gallery = [level[split.train] for level in levels]
+    relevant = labels[split.test][:, None] == labels[split.train]
+    values = []
+    for start in range(0, len(split.test), BLOCK):
+        rows = slice(start, start + BLOCK)
+        near = hashing.content_similarity([level[split.test[rows]] for level in levels], gallery)
+        key = hashing.content_key(hashing.hamming(codes[0][rows], codes[1]), near)
+        both = [retrieval.average_precision_at_k(key, relevant[rows], KS, z) for z in ("min", "hits")]
+        values.append(torch.cat(both, dim=1).numpy())
+    columns = pd.MultiIndex.from_product([["ap_min", "ap_hits"], KS], names=["metric", "k"])
+    frame = pd.DataFrame(np.concatenate(values), columns=columns)
+    sizes = np.full(len(split.test), len(split.train))
+    return PerQuery(frame, labels[split.test], relevant.sum(axis=1), sizes)
+
+
+def by_cosine(x: np.ndarray, labels: np.ndarray, split: Split) -> PerQuery:
+    """Numbers ``x: (n, d)`` as they are, ranked by cosine in the closed gallery."""
+    z = torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
+    return retrieval.evaluate(z[split.test], z[split.train], labels[split.test], labels[split.train], Sphere(), KS)
+
+
+def rows(found: Found) -> pd.DataFrame:
+    """A row per training: name, repeat, then
+
+    mAP and maAP (hits, percent), mAP_min and maAP_min (min(k, R)), first (precision of the first answer), chance (of
+    mAP_min), n_queries, n_without_relevant, loss_first, loss_last (NaN without training), steps, parameters, size.
+    """
+    lines = []
+    for name, several in found.items():
+        for one in several:
+            mean = one.per_query.mean().set_index(["metric", "k"])
+            cells = {"name": name, "repeat": one.repeat}
+            for end, metric in (("", "ap_hits"), ("_min", "ap_min")):
+                cells |= {f"mAP{end}": 100 * mean.loc[(metric, TOP), "value"]}
+                cells |= {f"maAP{end}": 100 * mean.loc[(metric, TOP), "class_mean"]}
+            cells |= {"first": 100 * mean.loc[("ap_min", 1), "value"]}
+            cells |= {"chance": 100 * mean.loc[("ap_min", TOP), "chance"]}
+            cells |= {name: int(mean.iloc[0][name]) for name in ("n_queries", "n_without_relevant")}
+            first, last = (one.history[0], one.history[-1]) if len(one.history) else (np.nan, np.nan)
+            health = {"loss_first": first, "loss_last": last, "steps": one.steps, "parameters": one.parameters}
+            lines.append(cells | health | {"size": one.size})
+    return pd.DataFrame(lines)
+
+
+def means(table: pd.DataFrame) -> pd.DataFrame:
+    """Of :func:`rows`, over trainings: a row per name with the mean of every column, seeds_spread of mAP, n_seeds."""
+    grouped = table.groupby("name", sort=False)
+    numbers = [column for column in table.columns if column not in ("name", "repeat")]
+    spread, n = grouped["mAP"].std(), grouped["repeat"].nunique()
+    return grouped[numbers].mean().assign(seeds_spread=spread, n_seeds=n).reset_index()
+
+
+def tests(found: Found, pairs: Sequence[tuple[str, str]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
+    """Paired tests of mAP (min(k, R)) over groups and trainings, corrected together; ``pairs``: first against second.
+
+    groups: (q,) of the queries. Where one of two was made once, as what is not trained, it stands beside every training
+    of the other.
+    """
+    lines = []
+    for first, second in pairs:
+        n = max(len(found[first]), len(found[second]))
+        a, b = ([one.per_query for one in _times(found[name], n)] for name in (first, second))
+        repeats = np.repeat(np.arange(n), len(groups))
+        measured = paired.difference(a, b, np.tile(groups, n), TOP, repeats=repeats, seed=seed)
+        lines.append({"first": first, "second": second} | measured)
+    return paired.together(lines)
+
+
+def _times(several: Sequence[Scored], n: int) -> Sequence[Scored]:
+    return list(several) * n if len(several) == 1 else several
+
+
+def numbers(h: Tensor | np.ndarray) -> np.ndarray:
+    """Outputs of a network as float32 in numpy."""
+    return h.detach().cpu().float().numpy() if isinstance(h, Tensor) else np.asarray(h, dtype=np.float32)

@@ -1,0 +1,1 @@
+"""Notebook 35: what ACIR costs, Table 7."""

@@ -1,0 +1,292 @@
+"""Hash heads on frozen features: one head, one schedule, and every loss (section 4.3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
+from lib.errors import InputError
+from lib.losses.acir import StructureAware, fingerprints, likeness
+from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
+from lib.metrics import hashing, retrieval
+from lib.papers.acir import radius
+from lib.training import classifier, experiment
+from lib.training.fit import Schedule
+from lib.training.hashing import Settings
+from lib.training.methods import Answer, Fitted, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split, repeated
+from lib.training.sweep import Loss
+
+ACIR, LABELS = "ACIR", "ACIR, labels alone"
+TRIPLET = "Triplet"
+"""What ATH and MTH of the paper's Table 1 share."""
+NONE, LINEAR, PCA = "features, no code", "linear classifier, no code", "signs of PCA"
+TOP = 100
+"""The length of the lists behind the paper's mAP (Section 4.2)."""
+PUBLISHED_ALPHA = 0.5
+
+
+def small_copies(images: ImageTable, side: int) -> np.ndarray:
+    """The fingerprint of every image, (n, 3·side²) float32, values from 0 to 1."""
+    return np.concatenate([_small(images, i, side) for i in range(len(images))])
+
+
+def _small(images: ImageTable, i: int, side: int) -> np.ndarray:
+    pixels = torch.from_numpy(np.array(read_image(images.path(i)))).permute(2, 0, 1)[None]
+    return fingerprints(pixels.float() / 255, side).numpy()
+
+
+def looks(prints: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
+    """How alike pairs of fingerprints are, by both measures: quantiles over pairs of one class, and of two.
+
+    Columns likeness, pairs, n_pairs, low, median, high (tenths 1, 5 and 9).
+    """
+    first, second = np.triu_indices(len(labels), k=1)
+    own, same = labels[first] == labels[second], groups[first] == groups[second]
+    kinds = {"one class": own, "two classes": ~own, "two classes, one group": ~own & same}
+    rows = []
+    for kind in ("pearson", "cosine"):
+        h = likeness(torch.from_numpy(prints), kind).numpy()[first, second]
+        for name, chosen in kinds.items():
+            if chosen.any():
+                low, median, high = np.quantile(h[chosen], [0.1, 0.5, 0.9])
+                counts = {"likeness": kind, "pairs": name, "n_pairs": int(chosen.sum())}
+                rows.append(counts | {"low": low, "median": median, "high": high})
+    return pd.DataFrame(rows)
+
+
+def parts(fold_of: np.ndarray, seed: int = 0) -> tuple[Split, Split]:
+    """Who asks and who teaches, and who of those that teach chooses: folds by group, (n,).
+
+    The first half of the folds asks; the others teach, and are the closed gallery. For choices the last fold asks what
+    the rest of those that teach have taught. Raises InputError for fewer than four folds.
+    """
+    n = len(set(fold_of.tolist()))
+    if n < 4:
+        raise InputError(f"there are {n} folds: one half asks, and the other has to be parted again. Use four or more")
+    asks, chooses = fold_of < n // 2, fold_of == n - 1
+    main = Split(0, np.flatnonzero(~asks), np.flatnonzero(asks), seed)
+    return main, Split(0, np.flatnonzero(~asks & ~chooses), np.flatnonzero(chooses), seed)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all heads share: numbers of a feature and of the fingerprint behind it, classes, and the schedule."""
+
+    dim: int
+    fingerprint: int
+    n_classes: int
+    schedule: Schedule
+
+    def method(self, name: str, loss: Loss, bits: int, lr: float | None = None, **options: object) -> Method:
+        """A linear head of ``bits`` outputs with this loss; ``options``: of :class:`lib.training.hashing.Settings`."""
+        head = Settings(loss, fingerprint=self.fingerprint, **options)
+        schedule = self.schedule if lr is None else replace(self.schedule, lr=lr)
+        return Method(f"{name}-{bits}bit", Recipe("raw", self.dim + self.fingerprint, bits), head, schedule)
+
+
+ALPHA = 0.1
+"""Weight of the quantisation term where none was chosen."""
+
+
+def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> dict[str, Loss]:
+    """The opponents of Table 1, and ACIR's loss with and without fingerprints; ``alphas``: α of these two."""
+    alpha = {ACIR: ALPHA, LABELS: ALPHA} | dict(alphas or {})
+    return {
+        "CSQ": CSQ(plan.n_classes, bits),
+        "DPN": DPN(plan.n_classes, bits),
+        "DBDH": DBDH(),
+        "DCH": DCH(),
+        "DSDH": DSDH(),
+        "QSMIH": QSMIH(),
+        TRIPLET: Triplet(),
+        LABELS: StructureAware(alpha=alpha[LABELS]),
+        ACIR: StructureAware(alpha=alpha[ACIR], fingerprint=plan.fingerprint),
+    }
+
+
+def heads(
+    plan: Plan, lengths: Sequence[int], rates: Mapping[str, float], alphas: Mapping[str, float] | None = None
+) -> list[Method]:
+    """Every loss at every length, each at its learning rate, ACIR's with their α."""
+    return [
+        plan.method(name, loss, bits, rates[name])
+        for bits in lengths
+        for name, loss in losses(plan, bits, alphas).items()
+    ]
+
+
+def opponents(plan: Plan, lengths: Sequence[int], classifier_lr: float) -> list[Method]:
+    """What needs no hash loss, on features without fingerprints: no code at all, and the signs of components."""
+    none, plain = Settings(binary=False), Recipe("raw", plan.dim, 0)
+    codes = [Method(f"{PCA}-{bits}bit", Recipe("PCA", bits, 0), Settings()) for bits in lengths]
+    whole = replace(plain, dim_out=plan.n_classes)
+    linear = classifier.method(LINEAR, whole, plan.n_classes, plan.schedule, classifier_lr)
+    return [Method(NONE, plain, none, search="cosine"), linear, *codes]
+
+
+def variants(plan: Plan, bits: int, lr: float) -> list[Method]:
+    """ACIR's loss with one thing changed at a time, from α = :data:`ALPHA`."""
+    ours = StructureAware(alpha=ALPHA, fingerprint=plan.fingerprint)
+    kinds = {
+        f"ours, α = {ALPHA:g}": ours,
+        f"ours, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA),
+        "α = 0": replace(ours, alpha=0.0),
+        f"L_Q as printed, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA, quantisation="printed"),
+        f"L_Q of the code, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA, quantisation="code"),
+        "S clamped": replace(ours, clamped=True),
+        "likeness by cosine": replace(ours, likeness="cosine"),
+        "labels alone": StructureAware(alpha=ALPHA),
+    }
+    return [plan.method(name, loss, bits, lr) for name, loss in kinds.items()]
+
+
+def choose(
+    x: np.ndarray,
+    labels: np.ndarray,
+    plan: Plan,
+    bits: int,
+    candidates: Sequence[float],
+    split: Split,
+    *,
+    alphas: Sequence[float] = (ALPHA,),
+    workers: int = -1,
+) -> pd.DataFrame:
+    """mAP of every loss at each learning rate, ACIR's at each α too, on images set aside.
+
+    Columns method, alpha (NaN where there is none), lr, validation (percent), chosen: the best of each method.
+    """
+    rows = []
+    for lr in candidates:
+        for alpha in alphas:
+            both = {ACIR: alpha, LABELS: alpha}
+            known = losses(plan, bits, both)
+            methods = {
+                name: plan.method(name, loss, bits, lr)
+                for name, loss in known.items()
+                if name in both or alpha == alphas[0]
+            }
+            what = f"learning rate {lr:g}, α {alpha:g}"
+            found = experiment.answers(x, labels, list(methods.values()), [split], [TOP], workers=workers, what=what)
+            for name, method in methods.items():
+                value = 100 * found[method.name][0].per_query.values["ap_min", TOP].mean()
+                rows.append({"method": name, "alpha": both.get(name, np.nan), "lr": lr, "validation": value})
+    table = pd.DataFrame(rows)
+    best = table.groupby("method", sort=False)["validation"].idxmax()
+    return table.assign(chosen=table.index.isin(best))
+
+
+def rates(chosen: pd.DataFrame) -> dict[str, float]:
+    """Loss → the learning rate that :func:`choose` chose."""
+    return chosen[chosen["chosen"]].set_index("method")["lr"].to_dict()
+
+
+def alphas(chosen: pd.DataFrame) -> dict[str, float]:
+    """The α of ACIR's losses that :func:`choose` chose."""
+    return chosen[chosen["chosen"]].set_index("method")["alpha"].dropna().to_dict()
+
+
+def fitted(
+    x: np.ndarray,
+    labels: np.ndarray,
+    methods: Sequence[Method],
+    split: Split,
+    n_seeds: int,
+    *,
+    workers: int = -1,
+    what: str = "heads",
+) -> dict[str, list[Fitted]]:
+    """Every method fitted ``n_seeds`` times on the images that are learnt from."""
+    return experiment.fit(x, labels, methods, repeated([split], n_seeds), workers=workers, what=what)
+
+
+def of_length(several: Mapping[str, Sequence[Fitted]], bits: int) -> dict[str, Sequence[Fitted]]:
+    """Those with codes of that length, by the name of their loss."""
+    end = f"-{bits}bit"
+    return {name.removesuffix(end): ones for name, ones in several.items() if name.endswith(end)}
+
+
+def ask_open(
+    several: Mapping[str, Sequence[Fitted]],
+    bits: int,
+    x: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    ks: Sequence[int],
+    *,
+    workers: int = -1,
+) -> dict[str, list[Answer]]:
+    """Codes of one length in the open gallery: images of unseen groups, and never of the query's own."""
+    chosen = {name: ones for name, ones in several.items() if name.endswith(f"-{bits}bit")}
+    return experiment.ask(chosen, x, labels, ks, gallery="open", groups=groups, workers=workers, what="open gallery")
+
+
+def packed(one: Fitted, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Packed codes of the queries and of the closed gallery."""
+    return hashing.pack(one.embed(x[one.split.test])), hashing.pack(one.embed(x[one.split.train]))
+
+
+def ranking(several: Mapping[str, Sequence[Fitted]], x: np.ndarray, dim: int, labels: np.ndarray) -> pd.DataFrame:
+    """Ties in expectation, and broken by content as only ACIR's are in the paper (AC-13), for every loss.
+
+    ``x``: rows of ``dim`` feature numbers and a fingerprint. Columns method, repeat; tied (mean number of items at the
+    distance of rank 100), and of both rankings plain, content (mAP, hits) and plain_min, content_min: percent.
+    """
+    rows = []
+    for name, ones in several.items():
+        for one in ones:
+            query, gallery = (x[part][:, :dim] for part in (one.split.test, one.split.train))
+            relevant = labels[one.split.test][:, None] == labels[one.split.train]
+            distance = hashing.hamming(*packed(one, x))
+            last = np.partition(distance, TOP - 1, axis=1)[:, TOP - 1, None]
+            key = hashing.content_key(distance, hashing.content_similarity([query], [gallery]))
+            cells = {"method": name, "repeat": one.split.repeat, "tied": (distance == last).sum(axis=1).mean()}
+            for end, z in (("", "hits"), ("_min", "min")):
+                for ranked, values in (("plain", distance), ("content", key)):
+                    found = retrieval.average_precision_at_k(values, relevant, [TOP], z).nanmean().item()
+                    cells[ranked + end] = 100 * found
+            rows.append(cells)
+    return pd.DataFrame(rows)
+
+
+def by_radius(
+    several: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray, radii: Sequence[int]
+) -> pd.DataFrame:
+    """Table 6: columns method, repeat, then those of :func:`lib.metrics.hashing.by_centre`, in percent; n_left_out.
+
+    Queries of a class that the archive has no image of, and so no centre, are left out and counted (n_left_out).
+    """
+    frames = []
+    for name, ones in several.items():
+        for one in ones:
+            codes = one.embed(x[one.split.test]), one.embed(x[one.split.train])
+            frame = radius.by_radius(*codes, labels[one.split.test], labels[one.split.train], radii)
+            frame.insert(0, "method", name)
+            frames.append(frame.assign(repeat=one.split.repeat))
+    return pd.concat(frames, ignore_index=True)
+
+
+def bits_used(several: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
+    """What becomes of the bits: columns method, repeat, then
+
+    codes (mAP, min(k, R), percent), numbers (the same before the sign), distinct (codes in the gallery), off (mean of
+    ||h| − 1|), and loss_last (the mean of the last epoch).
+    """
+    rows = []
+    for name, ones in several.items():
+        for one in ones:
+            raw = replace(one, method=replace(one.method, head=replace(one.method.head, binary=False)))
+            values = {}
+            for what, fit in (("codes", one), ("numbers", raw)):
+                _, per_query = experiment.search(fit, x, labels, one.split.test, one.split.train, (TOP,))
+                values[what] = 100 * per_query.values["ap_min", TOP].mean()
+            h = raw.embed(x[one.split.train])
+            distinct = len(np.unique(hashing.pack(h), axis=0))
+            ends = {"distinct": distinct, "off": (h.abs() - 1).abs().mean().item(), "loss_last": one.history[-1]}
+            rows.append({"method": name, "repeat": one.split.repeat} | values | ends)
+    return pd.DataFrame(rows)

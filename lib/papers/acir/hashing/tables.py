@@ -1,0 +1,206 @@
+"""Tables 1, 2 and 6 in the paper's layout, and what the numbers say."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from lib.papers.acir import radius
+from lib.papers.acir.hashing.experiment import ACIR, PCA, TOP
+from lib.papers.acir.published import content_gain
+from lib.results import answers, paired
+from lib.results.answers import Answers
+from lib.results.markdown import markdown_table, percent, points
+from lib.results.shown import Table
+from lib.results.store import Run
+
+HITS = "ap_hits"
+"""The mAP of deep hashing, and of the authors' code: divided by the hits in the list."""
+
+radius_layout = radius.layout
+means = radius.means
+
+SAYS = paired.SAYS
+"""What the paired tests say about themselves."""
+
+
+def maps(found: Mapping[str, Answers]) -> pd.DataFrame:
+    """mAP and maAP of every method in every gallery: the columns of :func:`lib.results.answers.values`, with gallery in
+    place of rule, and bits (NaN without a code), which is taken out of the method's name.
+    """
+    rows = answers.values(found).rename(columns={"rule": "gallery"}).drop(columns="spread")
+    parts = rows["method"].str.extract(r"^(?P<name>.*?)(?:-(?P<bits>\d+)bit)?$")
+    rows["method"] = parts["name"]
+    rows.insert(2, "bits", parts["bits"].astype(float))
+    return rows[rows["metric"].isin([HITS, "ap_min"])].reset_index(drop=True)
+
+
+def layout(rows: pd.DataFrame, theirs: pd.DataFrame, metric: str = HITS) -> str:
+    """Table 1 as Markdown: a row per method and gallery, ``mAP (maAP)`` for each length; published rows first.
+
+    theirs: of :func:`lib.papers.acir.published.maps`, of one dataset; it may be empty.
+    """
+    rows = rows[rows["metric"] == metric]
+    lengths = sorted(rows["bits"].dropna().unique())
+    lines = [
+        {"method": name, "whose": "published"}
+        | {_bits(row.bits): f"{row.mAP:.1f} ({row.maAP:.1f})" for row in of_one.itertuples()}
+        for name, of_one in theirs.groupby("method", sort=False)
+    ]
+    for (gallery, method), of_one in rows.groupby(["gallery", "method"], sort=False):
+        first = of_one.iloc[0]
+        cells = {"method": method, "whose": "ours", "gallery": gallery}
+        if pd.isna(first["bits"]):
+            cells |= {_bits(bits): "" for bits in lengths} | {"no code": _cell(first)}
+        else:
+            cells |= {_bits(row["bits"]): _cell(row) for _, row in of_one.iterrows()}
+        lines.append(cells | {"± over trainings, at most": percent(of_one["seeds_spread"].max())})
+    for gallery, of_one in rows.dropna(subset="bits").groupby("gallery", sort=False):
+        lines.append(
+            {"method": "chance", "gallery": gallery}
+            | {_bits(bits): percent(of_one["chance"].mean()) for bits in lengths}
+        )
+    columns = ["method", "whose", "gallery", *map(_bits, lengths), "no code", "± over trainings, at most"]
+    return markdown_table(pd.DataFrame(lines, columns=columns, dtype=object).fillna("–").replace("", "–"))
+
+
+def table_1(run: Run, rows: pd.DataFrame, theirs: pd.DataFrame, metric: str, text: str) -> Table:
+    """Table 1 by one of the two metrics; theirs: published rows of all datasets, of which this run's are shown."""
+    theirs = theirs[theirs["dataset"] == run.dataset] if metric == HITS else theirs.iloc[:0]
+    title = "Table 1: codes" if metric == HITS else "Table 1 by min(k, R)"
+    part = rows[rows["metric"] == metric]
+    return Table(title, part, text, markdown=layout(part, theirs, metric))
+
+
+def _bits(bits: float) -> str:
+    return f"{bits:.0f} bits"
+
+
+def _cell(row: pd.Series) -> str:
+    return f"{percent(row['ours'])} ({percent(row['class_mean'])})"
+
+
+def rates_layout(rows: pd.DataFrame) -> str:
+    """mAP on validation images: a row per loss (and α), a column per learning rate, the chosen one bold."""
+    named = rows["method"] + rows["alpha"].map(lambda alpha: "" if np.isnan(alpha) else f", α = {alpha:g}")
+    cells = [f"**{v:.2f}**" if one else f"{v:.2f}" for v, one in zip(rows["validation"], rows["chosen"], strict=True)]
+    shown = rows.assign(cell=cells, method=named, lr=rows["lr"].map("{:g}".format))
+    return markdown_table(
+        shown.pivot_table(index="method", columns="lr", values="cell", aggfunc="first", sort=False).reset_index()
+    )
+
+
+def looks_layout(rows: pd.DataFrame) -> str:
+    """Quantiles of the likeness of fingerprints as Markdown."""
+    numbers = {name: rows[name].map("{:.3f}".format) for name in ("low", "median", "high")}
+    return markdown_table(rows.assign(**numbers).rename(columns={"low": "tenth", "high": "ninth tenth"}))
+
+
+def ranking_layout(rows: pd.DataFrame) -> str:
+    """Content-guided ranking for everybody: mAP with ties in expectation, with content, and the gain."""
+    lines = [
+        {
+            "method": row.method,
+            f"items at the distance of rank {TOP}": f"{row.tied:.0f}",
+            "mAP, ties in expectation": percent(row.plain),
+            "mAP, ties by content": percent(row.content),
+            "gain": points(row.content - row.plain),
+            "gain, min(k, R)": points(row.content_min - row.plain_min),
+        }
+        for row in means(rows).itertuples()
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def ranking_sentence(rows: pd.DataFrame) -> str:
+    """Who gains by content, beside the published gain."""
+    table = means(rows).set_index("method")
+    gain = table["content"] - table["plain"]
+    more = int((gain.drop(ACIR) >= gain[ACIR]).sum())
+    return (
+        f"content-guided ranking adds {gain[ACIR]:+.1f} points of mAP to ACIR (published: {content_gain():+.1f}), and "
+        f"from {gain.drop(ACIR).min():+.1f} to {gain.drop(ACIR).max():+.1f} to the others; {more} of {len(gain) - 1} "
+        "gain as much or more"
+    )
+
+
+def bits_layout(rows: pd.DataFrame) -> str:
+    """What becomes of the bits, as Markdown."""
+    spread = rows.groupby("method", sort=False)["codes"].std()
+    lines = [
+        {
+            "method": row.method,
+            "mAP of codes": f"{percent(row.codes)} ± {percent(spread[row.method])}",
+            "of the numbers before the sign": percent(row.numbers),
+            "distinct codes": f"{row.distinct:.0f}",
+            "mean distance from a bit": f"{row.off:.3f}",
+            "last loss": f"{row.loss_last:.3f}",
+        }
+        for row in means(rows).itertuples()
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def bits_sentences(rows: pd.DataFrame) -> list[str]:
+    """Whether terms without a gradient differ from none at all, and what a sign costs."""
+    table = means(rows).set_index("method")
+    none = [name for name in table.index if name.startswith("L_Q")]
+    same = all((table.loc[name, ["codes", "off"]] == table.loc["α = 0", ["codes", "off"]]).all() for name in none)
+    cost = table["numbers"] - table["codes"]
+    return [
+        f"{', '.join(none)}: {'the same' if same else 'not the same'} as α = 0, to the last digit",
+        f"the sign costs from {cost.min():.1f} to {cost.max():.1f} points of mAP",
+    ]
+
+
+def tests(found: Answers, groups: np.ndarray, bits: int, seed: int = 0) -> pd.DataFrame:
+    """Paired tests of mAP (min(k, R)) of ACIR against every other method, over groups and trainings."""
+    subject = f"{ACIR}-{bits}bit"
+    pairs = [(subject, name) for name in found if name != subject]
+    return answers.compare({"closed": found}, groups, pairs, [TOP], seed=seed).drop(columns="rule")
+
+
+def tests_layout(table: pd.DataFrame) -> str:
+    """The paired tests as Markdown."""
+    lines = [
+        {"first": test.first, "second": test.second} | paired.cells(test, "first − second, points")
+        for test in table.itertuples()
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def answered(looks: pd.DataFrame, kept: pd.DataFrame, ranked: pd.DataFrame, tested: pd.DataFrame) -> list[str]:
+    """The five questions of the notebook, each with what was measured."""
+    cost = bits_sentences(kept)
+    opponents = tested[~tested["second"].str.contains("no code|PCA")]
+    clear = opponents[opponents["p_holm"] <= 0.05]
+    better, worse = int((clear["difference"] > 0).sum()), int((clear["difference"] < 0).sum())
+    medians = looks[looks["likeness"] == "pearson"].set_index("pairs")["median"]
+    by = means(kept).set_index("method")["codes"]
+    own = next(name for name in by.index if name.startswith("ours"))
+    return [
+        f"1. {cost[1]} over all variants, against the same network's numbers before the sign",
+        f"2. of {len(opponents)} other losses, ACIR is clearly better than {better}, clearly worse than {worse}",
+        f"3. the median likeness of fingerprints is {medians['one class']:.3f} within a class and "
+        f"{medians['two classes']:.3f} across; at one rate and α they add {by[own] - by['labels alone']:+.1f} to mAP",
+        f"4. {cost[0]}",
+        f"5. {ranking_sentence(ranked)}",
+    ]
+
+
+def came_out(tested: pd.DataFrame, rows: pd.DataFrame, bits: int) -> list[str]:
+    """The best of all codes at a length, what a code costs, and every tested difference."""
+    part = rows[(rows["metric"] == "ap_min") & (rows["gallery"] == "closed")]
+    codes = part[part["bits"] == bits].set_index("method")["ours"]
+    best = f"best of all codes of {bits} bits, min(k, R): {codes.idxmax()} ({codes.max():.1f}); ACIR: {codes[ACIR]:.1f}"
+    return [best, *paired.sentences(tested)]
+
+
+def lengths_sentence(rows: pd.DataFrame) -> str:
+    """Between which lengths mAP differs, the mean over losses."""
+    part = rows[(rows["metric"] == "ap_min") & (rows["gallery"] == "closed")].dropna(subset="bits")
+    part = part[part["method"] != PCA]
+    by = part.groupby("bits")["ours"].mean()
+    return "mean mAP (min(k, R)) of all losses: " + ", ".join(
+        f"{value:.1f} at {bits:.0f} bits" for bits, value in by.items()
+    )

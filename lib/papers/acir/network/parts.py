@@ -1,0 +1,148 @@
+"""What each part of the network takes, gives and weighs, ours and at the widths of the paper's ResNet-50."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import timm
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from lib.encoders.taps import Stem
+from lib.heads.acir import ConsolidatedHash
+from lib.results.markdown import markdown_table
+from lib.training.acir import Design
+
+EQUATIONS = {
+    "stem": "–",
+    "narrow.0": "ours",
+    "narrow.1": "ours",
+    "near": "7, 8",
+    "far": "7, 8",
+    "fusion": "9",
+    "pit": "6",
+    "norm": "–",
+    "kan": "10, 11",
+    "decoder": "–",
+}
+"""The parts in the order of the data, and what equation the paper has for each."""
+
+TITLES = {
+    "stem": "ConvNet stem",
+    "narrow.0": "1×1, shallow",
+    "narrow.1": "1×1, deep",
+    "near": "ConvMSA, shallow",
+    "far": "ConvMSA, deep",
+    "fusion": "DaRF",
+    "pit": "PiT",
+    "norm": "norm of what is joined",
+    "kan": "KAN",
+    "decoder": "decoder",
+}
+
+PAPER = Design(bits=128, narrow=None, layers=2, heads=8, width=64, grid=7)
+"""Our guess at the paper's network, which has no layers, heads, window or width (AC-23), nor bits in Table 7."""
+
+PAPER_PIXELS, PAPER_STEM = 224, "resnet50"
+
+
+def resnet() -> tuple[Stem, int]:
+    """The paper's stem without weights, on the meta device, and the side of its images (ours: none is given)."""
+    with torch.device("meta"):
+        return Stem(timm.create_model(PAPER_STEM, pretrained=False, num_classes=0)).eval(), PAPER_PIXELS
+
+
+def network(design: Design, stem: Stem, pixels: int) -> ConsolidatedHash:
+    """The network on that stem, with its decoder, on the meta device: shapes and counts, no numbers."""
+    with torch.device("meta"):
+        return ConsolidatedHash(*stem.channels, pixels // 32, **vars(design)).eval()
+
+
+def table(design: Design, stem: Stem, pixels: int) -> pd.DataFrame:
+    """A row per part: part, equation, input, output (channels × height × width, or numbers), parameters, gmac.
+
+    gmac: billions of multiplications in layers and products, for one image.
+    """
+    stem, whole = stem.to("meta"), network(design, stem, pixels)
+    seen: dict[str, dict[str, str]] = {}
+    hooks = [stem.register_forward_hook(_note(seen, "stem"))]
+    known = dict(whole.named_modules())
+    hooks += [known[name].register_forward_hook(_note(seen, name)) for name in EQUATIONS if name in known]
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        shallow, deep = stem(torch.zeros(1, 3, pixels, pixels, device="meta"))
+        of_stem = counter.get_total_flops()
+        whole(shallow, deep)
+        of_network = counter.get_total_flops() - of_stem
+        whole.rebuild(deep)
+    for hook in hooks:
+        hook.remove()
+    flops = counter.get_flop_counts()
+    rows = []
+    for name, equation in EQUATIONS.items():
+        if name in seen:
+            module = stem if name == "stem" else known[name]
+            own = of_stem if name == "stem" else sum(flops.get(f"ConsolidatedHash.{name}", {}).values())
+            own = counter.get_total_flops() - of_stem - of_network if name == "decoder" else own
+            count = sum(value.numel() for value in module.parameters())
+            rows.append(
+                {"part": TITLES[name], "equation": equation, **seen[name], "parameters": count, "gmac": own / 2e9}
+            )
+    return pd.DataFrame(rows)
+
+
+def _note(seen: dict[str, dict[str, str]], name: str) -> Callable[..., None]:
+    def hook(_: nn.Module, given: tuple, made: object) -> None:
+        seen[name] = {"input": _shapes(given), "output": _shapes(made)}
+
+    return hook
+
+
+def _shapes(values: object) -> str:
+    several = values if isinstance(values, tuple | list) else (values,)
+    return ", ".join(" × ".join(map(str, value.shape[1:])) for value in several)
+
+
+def both(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """The rows of both networks; column network says whose they are."""
+    return pd.concat([ours.assign(network="ours"), theirs.assign(network="ResNet-50's widths")], ignore_index=True)
+
+
+def layout(rows: pd.DataFrame) -> str:
+    """Both networks side by side as Markdown."""
+    lines = []
+    for part, of_one in rows.groupby("part", sort=False):
+        cells = {"part": part, "equation": of_one["equation"].iloc[0]}
+        for name in rows["network"].unique():
+            one = of_one[of_one["network"] == name]
+            there = len(one) > 0
+            cells[f"{name}: in"] = one["input"].iloc[0] if there else "–"
+            cells[f"{name}: out"] = one["output"].iloc[0] if there else "–"
+            cells[f"{name}: parameters"] = f"{one['parameters'].iloc[0]:,}" if there else "–"
+        lines.append(cells)
+    totals = rows.groupby("network", sort=False)["parameters"].sum()
+    last = {"part": "all", "equation": "–"}
+    for name, total in totals.items():
+        last |= {f"{name}: in": "–", f"{name}: out": "–", f"{name}: parameters": f"{total:,}"}
+    return markdown_table(pd.DataFrame([*lines, last]))
+
+
+def depths(most: int = 5) -> pd.DataFrame:
+    """Parameters (millions) and billions of multiplications of the paper's widths with 1 to ``most`` layers of PiT."""
+    stem, pixels = resnet()
+    rows = []
+    for layers in range(1, most + 1):
+        design = Design(**vars(PAPER) | {"layers": layers})
+        found = table(design, stem, pixels)
+        rows.append({"layers": layers, "millions": found["parameters"].sum() / 1e6, "gmac": found["gmac"].sum()})
+    return pd.DataFrame(rows)
+
+
+def depths_sentence(rows: pd.DataFrame, millions: float, gflops: float) -> str:
+    """Which number of layers comes nearest to the published size."""
+    nearest = rows.loc[(rows["millions"] - millions).abs().idxmin()]
+    return (
+        f"published (Table 7): {millions:g} million parameters, {gflops:g} GFLOPs. Nearest of ours in "
+        f"parameters: {nearest['layers']:.0f} layers of PiT, {nearest['millions']:.1f} million, "
+        f"{nearest['gmac']:.1f} billion multiplications; one layer more or less is "
+        f"{rows['millions'].diff().iloc[-1]:.1f} million"
+    )

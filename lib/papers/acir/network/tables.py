@@ -1,0 +1,154 @@
+"""Tables of what the levels carry and of what DaRF hands on, and what they say."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.papers.acir.network.experiment import EXCHANGES, FUSED, LEVELS, POOLED, TOP, TRAINED, UNTRAINED
+from lib.results import answers, paired
+from lib.results.markdown import markdown_table, percent
+from lib.training.methods import Answer
+
+SAYS = paired.SAYS
+"""What the paired tests say about themselves."""
+
+SHALLOW, _, PIXELS, TOKEN, NUMBERS, CODE = LEVELS
+
+
+def rates_layout(rows: pd.DataFrame) -> str:
+    """The learning rates as Markdown, the chosen one bold."""
+    lines = [
+        {
+            "learning rate": f"**{row.lr:g}**" if row.chosen else f"{row.lr:g}",
+            "mAP on images set aside": percent(row.validation),
+            "last loss": f"{row.loss:.3f}",
+        }
+        for row in rows.itertuples()
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def levels(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
+    """mAP of every level: columns level, network, mAP, spread (over trainings), class_mean, chance (percent), loss
+    (last) and steps of the training, n_seeds.
+    """
+    rows = answers.values({"closed": found}).query("metric == 'ap_min' and k == @TOP")
+    parts = rows["method"].str.rsplit(", ", n=1)
+    named = {"level": parts.str[0], "network": parts.str[1]}
+    rows = rows.assign(**named).drop(columns="spread").rename(columns={"ours": "mAP", "seeds_spread": "spread"})
+    plain = rows["method"] == POOLED
+    rows.loc[plain, ["level", "network"]] = [POOLED, "–"]
+    columns = ["level", "network", "mAP", "spread", "class_mean", "chance", "loss", "steps", "n_seeds"]
+    return rows[columns].reset_index(drop=True)
+
+
+def levels_layout(rows: pd.DataFrame) -> str:
+    """A row per level, untrained beside trained."""
+    lines = []
+    for level, part in rows.groupby("level", sort=False):
+        by = part.set_index("network")
+        cells = {"level": level}
+        for state in (UNTRAINED, TRAINED):
+            name = state if state in by.index else by.index[0]
+            there = state in by.index or state == UNTRAINED
+            spread = by["spread"][name]
+            shown = f"{percent(by['mAP'][name])} ± {percent(spread)}" if spread > 0 else percent(by["mAP"][name])
+            cells[state] = shown if there else "–"
+        lines.append(cells)
+    trained = rows[rows["network"] == TRAINED].iloc[0]
+    health = {"level": "last loss; steps", UNTRAINED: "–", TRAINED: f"{trained['loss']:.3f}; {trained['steps']:.0f}"}
+    chance = {"level": "random order", UNTRAINED: percent(rows["chance"].mean()), TRAINED: "–"}
+    return markdown_table(pd.DataFrame([*lines, chance, health]))
+
+
+def tests(found: Mapping[str, Sequence[Answer]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
+    """Paired tests over patients and trainings: each level trained against untrained, and trained levels among them."""
+    pairs = [(f"{level}, {TRAINED}", f"{level}, {UNTRAINED}") for level in LEVELS]
+    among = [(TOKEN, PIXELS), (TOKEN, FUSED), (FUSED, SHALLOW), (NUMBERS, TOKEN), (NUMBERS, CODE)]
+    pairs += [(f"{a}, {TRAINED}", f"{b}, {TRAINED}") for a, b in among]
+    pairs += [(f"{name}, {TRAINED}", POOLED) for name in (TOKEN, CODE)]
+    return answers.compare({"closed": found}, groups, pairs, [TOP], seed=seed).drop(columns="rule")
+
+
+def tests_layout(table: pd.DataFrame) -> str:
+    """The paired tests as Markdown."""
+    lines = [
+        {"first": test.first, "second": test.second} | paired.cells(test, "first − second, points")
+        for test in table.itertuples()
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def exchanged_layout(rows: pd.DataFrame) -> str:
+    """Whose image the fused level speaks of: a row per network and exchange, means ± over trainings."""
+    lines = []
+    for (state, what), part in rows.groupby(["network", "exchanged"], sort=False):
+        cells = {"network": state, "a stranger's": what, "mAP of the fused level": _mean(part["mAP"])}
+        lines.append(cells | {"moved": f"{100 * part['moved'].mean():.0f} %"})
+    return markdown_table(pd.DataFrame(lines))
+
+
+def exchanged_sentences(rows: pd.DataFrame) -> list[str]:
+    """What each exchange does to the fused level, untrained and trained."""
+    lines = []
+    for state, part in rows.groupby("network", sort=False):
+        by = part.groupby("exchanged", sort=False)[["mAP", "moved"]].mean()
+        told = "; ".join(
+            f"{what} moves it by {100 * by['moved'][what]:.0f} %, to an mAP of {by['mAP'][what]:.1f}"
+            for what in EXCHANGES[1:]
+        )
+        lines.append(f"fused level, {state}, mAP {by['mAP'][EXCHANGES[0]]:.1f}. A stranger's {told}")
+    return lines
+
+
+def evenness_layout(rows: pd.DataFrame) -> str:
+    """Evenness of attention, a row per part: means ± over trainings."""
+    lines = [
+        {"part": part} | {state: _mean(one["evenness"]) for state, one in of_part.groupby("network", sort=False)}
+        for part, of_part in rows.groupby("part", sort=False)
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def evenness_sentence(rows: pd.DataFrame) -> str:
+    """How even each part's attention is, untrained and trained."""
+    by = rows[rows["network"] == TRAINED].groupby("part", sort=False)["evenness"].mean()
+    before = rows[rows["network"] == UNTRAINED].groupby("part", sort=False)["evenness"].mean()
+    told = ", ".join(f"{part} {before[part]:.0f} → {by[part]:.0f} %" for part in by.index)
+    return f"evenness, untrained → trained (100 %: every pixel counts alike): {told}"
+
+
+def splines_sentence(
+    total: np.ndarray, base: np.ndarray, spline: np.ndarray, inputs: np.ndarray, reach: float, when: str
+) -> str:
+    """How much of what the edges add comes from the splines, and how many inputs the splines do not reach.
+
+    total, base, spline: (n, bits, numbers), over images; inputs: (n, numbers).
+    """
+    share = spline.var(0).sum() / (spline.var(0).sum() + base.var(0).sum())
+    beyond = (np.abs(inputs) > reach).mean()
+    return (
+        f"{when}: of the variance over images, summed over the bases and the splines of all edges, {100 * share:.0f} % "
+        f"is that of the splines; {100 * beyond:.0f} % of the inputs lie beyond the grid, which ends at ±{reach:g}"
+    )
+
+
+def came_out(table: pd.DataFrame, exchanged: pd.DataFrame, tested: pd.DataFrame) -> list[str]:
+    """The best level trained and untrained, what an exchange does, and every test."""
+    by = table.set_index(["level", "network"])["mAP"]
+    inner = [name for name in LEVELS if name not in (NUMBERS, CODE)]
+    lines = []
+    for state in (UNTRAINED, TRAINED):
+        own = by.xs(state, level="network")[inner]
+        lines.append(
+            f"{state}: best level {own.idxmax()} ({own.max():.1f}), worst {own.idxmin()} ({own.min():.1f}); "
+            f"code {by[CODE, state]:.1f}"
+        )
+    lines.append(f"{POOLED}: {by[POOLED].iloc[0]:.1f}")
+    return [*lines, *exchanged_sentences(exchanged), *paired.sentences(tested)]
+
+
+def _mean(values: pd.Series) -> str:
+    spread = f" ± {percent(values.std())}" if len(values) > 1 else ""
+    return f"{percent(values.mean())}{spread}"

@@ -1,0 +1,131 @@
+"""What the numbers say, in sentences."""
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from lib.papers.acir.novelty.experiment import ACIR, L1, MAHALANOBIS, NEAREST, RESIDUAL
+from lib.papers.acir.novelty.maps import Page
+from lib.papers.acir.novelty.rules import PUBLISHED_RULE, Rule
+from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR
+from lib.papers.acir.novelty.scores import Limit
+from lib.results import paired
+from lib.search.refusal import Gate, refuse
+
+TITLES = {NEAR: "left-out class", FAR: "OOD"}
+
+
+def limits(rows: pd.DataFrame, names: Sequence[str] = (RESIDUAL, L1)) -> list[str]:
+    """How much smaller the residuals of learnt images are, and what that does to the limit (AC-7)."""
+    lines = []
+    for name in names:
+        table = rows[rows["score"] == name].groupby("part").mean(numeric_only=True)
+        learnt, aside = table.loc[LEARNT], table.loc[ASIDE]
+        change = 100 * (aside["mean"] / learnt["mean"] - 1)
+        more = "larger" if change > 0 else "smaller"
+        lines += [
+            f"{name}: that of patients set aside is {abs(change):.1f} % {more} than that of images learnt from "
+            f"({aside['mean']:.3f}, {learnt['mean']:.3f})",
+            f"  limit from images learnt from: {learnt[KNOWN]:.1f} % false alarms, {learnt[FAR]:.1f} % of OOD "
+            f"detected; from patients set aside: {aside[KNOWN]:.1f} %, {aside[FAR]:.1f} %",
+        ]
+        if name == RESIDUAL and min(learnt["limit"], aside["limit"]) >= 1:
+            lines.append(
+                f"  both limits ({learnt['limit']:.2f}, {aside['limit']:.2f}) lie above 1, the most that 1 − MS-SSIM "
+                "can be: they refuse nothing"
+            )
+    return lines
+
+
+def balls(rows: pd.DataFrame) -> list[str]:
+    """The rule of the balls at every length: random codes, and codes of real images."""
+    return [
+        f"{int(row.bits)} bits, radius {int(row.radius)}: of random codes {row.chance_16:.3g} % lie in one of 16 "
+        f"balls; outside of all balls are {row.known:.1f} % of known images and {row.far:.1f} % of OOD"
+        for row in rows.itertuples()
+    ]
+
+
+def table_3(rows: pd.DataFrame) -> list[str]:
+    """What the residual adds to ACIR's balls, what it adds to CSQ's, and what a nearest feature would have added."""
+    means = rows.groupby("rule").mean(numeric_only=True)
+    plain, printed = means.loc[Rule(ACIR).name], means.loc[PUBLISHED_RULE.name]
+    lines = [
+        f"ACIR with the balls alone detects {plain[FAR]:.1f} % of OOD, with MS-SSIM at a limit from training images "
+        f"{printed[FAR]:.1f} % (published: 17.4 and 80.4 %); false alarms {plain[KNOWN]:.1f} and {printed[KNOWN]:.1f} %"
+    ]
+    for code in (ACIR, "CSQ"):
+        lines.append(f"{code}'s balls and, at limits of patients set aside (OOD, left-out class, false alarms):")
+        for score in (L1, NEAREST, MAHALANOBIS):
+            told = means.loc[Rule(code, Limit(score)).name]
+            lines.append(f"  {score}: {told[FAR]:.1f} %, {told[NEAR]:.1f} %, {told[KNOWN]:.1f} %")
+    return lines
+
+
+def kinds(rows: pd.DataFrame) -> list[str]:
+    """The kind that the residual misses most, and what others make of it; the kind that all miss."""
+    novel = rows[rows["auroc"].notna()]
+    wide = novel.pivot_table(index="kind", columns="score", values="auroc", sort=False)
+    lines = []
+    for name in (RESIDUAL, L1):
+        worst = wide[name].idxmin()
+        below = [kind for kind in wide.index if wide.loc[kind, name] < 50]
+        lines.append(
+            f"{name} is worst on {worst}: AUROC {wide.loc[worst, name]:.1f}; the nearest feature has "
+            f"{wide.loc[worst, NEAREST]:.1f} there"
+        )
+        if below:
+            lines.append(f"  rebuilt better than known images, AUROC below 50: {', '.join(below)}")
+    best = wide.max(axis=1)
+    hardest, score = best.idxmin(), wide.loc[best.idxmin()].idxmax()
+    lines.append(f"hardest for all scores: {hardest} (best AUROC {best.min():.1f}, {score})")
+    return lines
+
+
+def turns(rows: pd.DataFrame, left_out: str) -> list[str]:
+    """How much rests on the class that was left out: every score's place for it among all classes."""
+    lines = []
+    for name, part in rows.groupby("score", sort=False):
+        by = part.set_index("class")["auroc"]
+        place = int((by < by[left_out]).sum()) + 1
+        lines.append(
+            f"{name}: {left_out} {by[left_out]:.1f}, place {place} of {len(by)} from below; all classes {by.min():.1f} "
+            f"({by.idxmin()}) to {by.max():.1f} ({by.idxmax()}), mean {by.mean():.1f}"
+        )
+    return lines
+
+
+def verdict(tested: pd.DataFrame) -> list[str]:
+    """Whether the decoder earns anything over the distance to the nearest feature, for each sort of novelty."""
+    lines = []
+    for part, title in TITLES.items():
+        of_part = tested[tested["gallery"] == part]
+        for name in (RESIDUAL, L1):
+            pair = of_part[(of_part["first"] == name) & (of_part["second"] == NEAREST)]
+            for test in pair.itertuples():
+                told, by = paired.relation(test), paired.size(test)
+                lines.append(f"{title}: the decoder's {name} {told} the nearest feature ({by} of AUROC)")
+    return lines
+
+
+def sentences(tested: pd.DataFrame) -> list[str]:
+    """Every paired test in words, by sort of novelty, but for those of :func:`verdict`."""
+    others = tested[tested["second"] != NEAREST]
+    named = others.assign(gallery=others["gallery"].map(TITLES))
+    return paired.sentences(named)
+
+
+def pages(drawn: Mapping[str, Page]) -> list[str]:
+    """How many true neighbours each t-SNE keeps."""
+    return [
+        f"t-SNE, {name}: {100 * one.kept:.0f} % of the 10 nearest neighbours kept (at random {100 * one.chance:.1f} %)"
+        for name, one in drawn.items()
+    ]
+
+
+def examples(names: Sequence[str], gates: Sequence[Gate], scores: Sequence[Sequence[float]]) -> list[str]:
+    """For each query what it is and the reason why it is refused, or that it is answered."""
+    return [
+        f"{name}: {f'refused, {reason}' if (reason := refuse(gates, values)) else 'answered'}"
+        for name, values in zip(names, scores, strict=True)
+    ]

@@ -1,0 +1,223 @@
+"""How novel every image is by every score, and how well known and novel ones are told apart."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib.metrics import novelty
+from lib.metrics.significance import paired_permutation
+from lib.papers.acir.novelty import experiment
+from lib.papers.acir.novelty.experiment import (
+    ACIR,
+    BLUR,
+    BLUR_L1,
+    BOTH,
+    BOTH_L1,
+    INSTEAD,
+    L1,
+    MAHALANOBIS,
+    NEAREST,
+    RESIDUAL,
+    TWO_SIDED,
+    Coder,
+)
+from lib.papers.acir.novelty.scene import ASIDE, FAR, HELD_OUT, KNOWN, LEARNT, NEAR, PARTS, Scene
+from lib.results import paired
+from lib.training.rebuild import Rebuilder
+
+Scores = Mapping[str, np.ndarray]
+"""Score → (trainings, n images), more for what is more novel; NaN, if anything, for unused images."""
+
+HALF_A_BIT = 0.5
+NOVEL = (NEAR, FAR)
+KINDS = ("ms-ssim", "l1")
+"""Section 3.4 names both for colour, in two places (AC-7)."""
+PARTS_OF = {BOTH: (ACIR, RESIDUAL), BOTH_L1: (ACIR, L1), INSTEAD: (ACIR, NEAREST)}
+
+PAIRS = (
+    (RESIDUAL, NEAREST),
+    (L1, NEAREST),
+    (L1, MAHALANOBIS),
+    (RESIDUAL, BLUR),
+    (L1, BLUR_L1),
+    (BOTH_L1, ACIR),
+    (BOTH_L1, INSTEAD),
+    (ACIR, "CSQ"),
+)
+"""Which score is tested against which: the decoder against opponents without one, with codes and alone, and codes."""
+
+
+def of_all(
+    scene: Scene, coders: Mapping[str, Sequence[Coder]], decoders: Sequence[Rebuilder], *, workers: int = -1
+) -> dict[str, np.ndarray]:
+    """Every score of every image; those that nothing was trained for are the same in all trainings.
+
+    coders: name → one per training; decoders: one per training. workers: processes, -1 for all. A score of two
+    parts is the larger of both, each in standard deviations of the patients set aside: either may raise the alarm.
+    """
+    n = len(decoders)
+    found = {
+        name: np.stack([one.distances(scene).min(axis=1) for one in several]).astype(np.float64)
+        for name, several in coders.items()
+    }
+    rows = scene.rows(*PARTS)
+    lost = experiment.residuals(scene, decoders, KINDS, rows, workers=workers)
+    plain = experiment.blur_residuals(scene, KINDS)
+    found |= {RESIDUAL: lost["ms-ssim"], L1: lost["l1"]}
+    aside = scene.rows(ASIDE)
+    found[TWO_SIDED] = np.stack([np.abs(experiment.standard(one, aside)) for one in found[L1]])
+    fixed = {BLUR: plain["ms-ssim"], BLUR_L1: plain["l1"]}
+    fixed |= {NEAREST: experiment.nearest_feature(scene), MAHALANOBIS: experiment.mahalanobis(scene)}
+    found |= {name: np.tile(score, (n, 1)) for name, score in fixed.items()}
+    for name, (code, other) in PARTS_OF.items():
+        pairs = zip(found[code], found[other], strict=True)
+        found[name] = np.stack([_larger(first, second, aside) for first, second in pairs])
+    return found
+
+
+def _larger(code: np.ndarray, score: np.ndarray, aside: np.ndarray) -> np.ndarray:
+    return np.maximum(experiment.standard(code, aside, HALF_A_BIT), experiment.standard(score, aside))
+
+
+def separations(scene: Scene, found: Scores) -> pd.DataFrame:
+    """How well each score tells the known images of those who ask from novel ones.
+
+    Columns score, novel (near or far), repeat, auroc, fpr95 (both of :func:`lib.metrics.novelty.separation`, percent).
+    """
+    known, rows = scene.rows(KNOWN), []
+    for name, several in found.items():
+        for part in NOVEL:
+            for repeat, score in enumerate(several):
+                values = novelty.separation(score[known], score[scene.rows(part)])
+                cells = {"score": name, "novel": part, "repeat": repeat}
+                rows.append(cells | {key: 100 * value for key, value in values.items()})
+    return pd.DataFrame(rows)
+
+
+def placements(known: np.ndarray, novel: np.ndarray) -> np.ndarray:
+    """Of each known image the share of novel ones that score higher, ties half: their mean is the AUROC.
+
+    >>> placements(np.array([0.0, 1.0]), np.array([1.0, 3.0])).tolist()
+    [1.0, 0.75]
+    """
+    ordered = np.sort(novel)
+    higher = len(novel) - np.searchsorted(ordered, known, side="right")
+    equal = len(novel) - np.searchsorted(ordered, known, side="left") - higher
+    return (higher + equal / 2) / len(novel)
+
+
+def _placed(scene: Scene, several: np.ndarray, part: str) -> np.ndarray:
+    """Placements of the known images in every training, one training after the other."""
+    known, novel = scene.rows(KNOWN), scene.rows(part)
+    return np.concatenate([placements(score[known], score[novel]) for score in several])
+
+
+def _compared(scene: Scene, first: np.ndarray, second: np.ndarray, n: int, seed: int) -> dict[str, float]:
+    """Placements of ``n`` trainings compared, averaged per patient of the known image first."""
+    known = scene.rows(KNOWN)
+    repeats = np.repeat(np.arange(n), len(known))
+    return asdict(paired_permutation(first, second, np.tile(scene.groups[known], n), repeats, seed=seed))
+
+
+def intervals(scene: Scene, found: Scores, seed: int = 0) -> pd.DataFrame:
+    """Score, novel; AUROC averaged over patients, and its 95 % interval over them and trainings: mean, low, high."""
+    rows = []
+    for name, several in found.items():
+        for part in NOVEL:
+            placed = 100 * _placed(scene, several, part)
+            test = _compared(scene, placed, np.full(len(placed), 50.0), len(several), seed)
+            mean, low, high = (50 + test[key] for key in ("difference", "low", "high"))
+            # An interval of Student's t knows no end at 100.
+            rows.append({"score": name, "novel": part, "mean": mean, "low": low, "high": min(high, 100.0)})
+    return pd.DataFrame(rows)
+
+
+def tests(scene: Scene, found: Scores, pairs: Sequence[tuple[str, str]] = PAIRS, seed: int = 0) -> pd.DataFrame:
+    """Paired tests of AUROC, over patients of the known images and trainings, Holm's correction for all of them.
+
+    Columns gallery (near or far), first, second, and those of :func:`lib.results.paired.together`.
+    """
+    rows = []
+    for part in NOVEL:
+        for first, second in pairs:
+            a, b = (100 * _placed(scene, found[name], part) for name in (first, second))
+            names = {"gallery": part, "first": first, "second": second}
+            rows.append(names | _compared(scene, a, b, len(found[first]), seed))
+    return paired.together(rows)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Above which value of ``score`` an image counts as novel: mean and ``sigmas`` deviations over the part ``of``."""
+
+    score: str
+    of: str = ASIDE
+    sigmas: float = 3.0
+
+    def values(self, scene: Scene, found: Scores) -> np.ndarray:
+        """One value for each training, (trainings,)."""
+        rows = scene.rows(self.of)
+        return np.array([novelty.threshold(score[rows], self.sigmas) for score in found[self.score]])
+
+    def exceeded(self, scene: Scene, found: Scores) -> np.ndarray:
+        """Which images exceed it in which training, (trainings, n) bool."""
+        return found[self.score] > self.values(scene, found)[:, None]
+
+
+SHOWN = ("CSQ", ACIR, RESIDUAL, L1, TWO_SIDED, BLUR_L1, NEAREST, MAHALANOBIS, BOTH_L1, INSTEAD)
+"""Of the picture kind by kind."""
+LIMITED = (RESIDUAL, L1, BLUR, BLUR_L1, NEAREST, MAHALANOBIS)
+
+
+def limits(scene: Scene, found: Scores, sigmas: float = 3.0) -> pd.DataFrame:
+    """Equation 19 from the images learnt from, from others of the same patients, and from patients set aside (AC-7).
+
+    Columns score, part, repeat; mean and deviation of the part, limit; and how many exceed it, percent: own (of the
+    part), known (false alarms), near, far.
+    """
+    rows = []
+    for name in LIMITED:
+        for part in (LEARNT, HELD_OUT, ASIDE):
+            limit = Limit(name, part, sigmas)
+            values, beyond = limit.values(scene, found), limit.exceeded(scene, found)
+            for repeat, score in enumerate(found[name]):
+                own = score[scene.rows(part)]
+                cells = {"score": name, "part": part, "repeat": repeat, "mean": own.mean(), "deviation": own.std()}
+                cells |= {"limit": values[repeat], "own": 100 * beyond[repeat, scene.rows(part)].mean()}
+                shares = {of: 100 * beyond[repeat, scene.rows(of)].mean() for of in (KNOWN, *NOVEL)}
+                rows.append(cells | shares)
+    return pd.DataFrame(rows)
+
+
+def by_kind(scene: Scene, found: Scores, names: Sequence[str], bits: int, sigmas: float = 3.0) -> pd.DataFrame:
+    """Detection and AUROC of each kind of novel picture, and how many known images raise an alarm.
+
+    names: of scores; codes by the rule of the balls of ``bits``, others by the limit of patients set aside. Columns
+    score, kind (the left-out class first, then the odd pictures, known images last), n, detected, auroc: percent, means
+    over trainings; auroc is NaN for known images.
+    """
+    known, near = scene.rows(KNOWN), scene.rows(NEAR)
+    rows_of = {scene.kind[near[0]]: near}
+    rows_of |= {kind: scene.rows(FAR)[scene.kind[scene.rows(FAR)] == kind] for kind in scene.kinds()}
+    rows = []
+    for name in names:
+        beyond = alarms(scene, found, name, bits, sigmas)
+        for kind, of in (rows_of | {"known images": known}).items():
+            aurocs = [novelty.separation(score[known], score[of])["auroc"] for score in found[name]]
+            cells = {"score": name, "kind": kind, "n": len(of), "detected": 100 * beyond[:, of].mean()}
+            rows.append(cells | {"auroc": np.nan if of is known else 100 * float(np.mean(aurocs))})
+    return pd.DataFrame(rows)
+
+
+def alarms(scene: Scene, found: Scores, name: str, bits: int, sigmas: float = 3.0) -> np.ndarray:
+    """Which images a score calls novel in which training, (trainings, n) bool: a code's by the rule of the balls."""
+    if name in PARTS_OF:
+        first, second = (alarms(scene, found, part, bits, sigmas) for part in PARTS_OF[name])
+        return first | second
+    if name == TWO_SIDED:
+        return found[name] > sigmas
+    if name in (*experiment.HEADS, ACIR):
+        return found[name] > novelty.ball_radius(bits)
+    return Limit(name, ASIDE, sigmas).exceeded(scene, found)

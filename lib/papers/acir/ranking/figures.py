@@ -1,0 +1,204 @@
+"""Algorithm 1 on one query, Fig. 6, what ties leave open, and the slider."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
+from lib.errors import InputError
+from lib.figures import strips, style
+from lib.metrics.hashing import content_similarity, hamming, pack
+from lib.papers.acir.hashing.experiment import TOP
+from lib.papers.acir.ranking.experiment import BEST, HAMMING, LEVELS, POOLED, WORST, Coder, Scene
+from lib.results.markdown import markdown_table
+
+SHOWN = 3
+"""Answers at either end of a list (Fig. 6)."""
+
+FIRST = 10
+"""Answers in a row of Algorithm 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Algorithm 1 for one query: every image of the archive, in both orders.
+
+    rows: columns image (its number), label (its class), right, distance (Hamming), content (mean Pearson coefficient),
+    by_hamming, by_content: its place, from 1 on, where ties stay in the order of the archive, and where content
+    decides.
+    """
+
+    query: int
+    rows: pd.DataFrame
+
+
+def algorithm(coder: Coder, features: Sequence[np.ndarray], scene: Scene, names: Sequence[str], query: int) -> Listed:
+    """Steps 4 and 5: distances, content, and lexsort by both; names: of the classes."""
+    one, archive = np.array([query]), scene.gallery
+    packed = pack(coder.h)
+    distance = hamming(packed[one], packed[archive])[0].astype(int)
+    content = content_similarity([level[one] for level in features], [level[archive] for level in features])[0]
+    places = {}
+    orders = {"by_hamming": distance.argsort(kind="stable"), "by_content": np.lexsort((-content, distance))}
+    for name, order in orders.items():
+        places[name] = np.empty(len(archive), dtype=int)
+        places[name][order] = np.arange(1, len(archive) + 1)
+    labels = scene.labels[archive]
+    rows = {"image": archive, "label": [names[c] for c in labels], "right": labels == scene.labels[query]}
+    return Listed(query, pd.DataFrame(rows | {"distance": distance, "content": content} | places))
+
+
+def most_tied(coder: Coder, scene: Scene) -> int:
+    """The query with the most images at its smallest distance, of which not all are of its class; the first of several.
+
+    Where there is none, that with the most images at its smallest distance.
+    """
+    packed = pack(coder.h)
+    distance = hamming(packed[scene.queries], packed[scene.gallery])
+    nearest = distance == distance.min(axis=1, keepdims=True)
+    mixed = (nearest & ~scene.relevant).any(axis=1) & (nearest & scene.relevant).any(axis=1)
+    return int(scene.queries[np.where(mixed | ~mixed.any(), nearest.sum(axis=1), 0).argmax()])
+
+
+def first_of_classes(scene: Scene) -> list[int]:
+    """The first query of every class."""
+    _, at = np.unique(scene.labels[scene.queries], return_index=True)
+    return [int(query) for query in scene.queries[np.sort(at)]]
+
+
+def strip(
+    listed: Listed, images: ImageTable, order: str, title: str, places: Sequence[int], pictures: bool = True
+) -> strips.Strip:
+    """The answers at some places of one order; the number above each is Hamming distance + (1 − content)/4."""
+    by = listed.rows.set_index(order)
+    answers = [
+        strips.Answer(
+            read_image(images.path(int(row["image"]))) if pictures else None,
+            str(row["label"]),
+            float(row["distance"] + (1 - row["content"]) / 4),
+            bool(row["right"]),
+        )
+        for _, row in by.loc[list(places)].iterrows()
+    ]
+    return strips.Strip(read_image(images.path(listed.query)) if pictures else None, title, answers)
+
+
+def bare(shown: Sequence[strips.Strip]) -> list[strips.Strip]:
+    """The same without pictures."""
+    return [replace(one, query=None, answers=[replace(answer, image=None) for answer in one.answers]) for one in shown]
+
+
+def joined(above: strips.Strip, below: strips.Strip, title: str) -> strips.Strip:
+    """One query with two rows of answers; ``title`` stands above it."""
+    return replace(above, title=title, answers=[*above.answers, *below.answers])
+
+
+def both_orders(listed: Listed, images: ImageTable, name: str) -> strips.Strip:
+    """The first :data:`FIRST` answers, above by Hamming distance in the order of the archive, below by content.
+
+    Raises InputError for an archive with fewer images.
+    """
+    if len(listed.rows) < FIRST:
+        raise InputError(f"the archive has {len(listed.rows)} images: too few for rows of {FIRST}")
+    places = range(1, FIRST + 1)
+    rows = (strip(listed, images, order, "", places) for order in ("by_hamming", "by_content"))
+    return joined(*rows, f"{name}\nabove: Hamming alone\nbelow: ties by content")
+
+
+def ends(listed: Listed, images: ImageTable, order: str) -> strips.Strip:
+    """Fig. 6: the :data:`SHOWN` most and least alike of the first :data:`TOP` answers."""
+    last = min(TOP, len(listed.rows))
+    places = [*range(1, SHOWN + 1), *range(last - SHOWN + 1, last + 1)]
+    return strip(listed, images, order, "", places)
+
+
+def ties(rows: pd.DataFrame) -> Figure:
+    """What the order of ties leaves open: mAP from worst to best, in expectation and by content, over the length.
+
+    rows: of :func:`lib.papers.acir.ranking.tables.summary`.
+    """
+    marks = {
+        HAMMING: ("o", "in expectation"),
+        POOLED: ("s", "by the pooled feature"),
+        LEVELS: ("^", "ACIR's levels"),
+    }
+    lengths, methods = sorted(rows["bits"].unique()), list(rows["method"].unique())
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 3.4))
+        for number, method in enumerate(methods):
+            part = rows[rows["method"] == method]
+            at = np.arange(len(lengths)) + 0.18 * (number - (len(methods) - 1) / 2)
+            by = part.set_index(["ranking", "bits"])["ap_min"]
+            axis.vlines(
+                at, by[WORST].loc[lengths], by[BEST].loc[lengths], color=style.PALETTE[number], linewidth=5, alpha=0.4
+            )
+            for ranking, (marker, label) in marks.items():
+                if ranking in by.index.get_level_values("ranking"):
+                    axis.plot(
+                        at, by[ranking].loc[lengths], marker, color="black", markersize=4, fillstyle="none", label=label
+                    )
+            for x, top in zip(at, by[BEST].loc[lengths], strict=True):
+                axis.annotate(method, (x, top), (0, 3), textcoords="offset points", ha="center", fontsize=6.5)
+        axis.set_xticks(range(len(lengths)), [f"{bits} bits" for bits in lengths])
+        axis.set_ylabel(f"mAP@{TOP}, min(k, R) (%)")
+        handles = dict(reversed(pair) for pair in zip(*axis.get_legend_handles_labels(), strict=True))
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def figure_6(
+    acir: Coder, csq: Coder, pooled: np.ndarray, scene: Scene, images: ImageTable, n: int = 3
+) -> tuple[list[strips.Strip], pd.DataFrame]:
+    """The first query of ``n`` classes, above by ACIR with content, below by CSQ without; and what is shown.
+
+    The number above an answer of CSQ has the pooled feature for content, which does not order it.
+    """
+    shown, frames = [], []
+    kinds = ((acir, list(acir.levels.values()), "by_content"), (csq, [pooled], "by_hamming"))
+    for query in first_of_classes(scene)[:n]:
+        rows = []
+        for coder, features, order in kinds:
+            listed = algorithm(coder, features, scene, images.classes, query)
+            rows.append(ends(listed, images, order))
+            first = listed.rows.sort_values(order).head(TOP)
+            both = pd.concat([first.head(SHOWN), first.tail(SHOWN)])
+            frames.append(both.assign(method=coder.method, query=query))
+        name = images.classes[scene.labels[query]]
+        shown.append(joined(*rows, f"{name}\nabove: {acir.method}, by content\nbelow: {csq.method}, Hamming alone"))
+    return shown, pd.concat(frames, ignore_index=True)
+
+
+def listing(rows: pd.DataFrame) -> str:
+    """Rows of :class:`Listed` as Markdown, in the order that they have."""
+    lines = [
+        {
+            "place, ties by content": row.by_content,
+            "by Hamming alone": row.by_hamming,
+            "class": row.label,
+            "right": "yes" if row.right else "no",
+            "Hamming distance": row.distance,
+            "content": f"{row.content:.3f}",
+        }
+        for row in rows.itertuples(index=False)
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def readout(one: Listed) -> str:
+    """How many images share each of the smallest distances, and how many of the first ten are of the query's class."""
+    counts = one.rows["distance"].value_counts().sort_index().head(4)
+    right = {order: int(one.rows.loc[one.rows[order] <= 10, "right"].sum()) for order in ("by_hamming", "by_content")}
+    return "\n".join(
+        [
+            *(f"distance {distance:>2}: {n:>4} images" for distance, n in counts.items()),
+            "",
+            f"right in the first 10, Hamming alone: {right['by_hamming']}",
+            f"right in the first 10, ties by content: {right['by_content']}",
+        ]
+    )

@@ -1,0 +1,175 @@
+"""What an image costs in an archive, and what is found for it: every method of one encoder, bytes against MAP."""
+
+from collections.abc import Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib import figure as mpl
+
+from lib.figures import style
+from lib.papers.beyond.factors.experiment import BALL, NONE, PROBABILITY, Results
+from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC, PAPERS, SPHERICAL, TREE
+from lib.results import answers, paired
+from lib.results.markdown import markdown_table
+from lib.results.shown import Figure, Table
+from lib.training import hashing
+from lib.training.methods import Answer, Method
+
+ABOUT = (
+    "MAP: AP divided by min(k, relevant), percent, means over folds and trainings. Bytes of one stored image: two for "
+    "each number of a feature or an embedding (float16), one for eight bits of a code. closed: the archive is the "
+    "training images; open: images of other groups that nothing was fitted on."
+)
+PAIRS = (
+    *((name, PROBABILITY) for name in PAPERS),
+    (HYPERBOLIC, BALL),
+    (TREE, BALL),
+    (HYPERBOLIC, SPHERICAL),
+    (ACIR, CENTRES),
+    (ACIR, NONE),
+)
+"""Which method is compared with which."""
+
+
+def stored(method: Method) -> int:
+    """Bytes of one image in the archive of a method.
+
+    >>> from lib.training.recipes import Recipe
+    >>> stored(Method("code", Recipe("PCA", 128, 64), hashing.Settings()))
+    8
+    """
+    numbers = method.recipe.dim_out or method.recipe.dim_in
+    packed = isinstance(method.head, hashing.Settings) and method.head.binary
+    return -(-numbers // 8) if packed else 2 * numbers
+
+
+def of_encoder(found: Results, encoder: str, *others: Results) -> Results:
+    """The answers of one encoder without its name, and those of ``others`` after them, archive by archive."""
+    first = f"{encoder}, "
+    return {
+        archive: {name.removeprefix(first): several for name, several in by_method.items() if name.startswith(first)}
+        | {name: several for other in others for name, several in other[archive].items()}
+        for archive, by_method in found.items()
+    }
+
+
+def rows(found: Results) -> pd.DataFrame:
+    """:func:`lib.results.answers.values` of AP@k with bytes: archive, method, bytes, k, ours, spread ... steps."""
+    table = answers.values(found).query("metric == 'ap_min'").drop(columns="metric").rename(columns={"rule": "archive"})
+    bytes_of = {name: stored(several[0].method) for by_method in found.values() for name, several in by_method.items()}
+    table.insert(2, "bytes", table["method"].map(bytes_of))
+    return table.sort_values("bytes", kind="stable", ascending=False).reset_index(drop=True)
+
+
+def tested(
+    found: Mapping[str, Mapping[str, Sequence[Answer]]], groups: np.ndarray, ks: Sequence[int], seed: int = 0
+) -> pd.DataFrame:
+    """Paired tests of :data:`PAIRS`, as far as both were trained; as :func:`lib.results.answers.compare`."""
+    trained = set.intersection(*(set(by_method) for by_method in found.values()))
+    pairs = [pair for pair in PAIRS if trained.issuperset(pair)]
+    return answers.compare(found, groups, pairs, ks, seed=seed)
+
+
+def layout(table: pd.DataFrame) -> str:
+    """A row per method, the largest first, a column per archive and k, as Markdown; the last row is chance."""
+    lines = []
+    for (method, size), part in table.groupby(["method", "bytes"], sort=False):
+        cells = {"method": method, "bytes per image": str(size)}
+        for row in part.sort_values("k", kind="stable").itertuples():
+            spread = "" if np.isnan(row.spread) else f" ± {row.spread:.1f}"
+            cells[f"MAP@{row.k}, {row.archive}"] = f"{row.ours:.1f}{spread}"
+        lines.append(cells | answers.health(part.iloc[0]))
+    guessed = table.groupby(["k", "archive"], sort=False)["chance"].mean().sort_index(level="k", sort_remaining=False)
+    chance = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in guessed.items()}
+    return markdown_table(pd.DataFrame([*lines, dict.fromkeys(lines[0], "–") | {"method": "chance"} | chance]))
+
+
+def table_costs(table: pd.DataFrame) -> Table:
+    """:func:`rows` as a table."""
+    text = f"{ABOUT} ± over folds. Last loss: each method's own, of no use between methods."
+    return Table("what an image costs, and what is found for it", table, text, markdown=layout(table))
+
+
+def figure_costs(table: pd.DataFrame, archives: Sequence[str]) -> Figure:
+    """MAP over bytes in ``archives``, as a figure."""
+    part = table[table["archive"].isin(archives)]
+    text = (
+        f"MAP over the bytes of a stored image; bars: standard deviation over folds. Methods of equal bytes are drawn "
+        f"side by side. {ABOUT}"
+    )
+    kept = ["archive", "method", "bytes", "k", "ours", "spread"]
+    title = "what an image costs, and what is found for it"
+    return Figure(title, part[kept], text, figure=drawn(part, archives))
+
+
+def drawn(table: pd.DataFrame, archives: Sequence[str]) -> mpl.Figure:
+    """MAP@k over bytes, a column per k and a row per archive; columns archive, method, bytes, k, ours, spread."""
+    ks, methods = sorted(table["k"].unique()), list(dict.fromkeys(table["method"]))
+    with style.house():
+        size = style.WIDTH, 2.3 * len(archives) + 1.3
+        figure, axes = plt.subplots(len(archives), len(ks), figsize=size, sharex=True, squeeze=False)
+        for line, archive in zip(axes, archives, strict=True):
+            for axis, k in zip(line, ks, strict=True):
+                part = table[table["archive"].eq(archive) & table["k"].eq(k)].set_index("method")
+                for number, method in enumerate(methods):
+                    one = part.loc[method]
+                    place = one["bytes"] * _aside(part["bytes"], method)
+                    spread = 0 if np.isnan(one["spread"]) else one["spread"]
+                    axis.errorbar(place, one["ours"], yerr=spread, label=method, **_look(number))
+                axis.set_xscale("log", base=2)
+                axis.xaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
+                axis.set_title(f"{'the first answer' if k == 1 else f'a list of {k}'}, {archive}")
+                axis.set_ylabel(f"MAP@{k} (%)")
+        for axis in axes[-1]:
+            axis.set_xlabel("bytes per stored image (log scale)")
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def _aside(sizes: pd.Series, method: str) -> float:
+    """A factor that sets methods of equal size side by side."""
+    same = [name for name, size in sizes.items() if size == sizes[method]]
+    return 2.0 ** (0.22 * (same.index(method) - (len(same) - 1) / 2))
+
+
+SIGNS = (*style.MARKERS, "X")
+
+
+def _look(number: int) -> dict[str, object]:
+    """Shape and filling tell methods apart in grey, colour besides."""
+    color = style.PALETTE[number % len(style.PALETTE)]
+    look = {"color": color, "marker": SIGNS[number % len(SIGNS)], "linestyle": "", "markersize": 5}
+    return look | {"markerfacecolor": "white" if number >= len(SIGNS) else color, "elinewidth": 0.8, "capsize": 1.5}
+
+
+def cheapest(table: pd.DataFrame, archive: str, k: int, within: float = 1.0) -> str:
+    """The best method of an archive, and the one with the fewest bytes that is at most ``within`` points below it."""
+    part = table[(table["archive"] == archive) & (table["k"] == k)]
+    best = part.loc[part["ours"].idxmax()]
+    enough = part[part["ours"] >= best["ours"] - within].sort_values(["bytes", "ours"], ascending=[True, False])
+    least = enough.iloc[0]
+    start = f"MAP@{k}, {archive}: highest is {_named(best)}"
+    if least["method"] == best["method"]:
+        return f"{start}; nothing smaller comes within {within:g} point of it"
+    return f"{start}; the smallest within {within:g} point of it is {_named(least)}"
+
+
+def _named(row: pd.Series) -> str:
+    return f"{row['method']} ({row['ours']:.1f}, {row['bytes']} bytes)"
+
+
+def came_out(tests: pd.DataFrame) -> list[str]:
+    """How often each method of the other papers is clearly better, or worse, than what it is compared with."""
+    lines = []
+    for (first, second), part in tests.groupby(["first", "second"], sort=False):
+        outcomes = [paired.relation(test) for test in part.itertuples()]
+        low, high = part["difference"].min(), part["difference"].max()
+        counts = ", ".join(f"{outcomes.count(f'is {word} than')} clearly {word}" for word in ("better", "worse"))
+        untold = sum(outcome.startswith("cannot") for outcome in outcomes)
+        told = f", {untold} cannot be told" if untold else ""
+        lines.append(
+            f"{first} against {second}: {low:+z.1f} to {high:+z.1f} points; of {len(part)} tests {counts}{told}"
+        )
+    return lines

@@ -1,0 +1,185 @@
+"""The heads and losses of the other papers, as methods of the same experiment: Hyp-ViT, the label tree, hash codes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib import checks
+from lib.errors import InputError
+from lib.geometry import Geometry, Sphere
+from lib.heads import HyperbolicMapper
+from lib.losses.hashing import CSQ
+from lib.losses.label_tree import LevelAwareMargin
+from lib.taxonomy import Taxonomy, from_paths
+from lib.training import hashing, hyp_vit, sweep
+from lib.training.by_class import ByClass
+from lib.training.fit import Schedule
+from lib.training.label_tree import Objective
+from lib.training.methods import Lessons, Method
+from lib.training.recipes import Recipe
+
+HYPERBOLIC, SPHERICAL, TREE = "Hyp-ViT head, ball", "Hyp-ViT head, sphere", "HWC + LAM"
+ACIR, CENTRES = "hash code, ACIR's loss", "hash code, CSQ"
+PAPERS = (HYPERBOLIC, SPHERICAL, TREE, ACIR, CENTRES)
+
+
+@dataclass(frozen=True)
+class AsMany(ByClass):
+    """Batches by class, in as many steps as batches of ``whole`` images would take."""
+
+    whole: int = 128
+
+    def steps(self, n: int) -> int:
+        """Batches in one epoch of ``n`` images."""
+        return -(-n // self.whole)
+
+
+@dataclass(frozen=True)
+class TreeLoss:
+    """HWC and LAM (*Climbing the Label Tree*, Section 3) of a stack of batches without second views.
+
+    Positives of an image are the others of its class. LAM's prototypes are the means of the batch: a loss of
+    :mod:`lib.training.sweep` keeps nothing from one batch for the next, so there is no moving average (η = 1).
+
+    objective: form, weights and margin. branches: of class 0, 1, ... the branch of the tree that it hangs on.
+    """
+
+    objective: Objective
+    branches: tuple[int, ...]
+
+    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
+        """Embeddings (S, B, d), labels (S, B) and which rows count (S, B) give the loss (S,)."""
+        parts = zip(h, labels, valid, strict=True)
+        return torch.stack([self._one(z[rows], classes[rows]) for z, classes, rows in parts])
+
+    def _one(self, z: Tensor, labels: Tensor) -> Tensor:
+        tree, codes = _tree(self.branches)
+        leaves, one = codes.to(labels.device)[labels], self.objective
+        total = z.sum() * 0
+        if len(leaves.unique()) < len(leaves):  # else no image has a positive
+            pairs = replace(one, margin_weight=0.0).loss(tree, z.shape[-1], 0).to(z.device)
+            total = total + pairs(z, leaves, torch.arange(len(z), device=z.device))
+        if one.margin_weight:
+            lam = LevelAwareMargin(tree, z.shape[-1], one.geometry, margin=one.margin).to(z.device)
+            total = total + one.margin_weight * lam(z, leaves)
+        return total
+
+
+@cache
+def _tree(branches: tuple[int, ...]) -> tuple[Taxonomy, Tensor]:
+    """The tree of two levels, and the code of each class in it."""
+    names = [f"branch {branch}/class {number}" for number, branch in enumerate(branches)]
+    tree = from_paths("classes", names)
+    return tree, torch.as_tensor(tree.codes(names))
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A head of Hyper-DINO's size on the sphere with :class:`TreeLoss`, a :class:`lib.training.methods.Head`."""
+
+    branches: tuple[int, ...]
+    hidden: int = 256
+    objective: Objective = field(default_factory=lambda: Objective("HWC", margin_weight=1.0))
+    half: ClassVar[bool] = False
+    nca_images: ClassVar[int] = 2000
+    at_once: ClassVar[int] = sweep.CHUNK
+    reach: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        checks.whole("hidden", self.hidden)
+        if not isinstance(self.objective.geometry, Sphere):
+            raise InputError(f"this head ends on the sphere, not in {self.objective.geometry}: choose the sphere")
+
+    @property
+    def geometry(self) -> Geometry:
+        """Unit vectors, the paper's Euclidean rows."""
+        return self.objective.geometry
+
+    def make(self, recipe: Recipe, seed: int) -> HyperbolicMapper:
+        """The untrained network of a recipe."""
+        generator = torch.Generator().manual_seed(seed)
+        options = {"hidden": self.hidden, "geometry": self.geometry, "generator": generator}
+        return HyperbolicMapper(recipe.dim_in, recipe.dim_out, **options)
+
+    def start(self, network: HyperbolicMapper, x: np.ndarray) -> None:
+        """The network begins as it is initialised: on the sphere only directions count."""
+
+    def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
+        """The images themselves: the experiment has one view of each."""
+        return Lessons(views[0], labels, TreeLoss(self.objective, self.branches), schedule)
+
+    def embed(self, network: HyperbolicMapper | None, values: Tensor) -> Tensor:
+        """Embeddings of reduced features ``values: (n, dim_in)``, the features themselves without a ``network``."""
+        return values if network is None else network(values)
+
+
+def branches(labels: np.ndarray, above: pd.Series | None) -> tuple[int, ...] | None:
+    """Of each class the number of its branch; None where there is no tree, or one branch alone.
+
+    labels: (n,) classes from 0 on; above: (n,) the branch of each image's class, None without a tree.
+    Raises InputError for a class that hangs on several branches.
+    """
+    if above is None or above.nunique() < 2:
+        return None
+    of_class = pd.Series(above.astype("category").cat.codes.to_numpy()).groupby(labels)
+    if (several := of_class.nunique() > 1).any():
+        raise InputError(f"class number {several.idxmax()} hangs on more than one branch: a class needs one parent")
+    return tuple(int(branch) for branch in of_class.first())
+
+
+def by_class(schedule: Schedule, labels: np.ndarray, parts: Sequence[np.ndarray]) -> AsMany:
+    """The same number of steps with batches of as many images of each class, as Hyp-ViT's loss needs them.
+
+    All classes in each batch, where it is large enough to hold two images of each; ``parts``: indices of the images
+    that are learnt from, of which the smallest class has a say.
+    """
+    counts = [np.unique(labels[rows], return_counts=True)[1] for rows in parts]
+    n_classes, least = min(map(len, counts)), min(int(count.min()) for count in counts)
+    samples = max(2, min(schedule.batch_size // n_classes, least))
+    size = samples * min(n_classes, schedule.batch_size // samples)
+    return AsMany(schedule.epochs, size, schedule.lr, schedule.weight_decay, samples=samples, whole=schedule.batch_size)
+
+
+def methods(
+    recipe: Recipe,
+    schedule: Schedule,
+    single_lr: float,
+    classes: AsMany,
+    n_classes: int,
+    kin: tuple[int, ...] | None,
+    hidden: int,
+    n_bits: int,
+) -> list[Method]:
+    """One method per paper and variant, from the same components as the others, in as many steps.
+
+    Hyp-ViT's head and the hash head are a single layer, and have the rate of the linear classifier; the label tree's is
+    as large as Hyper-DINO's, and has its rate. On validation groups of the drawn tiles, of 0.001 to 0.03, that of the
+    single layers was best or level, the ball was best at 0.001 to 0.003, and the label tree's head would earn about two
+    points of MAP@20 more at 0.03.
+
+    Args:
+        recipe: of the other heads. schedule: of them. single_lr: the rate of single layers.
+        classes: of :func:`by_class`. kin: of :func:`branches`; without a tree its head is left out.
+        hidden: width of the label tree's head. n_bits: length of the codes.
+    """
+    checks.values(n_bits=n_bits)
+    single = replace(classes, lr=single_lr)
+    even = hashing.Even(schedule.epochs, schedule.batch_size, single_lr, schedule.weight_decay)
+    clipped, code = hyp_vit.Settings(), replace(recipe, dim_out=n_bits)
+    found = [
+        Method(HYPERBOLIC, recipe, clipped, single),
+        Method(SPHERICAL, recipe, hyp_vit.spherical(clipped), single),
+    ]
+    if kin is not None:
+        found.append(Method(TREE, recipe, Tree(kin, hidden), schedule))
+    return [
+        *found,
+        Method(ACIR, code, hashing.Settings(), even),
+        Method(CENTRES, code, hashing.Settings(loss=CSQ(n_classes, n_bits)), even),
+    ]

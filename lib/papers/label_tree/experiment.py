@@ -1,0 +1,207 @@
+"""One experiment for Tables 1 to 3 and Fig. 2: train objectives on splits, and measure what their embeddings know."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from lib import paths
+from lib.datasets import folds, trees
+from lib.datasets.table import ImageTable
+from lib.geometry import Geometry, Sphere
+from lib.losses.label_tree import distance
+from lib.metrics import hierarchy, retrieval
+from lib.papers.label_tree.names import NONE
+from lib.processes import spread
+from lib.progress import track
+from lib.results.inputs import Inputs
+from lib.results.store import Run
+from lib.taxonomy import Taxonomy
+from lib.training import kept, label_tree, probe
+from lib.training.label_tree import Objective, Schedule, Task
+from lib.training.methods import Health
+from lib.training.splits import Split, repeated, splits
+
+SHARES = ["top1", "hf1", "hf1_below_root", "h_acc", "order", "violation", "hit5", "hit1", "top1_unscaled"]
+"""What is measured of every image, each from 0 to 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Views (V, n, dim) of n images, the first the image itself; their leaves (n,) in a tree, and their groups (n,)."""
+
+    views: np.ndarray
+    leaves: np.ndarray
+    tree: Taxonomy
+    groups: np.ndarray
+
+    def cut(self, level: int) -> "Images":
+        """The same images, known no further than to a level of the tree."""
+        shallow = self.tree.cut(level)
+        return replace(self, leaves=self.tree.ancestor_codes(level)[self.leaves], tree=shallow)
+
+
+def images(data: Inputs, encoder: str, which: str) -> Images:
+    """The views of an encoder, with the tree called ``which``, as far as the images have its leaves."""
+    names = trees.leaves(data.images, which)
+    tree = trees.of(data.images, which).keep(names)
+    return Images(data[encoder], tree.codes(names), tree, data.images.groups)
+
+
+def told(run: Run, table: ImageTable, seen: Images) -> Run:
+    """The run, whose stamp says what is told apart where it is not the classes of the ``table``: leaves of a tree."""
+    classes, leaves = f"{len(table.classes)} classes", len(seen.tree.leaves)
+    if leaves == len(table.classes):
+        return run
+    return replace(run, images=run.images.replace(classes, f"{leaves} leaves of the tree in {classes}"))
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """How one training did: a row of ``values`` for each test image.
+
+    Columns of ``values``: :data:`SHARES`; shared_depth, leaf, predicted (codes); group. history: the loss of every
+    epoch, none where nothing was trained. apart: mean distance between leaves' means over that between all leaves, for
+    leaves whose lowest common ancestor has the depth 0, 1, ... (training images; NaN where there are none).
+    """
+
+    name: str
+    split: Split
+    health: Health
+    history: list[float]
+    values: pd.DataFrame
+    apart: list[float]
+
+
+def by_group(seen: Images, n_folds: int, folds_used: int, n_seeds: int, seed: int) -> list[Split]:
+    """Splits that keep groups apart, each of the first ``folds_used`` with ``n_seeds`` trainings."""
+    names = np.array(seen.tree.leaves)[seen.leaves]
+    fold_of = folds.by_group(names, seen.groups, n_folds, seed)
+    return repeated(splits(fold_of, seed)[:folds_used], n_seeds)
+
+
+def validation(seen: Images, split: Split, seed: int, n_folds: int = 3) -> Split:
+    """A third of the groups that a split learns from, to choose by; its own test images stay out of it."""
+    names = np.array(seen.tree.leaves)[seen.leaves[split.train]]
+    aside = folds.by_group(names, seen.groups[split.train], n_folds, seed) == 0
+    return replace(
+        split, train=split.train[~aside], labelled=split.train[~aside], test=split.train[aside], held_out=None
+    )
+
+
+def run(
+    seen: Images,
+    objectives: Mapping[str, Objective],
+    several: Sequence[Split],
+    schedule: Schedule,
+    *,
+    what: str = "heads",
+    store: Path | None = paths.TRAINED,
+    workers: int = -1,
+) -> dict[str, list[Scored]]:
+    """Every objective trained and measured on every split: name → one per split.
+
+    ``NONE`` among the names is the encoder's feature without a head, by the cosine; its objective is not used.
+    """
+    heads = {name: one for name, one in objectives.items() if name != NONE}
+    tasks = [Task(name, one, split.train, split.seed) for name, one in heads.items() for split in several]
+    options = {"store": store, "workers": workers, "what": what}
+    trained = label_tree.fit(seen.views, seen.leaves, seen.tree, tasks, schedule, **options)
+    jobs = [
+        (one.task.name, split, one.z, one.task.objective.geometry, one.health, one.history)
+        for one, split in zip(trained, [*several] * len(heads), strict=True)
+    ]
+    if NONE in objectives:
+        features = torch.tensor(seen.views[0], dtype=torch.float32)
+        jobs += [(NONE, split, features, Sphere(), Health(), []) for split in several if split.repeat == 0]
+    code = measuring()
+    asked = (joblib.delayed(measured)(job[2], job[3], seen.leaves, seen.tree, job[1], store, code) for job in jobs)
+    shown = track(spread(asked, workers), total=len(jobs), what=f"{what}, measures", unit="heads")
+    found: dict[str, list[Scored]] = {name: [] for name in objectives}
+    for (name, split, _, _, health, history), (values, far) in zip(jobs, shown, strict=True):
+        values = values.assign(group=seen.groups[split.test])
+        found[name].append(Scored(name, split, health, history, values, far))
+    if NONE in objectives:
+        of_fold = {one.split.fold: one for one in found[NONE]}
+        found[NONE] = [replace(of_fold[split.fold], split=split) for split in several]
+    return found
+
+
+def measuring() -> str:
+    """The fingerprint of the code that measures: reading it takes longer than a measurement, so once for all."""
+    return kept.code({__name__, probe.__name__, hierarchy.__name__, retrieval.__name__}, "torch", "sklearn")
+
+
+def measured(
+    z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split, store: Path | None, code: str
+) -> tuple[pd.DataFrame, list[float]]:
+    """:func:`measures` and :func:`apart`, kept in ``store`` for the next time; ``code`` of :func:`measuring`."""
+    about = joblib.hash([z.numpy(), repr(space), leaves, sorted(tree.parents.items()), split.train, split.test])
+
+    def compute() -> dict[str, list]:
+        values = measures(z, space, leaves, tree, split).to_dict("list")
+        return {"values": values, "apart": apart(z, space, leaves, tree, split)}
+
+    found = kept.once(store, hashlib.sha256(f"{about} {code}".encode()).hexdigest(), compute)
+    return pd.DataFrame(found["values"]), found["apart"]
+
+
+def measures(z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split) -> pd.DataFrame:
+    """What embeddings ``z: (n, d)`` of all images know of the test images of a split, as :class:`Scored` has it.
+
+    The classifier reads points of the ball in the tangent space at the origin, and unit vectors on the sphere (LT-16
+    leaves both open). Prototypes, of the training images, stand for the level above the leaves; in a tree of one level
+    there is none, and order and violation are NaN. hit5: an image of its own leaf among the five nearest training ones;
+    hit1: the nearest. top1_unscaled: of a classifier that reads coordinates as they are (LT-18).
+    """
+    train, test = split.train, split.test
+    coordinates = space.log0(z).numpy()
+    predicted = probe.predictions(coordinates[train], leaves[train], coordinates[test])
+    table = hierarchy.of_predictions(leaves[test], predicted, tree)
+    unscaled = probe.predictions(coordinates[train], leaves[train], coordinates[test], scaled=False)
+    nearest = retrieval.evaluate(z[test], z[train], leaves[test], leaves[train], space, (1, 5))
+    # A leaf without a training image is never found.
+    hits = {f"hit{k}": nearest.values["hit_rate", k].fillna(0).to_numpy() for k in (1, 5)}
+    table = table.assign(**hits, top1_unscaled=(unscaled == leaves[test]).astype(float))
+    table = table.assign(leaf=leaves[test], predicted=predicted)
+    if tree.is_flat:
+        return table.assign(order=np.nan, violation=np.nan)
+    order = parents(z, space, leaves, tree, split, tree.depth - 1)
+    return table.assign(order=order.order, violation=order.violation)
+
+
+def parents(
+    z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split, level: int
+) -> hierarchy.ParentOrder:
+    """Which prototype of a level each test image is nearest to; prototypes are means of the training images."""
+    nodes = tree.ancestor_codes(level)[leaves]
+    centres = hierarchy.prototypes(z[split.train], nodes[split.train], len(tree.level(level)), space)
+    return hierarchy.parent_order(distance(space, z[split.test], centres), nodes[split.test])
+
+
+def apart(z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split) -> list[float]:
+    """How far leaves are from each other, by the depth at which they part; see :class:`Scored`."""
+    there = np.unique(leaves[split.train])
+    places = np.searchsorted(there, leaves[split.train])
+    centres = hierarchy.prototypes(z[split.train], places, len(there), space)
+    d, depth = distance(space, centres, centres).numpy(), tree.lca_depth()[np.ix_(there, there)]
+    other = ~np.eye(len(there), dtype=bool)
+    whole = d[other].mean()
+    rows = (d[other & (depth == level)] for level in range(tree.depth))
+    return [float(row.mean() / whole) if row.size else float("nan") for row in rows]
+
+
+def chance(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, float]:
+    """What answers would score that are drawn as often as each leaf has training images, whatever the image shows."""
+    n = len(tree.leaves)
+    often = np.bincount(leaves[split.train], minlength=n) / len(split.train)
+    asked = np.bincount(leaves[split.test], minlength=n) / len(split.test)
+    pairs = np.indices((n, n)).reshape(2, -1)
+    every = hierarchy.of_predictions(*pairs, tree).drop(columns="shared_depth")
+    return every.mul((asked[:, None] * often).ravel(), axis=0).sum().to_dict()

@@ -1,0 +1,58 @@
+"""What the objectives of Section 4.3 are called, and what each of them is."""
+
+from dataclasses import replace
+
+from lib.geometry import PoincareBall
+from lib.losses.label_tree import COSINE, DIVIDED, PRINTED, SHIFTED
+from lib.training.label_tree import Objective
+
+NONE, CHANCE = "no head", "chance"
+SIMCLR, SUPCON, OUTSIDE, HXE = "SimCLR", "SupCon", "Hierarchical Contrastive", "HXE"
+SUPCON_COSINE = "SupCon, cosine logits"
+AS_PRINTED, AS_TOLD, BY_COSINE, BY_DIVISION = "HWC as printed", "HWC", "HWC, cosine logits", "HWC, divided"
+CONSTANT = "HWC, constant ω"
+MARGIN, MARGIN_ALONE = "SupCon+LAM", "LAM alone"
+BOTH, BOTH_PRINTED = "HWC+LAM", "HWC as printed + LAM"
+FLAT, BALL = " (Euclidean)", " (Hyperbolic)"
+FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, CONSTANT, MARGIN_ALONE, BOTH_PRINTED)
+"""Not contrastive, a cosine, or a control: without a hyperbolic row. (LAM alone holds no point back from the rim.)"""
+CURVED_AGAINST_FLAT = tuple((name + BALL, name + FLAT) for name in (SUPCON, BOTH))
+TOGETHER = (SUPCON + FLAT, BOTH + FLAT)
+"""What is trained together with the encoder."""
+ROWS = (SIMCLR, SUPCON, OUTSIDE, HXE, AS_PRINTED, AS_TOLD, MARGIN, BOTH)
+MAIN = (*(name + FLAT for name in ROWS), BOTH + BALL)
+"""The rows of the published tables."""
+BY_DEPTH = tuple(name for pair in CURVED_AGAINST_FLAT for name in pair)
+"""What is trained on trees of every depth."""
+
+
+def objectives(base: Objective, margin_weight: float, curvature: float) -> dict[str, Objective]:
+    """Every objective in both geometries, in the order of the published tables.
+
+    ``HWC`` is the shifted form, which does what the text says in both geometries (LT-1). A margin between
+    branches tells no leaves apart; so LAM is there with SupCon beside it, and alone, which is Equation 11 by itself.
+    base: settings that all share; margin_weight: λ_LAM; curvature: c of the hyperbolic rows.
+    """
+    lam = {"margin_weight": margin_weight}
+    kinds = {
+        SIMCLR: replace(base, pairs="SimCLR"),
+        SUPCON: replace(base, pairs="SupCon"),
+        SUPCON_COSINE: replace(base, pairs="SupCon", cosine=True),
+        OUTSIDE: replace(base, pairs="outside"),
+        HXE: replace(base, pairs="HXE"),
+        AS_PRINTED: replace(base, pairs="HWC", form=PRINTED),
+        AS_TOLD: replace(base, pairs="HWC", form=SHIFTED),
+        BY_COSINE: replace(base, pairs="HWC", form=COSINE),
+        BY_DIVISION: replace(base, pairs="HWC", form=DIVIDED),
+        CONSTANT: replace(base, pairs="HWC", form=PRINTED, constant=True),
+        MARGIN: replace(base, pairs="SupCon", **lam),
+        MARGIN_ALONE: replace(base, pairs=None, **lam),
+        BOTH_PRINTED: replace(base, pairs="HWC", form=PRINTED, **lam),
+        BOTH: replace(base, pairs="HWC", form=SHIFTED, **lam),
+    }
+    found = {}
+    for name, kind in kinds.items():
+        found[name + FLAT] = kind
+        if name not in FLAT_ONLY:
+            found[name + BALL] = replace(kind, geometry=PoincareBall(curvature))
+    return found

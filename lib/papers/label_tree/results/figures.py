@@ -1,0 +1,60 @@
+"""Which mistakes are left, what each objective scores, and how far apart leaves are."""
+
+from collections.abc import Sequence
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.figures import style
+
+SHOWN = (("hf1", "HF1 (%)"), ("order", "PC-Order (%)"), ("top1", "Top-1 (%)"))
+GREYS = ("0.85", "0.6", "0.3", "0.1")
+HATCHES = ("", "//", "xx", "..")
+
+
+def scores(rows: pd.DataFrame) -> Figure:
+    """HF1, PC-Order and Top-1 of every method, bars over trainings; rows: of :func:`.tables.rows`."""
+    methods = list(dict.fromkeys(rows["method"]))
+    places = range(len(methods))
+    with style.house():
+        figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 0.9 + 0.24 * len(methods)), sharey=True)
+        for axis, (measure, title) in zip(axes, SHOWN, strict=True):
+            part = rows[rows["measure"] == measure].set_index("method").loc[methods]
+            spread = part["seeds_spread"].fillna(0)
+            curved = ["Hyperbolic" in name for name in methods]
+            for kind, marker, colour in ((False, "o", style.PALETTE[0]), (True, "D", style.PALETTE[1])):
+                at = [place for place in places if curved[place] == kind]
+                look = {"fmt": marker, "color": colour, "markersize": 4.5, "capsize": 2}
+                axis.errorbar(part["ours"].iloc[at], at, xerr=spread.iloc[at], **look)
+            axis.set_xlabel(title)
+        axes[0].set_yticks(places, methods)
+        axes[0].invert_yaxis()
+        handles = [
+            plt.Line2D([], [], marker="o", linestyle="", color=style.PALETTE[0], label="Euclidean (unit sphere)"),
+            plt.Line2D([], [], marker="D", linestyle="", color=style.PALETTE[1], label="Hyperbolic (ball)"),
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
+        plt.close(figure)
+    return figure
+
+
+def mistakes(rows: pd.DataFrame, levels: Sequence[str]) -> Figure:
+    """Stacked bars of wrong answers by how far up the tree they go; rows: of :func:`.tables.mistakes`.
+
+    levels: what a mistake at each depth is called, from depth 0 on.
+    """
+    methods = list(dict.fromkeys(rows["method"]))
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 0.9 + 0.24 * len(methods)))
+        left = pd.Series(0.0, index=methods)
+        for number, depth in enumerate(sorted(rows["depth"].unique(), reverse=True)):
+            part = rows[rows["depth"] == depth].set_index("method")["share"].loc[methods]
+            look = {"color": GREYS[number], "hatch": HATCHES[number], "edgecolor": "black", "linewidth": 0.4}
+            axis.barh(methods, part, left=left, label=levels[depth], **look)
+            left += part
+        axis.invert_yaxis()
+        axis.set_xlabel("wrong answers, share of all (%)")
+        figure.legend(loc="outside lower center", ncols=2)
+        plt.close(figure)
+    return figure

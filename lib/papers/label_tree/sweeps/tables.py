@@ -1,0 +1,158 @@
+"""Objectives over temperatures, and HWC over α and γ, as rows and in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lib.losses.label_tree import FORMS
+from lib.papers.label_tree.experiment import Images, Scored, run
+from lib.papers.label_tree.names import AS_PRINTED, AS_TOLD, BOTH, BY_COSINE, CONSTANT, FLAT, MARGIN, OUTSIDE, SUPCON
+from lib.papers.label_tree.results.tables import tests
+from lib.results.markdown import markdown_table, percent
+from lib.training.label_tree import Objective, Schedule
+from lib.training.splits import Split
+
+DRAWN = (SUPCON, OUTSIDE, AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH)
+"""The curves of Fig. 2: SupCon, weights outside of the softmax, HWC as printed and as told; and, ours, with LAM."""
+MEASURES = ("hf1", "violation", "top1")
+
+
+Found = Mapping[tuple[str, float], Sequence[Scored]]
+"""Method and τ → one per training."""
+
+
+def trained(
+    seen: Images,
+    objectives: Mapping[str, Objective],
+    several: Sequence[Split],
+    schedule: Schedule,
+    candidates: Sequence[float],
+) -> Found:
+    """Every objective of :data:`DRAWN`, and the constant ω, at every τ."""
+    wanted = {name: objectives[name + FLAT] for name in (*DRAWN, CONSTANT)}
+    tried = {(name, tau): replace(one, temperature=tau) for name, one in wanted.items() for tau in candidates}
+    found = run(seen, {f"{name}, τ = {tau:g}": one for (name, tau), one in tried.items()}, several, schedule)
+    return dict(zip(tried, found.values(), strict=True))
+
+
+def temperatures(found: Found) -> pd.DataFrame:
+    """What :func:`trained` gave: columns method, temperature, repeat, hf1, violation, top1 (percent), loss."""
+    parts = [_rows(scored).assign(method=name, temperature=tau) for (name, tau), scored in found.items()]
+    return pd.concat(parts, ignore_index=True)
+
+
+def rivals(found: Found, rows: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Each method at its own best τ against SupCon at its own, paired over groups and trainings.
+
+    Rows as :func:`lib.papers.label_tree.results.tables.tests`. The images are those that chose τ, so p is too small.
+    """
+    of_best = best(rows).set_index("method")["temperature"]
+    chosen = {name: found[name, of_best[name]] for name in of_best.index}
+    return tests(chosen, [(name, SUPCON) for name in chosen if name != SUPCON], seed)
+
+
+def weights(
+    seen: Images,
+    base: Objective,
+    several: Sequence[Split],
+    schedule: Schedule,
+    alphas: Sequence[float],
+    gammas: Sequence[float],
+    forms: Sequence[str] = FORMS[:3],
+) -> pd.DataFrame:
+    """HWC at every pair of α and γ; columns form, alpha, gamma, repeat, hf1, violation, top1 (percent), loss."""
+    tried = {
+        (form, alpha, gamma): replace(base, pairs="HWC", form=form, alpha=alpha, gamma=gamma)
+        for form in forms
+        for alpha in alphas
+        for gamma in gammas
+    }
+    names = {f"HWC {form}, α = {alpha:g}, γ = {gamma:g}": one for (form, alpha, gamma), one in tried.items()}
+    found = run(seen, names, several, schedule)
+    parts = [
+        _rows(scored).assign(form=form, alpha=alpha, gamma=gamma)
+        for (form, alpha, gamma), scored in zip(tried, found.values(), strict=True)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _rows(several: Sequence[Scored]) -> pd.DataFrame:
+    lines = [
+        {"repeat": one.split.repeat, "loss": one.health.loss, "rim": one.health.rim}
+        | {measure: 100 * one.values[measure].mean() for measure in MEASURES}
+        for one in several
+    ]
+    return pd.DataFrame(lines)
+
+
+def best(rows: pd.DataFrame) -> pd.DataFrame:
+    """Every method at the τ where its HF1, the mean of its trainings, is highest; of equal ones the first."""
+    means = rows.groupby(["method", "temperature"], sort=False)[[*MEASURES, "loss"]].mean().reset_index()
+    return means.loc[means.groupby("method", sort=False)["hf1"].idxmax()].reset_index(drop=True)
+
+
+def best_layout(rows: pd.DataFrame) -> str:
+    """The same as Markdown, and beside it what each method has at SupCon's τ*."""
+    of_best = best(rows)
+    star = float(of_best.loc[of_best["method"] == SUPCON, "temperature"].iloc[0])
+    at_star = rows[rows["temperature"] == star].groupby("method")[list(MEASURES)].mean()
+    lines = [
+        {"method": one.method, "own best τ": f"{one.temperature:g}", "HF1": percent(one.hf1)}
+        | {"Violations": percent(one.violation), "Top-1": percent(one.top1)}
+        | {f"HF1 at τ* = {star:g}": percent(at_star.loc[one.method, "hf1"])}
+        | {f"Violations at τ* = {star:g}": percent(at_star.loc[one.method, "violation"])}
+        for one in of_best.itertuples()
+    ]
+    return markdown_table(pd.DataFrame(lines))
+
+
+def sentences(rows: pd.DataFrame) -> list[str]:
+    """What section 4.6 says of Fig. 2, counted: at how many τ HWC is above SupCon and outside weights are beside it."""
+    means = rows.groupby(["method", "temperature"])[list(MEASURES)].mean()
+    taus = sorted(rows["temperature"].unique())
+    spread = rows.groupby(["method", "temperature"])["hf1"].std().mean()
+    lines = []
+    for name in (AS_PRINTED, AS_TOLD, BY_COSINE, OUTSIDE, CONSTANT, MARGIN, BOTH):
+        if name not in means.index:
+            continue
+        gains = {m: means.loc[name][m] - means.loc[SUPCON][m] for m in ("hf1", "violation")}
+        higher, fewer = int((gains["hf1"] > 0).sum()), int((gains["violation"] < 0).sum())
+        far = gains["hf1"].abs().max()
+        lines.append(
+            f"{name}: HF1 above SupCon at {higher} of {len(taus)} τ, fewer violations at {fewer}; "
+            f"HF1 differs by {far:.2f} points at most"
+        )
+    return [*lines, f"standard deviation of HF1 over trainings, on average: {spread:.2f} points"]
+
+
+def answer(rows: pd.DataFrame) -> str:
+    """Is HWC more than another temperature: each form, and LAM, at its own best τ, beside SupCon at its own."""
+    table = best(rows).set_index("method")["hf1"]
+    spread = rows.groupby(["method", "temperature"])["hf1"].std().mean()
+    forms = [name for name in (AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH) if name in table]
+    told = ", ".join(f"{name} {table[name]:.2f}" for name in forms)
+    return f"HF1 at each one's own best τ: SupCon {table[SUPCON]:.2f}, {told}; trainings differ by {spread:.2f}"
+
+
+def plateau(rows: pd.DataFrame, low: float = 0.2, high: float = 1.0) -> list[str]:
+    """Is there a plateau? The range of HF1 and violations over the α and γ of Section 3.4, beside that of trainings."""
+    lines = []
+    for form, part in rows.groupby("form", sort=False):
+        inside = part[part[["alpha", "gamma"]].apply(lambda x: x.between(low, high)).all(axis=1)]
+        cells = inside.groupby(["alpha", "gamma"])[["hf1", "violation"]]
+        means, spread = cells.mean(), cells.std().mean()
+        width = means.max() - means.min()
+        lines.append(
+            f"{form}: for α and γ from {low:g} to {high:g}, HF1 lies within {width['hf1']:.2f} points and violations "
+            f"within {width['violation']:.2f}; trainings alone differ by {spread['hf1']:.2f} and "
+            f"{spread['violation']:.2f} (standard deviation)"
+        )
+    return lines
+
+
+def grid(rows: pd.DataFrame, form: str, measure: str) -> np.ndarray:
+    """(alphas, gammas) means of a measure."""
+    part = rows[rows["form"] == form]
+    return part.groupby(["alpha", "gamma"])[measure].mean().unstack().to_numpy()

@@ -1,0 +1,95 @@
+"""Packed hash codes in FAISS: all of them, a graph, or lists around centres, with ties in one order.
+
+faiss is the optional extra ``index``: ``pip install 'hyperbolic-retrieval-companion[index]'``.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from lib import checks
+from lib.errors import InputError
+from lib.metrics.hashing import hamming
+from lib.search.index import library
+
+Kind = Literal["flat", "hnsw", "ivf"]
+KINDS: tuple[Kind, ...] = ("flat", "hnsw", "ivf")
+"""All codes compared; a navigable graph; lists around centres, of which a few are looked through."""
+
+
+def exact(query: np.ndarray, gallery: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest of packed codes by comparing all: distances and indices, (q, k) each, equal distances by index.
+
+    >>> exact(np.array([[0]], np.uint8), np.array([[3], [1], [2]], np.uint8), k=2)[1].tolist()
+    [[1, 2]]
+    """
+    _check_k(k, len(gallery))
+    # Distance and index in one whole number: smallest k of it are the answer, ties included.
+    key = hamming(query, gallery).astype(np.int64) * len(gallery) + np.arange(len(gallery))
+    key = np.sort(np.partition(key, k - 1, axis=1)[:, :k], axis=1)
+    return (key // len(gallery)).astype(np.int16), key % len(gallery)
+
+
+class BinaryIndex:
+    """Packed codes (m, bytes), found by FAISS; :meth:`search` gives distances as :func:`lib.metrics.hashing.hamming`.
+
+    Args:
+        codes: (m, bytes) uint8, as :func:`lib.metrics.hashing.pack` makes them.
+        kind: one of :data:`KINDS`.
+        neighbours: of a code in the graph. lists: around so many centres, 4·√m if None; probes: looked through.
+
+    Raises:
+        InputError: for another kind, codes that are not packed, and where faiss is not installed.
+    """
+
+    def __init__(
+        self,
+        codes: np.ndarray,
+        kind: Kind = "flat",
+        *,
+        neighbours: int = 32,
+        lists: int | None = None,
+        probes: int = 16,
+    ) -> None:
+        if codes.dtype != np.uint8 or codes.ndim != 2 or not codes.size:
+            raise InputError(f"the gallery is {codes.dtype} of shape {codes.shape}, not packed codes: see hashing.pack")
+        faiss, bits = library("faiss"), 8 * codes.shape[1]
+        self.codes = np.ascontiguousarray(codes)
+        self.index: Any
+        if kind == "flat":
+            self.index = faiss.IndexBinaryFlat(bits)
+        elif kind == "hnsw":
+            self.index = faiss.IndexBinaryHNSW(bits, neighbours)
+        elif kind == "ivf":
+            n = min(lists or round(4 * len(codes) ** 0.5), len(codes))
+            self.quantiser = faiss.IndexBinaryFlat(bits)  # kept: FAISS does not own it
+            self.index = faiss.IndexBinaryIVF(self.quantiser, bits, n)
+            self.index.train(self.codes)
+            self.index.nprobe = probes
+        else:
+            raise InputError(f"kind = {kind!r} is unknown; choose one of {', '.join(KINDS)}")
+        self.index.add(self.codes)
+
+    def search(self, query: np.ndarray, k: int, candidates: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Distances and indices of k codes near each query, (q, k) each, nearest first, equal distances by index.
+
+        Of codes at the largest distance some are left out, and which ones FAISS decides; ``candidates`` (4k + 16 if
+        None) are asked for, so that these are few. Where a structure finds fewer than k, a row ends in index −1 and
+        distance −1. Raises InputError for codes of another length, and k beyond the gallery.
+        """
+        if query.dtype != np.uint8 or query.ndim != 2 or query.shape[1] != self.codes.shape[1]:
+            width = self.codes.shape[1]
+            raise InputError(f"queries are {query.dtype} of shape {query.shape}; the index holds {width} bytes")
+        _check_k(k, len(self.codes))
+        n = min(max(k, 4 * k + 16 if candidates is None else candidates), len(self.codes))
+        distance, found = self.index.search(np.ascontiguousarray(query), n)
+        lost = found < 0
+        order = np.lexsort((found, np.where(lost, np.iinfo(np.int32).max, distance)), axis=1)[:, :k]
+        distance, found = (np.take_along_axis(x, order, axis=1) for x in (distance, found))
+        return np.where(found < 0, -1, distance).astype(np.int16), found
+
+
+def _check_k(k: int, size: int) -> None:
+    checks.values(k=k)
+    if k > size:
+        raise InputError(f"k = {k}: the gallery has {size} codes, ask for 1 to {size} of them")

@@ -1,0 +1,92 @@
+"""Odd pictures: each is what its name says, and depends on its seed, kind, number and image alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from scipy.ndimage import laplace
+
+from lib.datasets import odd
+from lib.datasets.images import read_image
+from lib.datasets.table import ImageTable
+from lib.errors import InputError
+
+IMAGE = np.random.default_rng(0).integers(90, 220, (48, 40, 3), dtype=np.uint8)
+
+
+@pytest.fixture
+def images(tmp_path):
+    rows = []
+    for number in range(5):
+        pixels = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
+        rows.append({"image_id": f"i{number}", "path": f"{number}.png", "label": "a", "group": f"P{number % 2}"})
+    return ImageTable("own", tmp_path, pd.DataFrame(rows), "patient")
+
+
+@pytest.mark.parametrize("kind", odd.KINDS)
+def test_a_picture_is_the_same_at_every_drawing_and_another_for_another_number(kind):
+    first = odd.draw(kind, IMAGE, seed=3, number=1)
+    assert first.shape == IMAGE.shape and first.dtype == np.uint8
+    np.testing.assert_array_equal(first, odd.draw(kind, IMAGE, seed=3, number=1))
+    numbers = range(2, 10)  # there are but six orders of three colours
+    assert any((first != odd.draw(kind, IMAGE, seed=3, number=number)).any() for number in numbers)
+    assert any((first != odd.draw(kind, IMAGE, seed=number, number=1)).any() for number in numbers if number != 3)
+
+
+@pytest.mark.parametrize("kind", odd.KINDS)
+def test_what_is_altered_depends_on_its_image_and_what_is_drawn_on_its_size_alone(kind):
+    same = (odd.draw(kind, IMAGE, 0, 0) == odd.draw(kind, 255 - IMAGE, 0, 0)).all()
+    assert same == (kind in odd.DRAWN)
+
+
+def test_out_of_focus_takes_edges_away_and_keeps_the_mean():
+    blurred = odd.draw("out of focus", IMAGE, 0, 0).astype(float)
+    assert abs(blurred.mean() - IMAGE.mean()) < 2
+    assert laplace(blurred[..., 0]).std() < 0.05 * laplace(IMAGE[..., 0].astype(float)).std()
+
+
+def test_inverted_is_a_negative_with_its_colours_turned():
+    image = np.zeros((16, 16, 3), np.uint8) + np.array([10, 100, 200], np.uint8)
+    assert sorted(odd.draw("inverted", image, 0, 0)[3, 4].tolist()) == [55, 155, 245]
+
+
+def test_a_radiograph_and_a_page_are_grey_and_glass_is_nearly_white():
+    for kind in ("radiograph", "printed page"):
+        picture = odd.draw(kind, IMAGE, 0, 0)
+        assert (picture == picture[..., :1]).all()
+    glass = odd.draw("blank glass", IMAGE, 0, 0)
+    assert glass.mean() > 200 and glass.std() < 15
+
+
+def test_pen_covers_a_part_and_leaves_the_rest_as_it_was():
+    changed = (odd.draw("pen marks", IMAGE, 0, 0) != IMAGE).any(axis=2).mean()
+    assert 0.02 < changed < 0.7
+
+
+@pytest.mark.parametrize(
+    ("kind", "image", "message"),
+    [("smoke", IMAGE, "choose one of out of focus"), ("noise", IMAGE[..., 0], "expected"), ("noise", IMAGE[:9], "16")],
+)
+def test_what_cannot_be_drawn_is_refused(kind, image, message):
+    with pytest.raises(InputError, match=message):
+        odd.draw(kind, image, 0, 0)
+
+
+def test_a_table_of_odd_pictures_says_what_each_is_and_what_it_was_made_from(images, tmp_path):
+    table = odd.write(tmp_path / "odd", images, n_each=4, seed=0)
+    assert table.rows["label"].value_counts().to_dict() == dict.fromkeys(odd.KINDS, 4)
+    group_of = images.rows.set_index("image_id")["group"]
+    altered = table.rows[table.rows["made_from"] != ""]
+    assert set(altered["label"]) == set(odd.ALTERED)
+    assert (altered["group"] == altered["made_from"].map(group_of)).all()
+    assert not altered.duplicated(["label", "made_from"]).any()
+    assert read_image(table.path(0)).size == (32, 32)
+    assert table.group_kind == "patient"
+
+
+def test_no_image_is_altered_twice_in_a_kind_and_drawn_ones_can_be_left_out(images, tmp_path):
+    table = odd.write(tmp_path / "odd", images, n_each=9, seed=0, skip=tuple(odd.DRAWN))
+    assert table.rows["label"].value_counts().to_dict() == dict.fromkeys(odd.ALTERED, 5)
+    again = odd.write(tmp_path / "odd", images, n_each=2, seed=0)
+    assert len(again) == 2 * len(odd.KINDS) and len(list((tmp_path / "odd").rglob("*.png"))) == len(again)

@@ -1,0 +1,320 @@
+"""Each part of ACIR's network against loops or scipy, and the shapes of the whole, on small maps."""
+
+import math
+
+import numpy as np
+import pytest
+import timm
+import torch
+from scipy.interpolate import BSpline
+from torch.nn.functional import adaptive_avg_pool2d, interpolate
+
+from lib.errors import InputError
+from lib.heads.acir import ConsolidatedHash, Decoder, he_normal
+from lib.heads.attention import ConvMSA, DaRF, PiT
+from lib.heads.kan import KAN
+from lib.losses.acir import StructureAware, reconstruction
+
+
+def maps(b, channels, side, seed=0):
+    return torch.randn(b, channels, side, side, generator=torch.Generator().manual_seed(seed))
+
+
+def begun(network, seed=0):
+    he_normal(network, torch.Generator().manual_seed(seed))
+    return network
+
+
+def small(**options):
+    return ConsolidatedHash(8, 12, 3, bits=10, window=2, generator=torch.Generator().manual_seed(0), **options)
+
+
+@torch.no_grad()
+def test_attention_in_windows_is_equations_7_and_8():
+    """Window by window, head by head, pixel by pixel."""
+    network, x = begun(ConvMSA(6, heads=2, window=2)), maps(2, 6, 4)
+    found = network(x)
+    weight, bias = network.query_key_value.weight[:, :, 0, 0], network.query_key_value.bias
+    for b, top, left in np.ndindex(2, 2, 2):
+        pixels = [(2 * top + i, 2 * left + j) for i in range(2) for j in range(2)]
+        q, k, v = torch.stack([weight @ x[b, :, i, j] + bias for i, j in pixels]).split(6, dim=1)
+        for head in range(2):
+            own = slice(3 * head, 3 * head + 3)
+            for place, (i, j) in enumerate(pixels):
+                scores = [math.exp(q[place, own] @ k[other, own] / math.sqrt(3)) for other in range(4)]
+                mean = sum(s * v[other, own] for other, s in enumerate(scores)) / sum(scores)
+                assert torch.allclose(found[b, own, i, j], mean, atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_window_sees_nothing_of_the_next():
+    network, x = begun(ConvMSA(4, heads=2, window=4)), maps(1, 4, 8)
+    moved = x.clone()
+    moved[:, :, :4, :4] += 1
+    differs = (network(x) != network(moved)).any(dim=1)[0]
+    assert differs[:4, :4].all()
+    assert not differs[4:].any()
+    assert not differs[:, 4:].any()
+
+
+@torch.no_grad()
+def test_every_pixel_is_a_token_with_a_place():
+    network, x = begun(PiT(8, side=3)), maps(2, 8, 3)
+    token, pixels = network(x)
+    assert (token.shape, pixels.shape) == ((2, 8), (2, 8, 3, 3))
+    assert not torch.allclose(network(x.flip(3))[0], token)
+    network.positions.zero_()
+    assert torch.allclose(network(x.flip(3))[0], network(x)[0], atol=1e-5)  # without places order does not matter
+
+
+@torch.no_grad()
+def test_fusion_is_equation_9():
+    network, shallow, deep = begun(DaRF(5, 7, width=6, grid=2)), maps(2, 5, 8), maps(2, 7, 3)
+    fine = interpolate(deep, (2, 2), mode="bilinear", align_corners=False)
+    coarse = adaptive_avg_pool2d(shallow, 2)
+    q, k, v = (x.flatten(2).mT for x in (network.query(fine), network.key(coarse), coarse))
+    for b in range(2):
+        mixed = torch.softmax(q[b] @ k[b].mT / math.sqrt(6), dim=1) @ v[b]
+        expected = network.project(mixed.mT.reshape(1, 5, 2, 2))
+        assert torch.allclose(network(shallow, deep)[b], expected[0], atol=1e-5)
+
+
+@torch.no_grad()
+def test_fused_features_are_mixtures_of_shallow_ones():
+    network, shallow = begun(DaRF(5, 7, grid=2)), maps(1, 5, 2)
+    shallow[:] = shallow[:, :, :1, :1]  # the same everywhere, so that any mixture is the same
+    assert torch.allclose(network(shallow, maps(1, 7, 3)), network(shallow, maps(1, 7, 3, seed=1)), atol=1e-5)
+
+
+@torch.no_grad()
+def test_attention_in_windows_is_the_softmax_of_each_head_and_window():
+    network, x = begun(ConvMSA(6, heads=2, window=2)), maps(2, 6, 4)
+    found = network.attention(x)
+    assert found.shape == (2, 2, 2, 2, 4, 4)
+    assert torch.allclose(found.sum(-1), torch.ones(2, 2, 2, 2, 4), atol=1e-5)
+    weight, bias = network.query_key_value.weight[:, :, 0, 0], network.query_key_value.bias
+    pixels = [(2 + i, j) for i in range(2) for j in range(2)]  # the window below on the left
+    q, k, _ = torch.stack([weight @ x[1, :, i, j] + bias for i, j in pixels]).split(6, dim=1)
+    for head in range(2):
+        own = slice(3 * head, 3 * head + 3)
+        assert torch.allclose(found[1, 1, 0, head], (q[:, own] @ k[:, own].T / 3**0.5).softmax(1), atol=1e-5)
+
+
+@torch.no_grad()
+def test_layers_of_pixels_are_those_of_torch():
+    """The same weights in torch's own transformer, norm first, give the same tokens and attention."""
+    network, x = begun(PiT(8, side=3, layers=2, heads=2)), maps(2, 8, 3)
+    tokens = torch.cat([network.token.expand(2, 1, -1), x.flatten(2).mT], dim=1) + network.positions
+    weights = []
+    for layer in network.layers:
+        theirs = torch.nn.TransformerEncoderLayer(
+            8, 2, 16, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        )
+        pairs = {
+            "self_attn.in_proj_": "query_key_value.",
+            "self_attn.out_proj.": "join.",
+            "linear1.": "widen.",
+            "linear2.": "narrow.",
+            "norm1.": "before.",
+            "norm2.": "between.",
+        }
+        own = layer.state_dict()
+        theirs.load_state_dict({a + end: own[b + end] for a, b in pairs.items() for end in ("weight", "bias")})
+        seen = theirs.norm1(tokens)
+        weights.append(theirs.self_attn(seen, seen, seen, average_attn_weights=False)[1])
+        tokens = theirs(tokens)
+    token, pixels = network(x)
+    expected = network.norm(tokens)
+    assert torch.allclose(token, expected[:, 0], atol=1e-5)
+    assert torch.allclose(pixels.flatten(2).mT, expected[:, 1:], atol=1e-5)
+    assert torch.allclose(network.attention(x), torch.stack(weights, dim=1), atol=1e-5)
+
+
+@torch.no_grad()
+def test_the_weights_of_fusion_give_its_result():
+    network, shallow, deep = begun(DaRF(5, 7, width=6, grid=2)), maps(2, 5, 8), maps(2, 7, 3)
+    weights = network.attention(shallow, deep)
+    assert weights.shape == (2, 4, 4)
+    assert torch.allclose(weights.sum(-1), torch.ones(2, 4), atol=1e-5)
+    mixed = torch.einsum("bqk,bck->bcq", weights, adaptive_avg_pool2d(shallow, 2).flatten(2))
+    assert torch.allclose(network.project(mixed.unflatten(2, (2, 2))), network(shallow, deep), atol=1e-5)
+
+
+@pytest.mark.parametrize(("grid", "order"), [(5, 3), (4, 2), (7, 1)])
+def test_the_splines_are_those_of_scipy(grid, order):
+    layer = KAN(2, 3, grid, order, reach=1.5).double()
+    step = 3 / grid
+    knots = -1.5 + step * np.arange(-order, grid + order + 1)
+    x = np.linspace(-1.5, 1.5, 41)[:-1]
+    expected = BSpline.design_matrix(x, knots, order).toarray()
+    assert layer.basis(torch.from_numpy(x)).detach().numpy() == pytest.approx(expected, abs=1e-12)
+    assert expected.sum(axis=1) == pytest.approx(1)
+
+
+@torch.no_grad()
+def test_a_layer_is_equations_10_and_11():
+    layer = begun(KAN(2, 3)).double()
+    layer.scale.copy_(torch.rand(3, 2, generator=torch.Generator().manual_seed(1)))
+    x = torch.rand(4, 2, generator=torch.Generator().manual_seed(2), dtype=torch.float64) * 3 - 1.5
+    knots = -2 + 0.8 * np.arange(-3, 9)
+    for row, out in np.ndindex(4, 3):
+        expected = 0.0
+        for p in range(2):
+            at = x[row, p].item()
+            spline = BSpline(knots, layer.coefficients[out, p].numpy(), 3)(at)
+            expected += layer.base[out, p].item() * at / (1 + math.exp(-at)) + layer.scale[out, p].item() * float(
+                spline
+            )
+        assert layer(x)[row, out].item() == pytest.approx(expected, abs=1e-10)
+
+
+def test_a_layer_learns_a_curve_that_a_line_cannot_follow():
+    layer, x = begun(KAN(1, 1, grid=8)), torch.linspace(-2, 2, 200)[:, None]
+    y = torch.sin(3 * x)
+    optimiser = torch.optim.Adam(layer.parameters(), lr=0.05)
+    for _ in range(200):
+        loss = (layer(x) - y).square().mean()
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    assert loss.item() < 0.01 * y.square().mean().item()
+
+
+@torch.no_grad()
+def test_beyond_the_grid_only_the_base_is_left():
+    layer = begun(KAN(1, 2))
+    x = torch.tensor([[40.0], [-40.0]])
+    assert torch.allclose(layer(x), torch.nn.functional.silu(x) @ layer.base.mT)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("side", [2, 3])
+def test_the_decoder_returns_to_the_size_of_the_image(side):
+    rebuilt = begun(Decoder(12, channels=3, width=8))(maps(2, 12, side))
+    assert rebuilt.shape == (2, 3, 32 * side, 32 * side)
+    assert rebuilt.min() > 0
+    assert rebuilt.max() < 1
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("hidden", [0, 6])
+def test_code_and_levels_have_their_shapes(hidden):
+    network = small(hidden=hidden)
+    out = network(maps(4, 8, 6), maps(4, 12, 3))
+    assert out.code.shape == (4, 10)
+    assert out.code.abs().max() < 1
+    assert [level.shape[1] for level in out.levels] == [8, 12, 12, 12]
+    assert network.rebuild(maps(4, 12, 3)).shape == (4, 3, 96, 96)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"narrow": (4, 8)}, ("shallow", "fused", "pixels", "token")),
+        ({"fusion": False}, ("shallow", "pixels", "token")),
+        ({"pit": False}, ("shallow", "fused", "deep")),
+        ({"pit": False, "fusion": False}, ("shallow", "deep")),
+    ],
+)
+def test_a_part_that_is_left_out_is_no_level(options, names):
+    network = small(image_channels=0, **options)
+    out = network(maps(4, 8, 6), maps(4, 12, 3))
+    shallow, deep = options.get("narrow", (8, 12))
+    assert network.level_names == names
+    assert [level.shape for level in out.levels] == [(4, shallow), *[(4, deep)] * (len(names) - 1)]
+    left = {name.split(".")[0] for name, _ in network.named_parameters()}
+    assert ("pit" in left) == ("pixels" in names) and ("fusion" in left) == ("near" in left) == ("fused" in names)
+
+
+def test_what_stands_in_for_learnt_functions_has_as_many_numbers():
+    count = {kan: sum(p.numel() for p in small(kan=kan).kan.parameters()) for kan in (True, False)}
+    assert count[False] == pytest.approx(count[True], rel=0.02)
+
+
+@torch.no_grad()
+def test_without_narrowing_and_scaling_a_level_is_the_mean_of_its_map():
+    network, shallow, deep = small(fusion=False, pit=False), maps(4, 8, 6), maps(4, 12, 3)
+    near, far = network(shallow, deep).levels
+    assert torch.allclose(near, shallow.mean((2, 3)), atol=1e-6)
+    assert torch.allclose(far, deep.mean((2, 3)), atol=1e-6)
+
+
+@torch.no_grad()
+def test_the_start_brings_bits_of_far_away_maps_to_the_stated_spread():
+    network, shallow, deep = small(narrow=(4, 8)), 30 + 9 * maps(40, 8, 6), 7 - 3 * maps(40, 12, 3)
+    network.start(shallow.half(), deep.half(), spread=0.4, at_once=16)
+    before = network(shallow.half().float(), deep.half().float()).code.double().atanh()
+    assert before.mean(0).numpy() == pytest.approx(0, abs=1e-3)
+    assert before.std(0, correction=0).numpy() == pytest.approx(0.4, abs=2e-3)
+
+
+def test_images_that_are_all_the_same_are_no_start():
+    with pytest.raises(InputError, match="same bit"):
+        small().start(maps(1, 8, 6).expand(5, -1, -1, -1), maps(1, 12, 3).expand(5, -1, -1, -1))
+
+
+@torch.no_grad()
+def test_the_start_depends_on_the_generator_alone():
+    torch.manual_seed(1)
+    one = small()
+    torch.manual_seed(2)
+    two = small()
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def test_every_part_learns_from_loss_and_reconstruction():
+    network = small(hidden=6)
+    shallow, deep, labels = maps(6, 8, 6), maps(6, 12, 3), torch.arange(6) % 2
+    image = torch.rand(6, 3, 96, 96, generator=torch.Generator().manual_seed(3))
+    value = StructureAware()(network(shallow, deep).code, labels) + reconstruction(image, network.rebuild(deep))
+    value.backward()
+    still = [name for name, p in network.named_parameters() if p.grad is None or not p.grad.isfinite().all()]
+    assert still == []
+    moved = {name.split(".")[0] for name, p in network.named_parameters() if p.grad.any()}
+    assert moved == {"near", "far", "pit", "fusion", "norm", "kan", "scale", "shift", "decoder"}
+
+
+def test_it_learns_to_tell_two_classes_apart():
+    network, labels = small(image_channels=0), torch.arange(16) % 2
+    shallow, deep = maps(16, 8, 6), maps(16, 12, 3)
+    deep[labels == 1] += 0.5
+    optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
+    for _ in range(60):
+        loss = StructureAware()(network(shallow, deep).code, labels)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    code = network(shallow, deep).code.sign()
+    distance = (10 - code @ code.T) / 2
+    same = labels[:, None] == labels
+    assert distance[~same].mean() > distance[same].mean() + 3
+
+
+@torch.no_grad()
+def test_the_taps_of_a_real_encoder_fit():
+    encoder = timm.create_model(
+        "tf_efficientnet_lite0", pretrained=False, features_only=True, out_indices=(1, 4)
+    ).eval()
+    shallow, deep = encoder(torch.zeros(2, 3, 96, 96))
+    network = ConsolidatedHash(shallow.shape[1], deep.shape[1], deep.shape[2], bits=16, window=4, layers=1)
+    assert network(shallow, deep).code.shape == (2, 16)
+    assert network.rebuild(deep).shape == (2, 3, 96, 96)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: ConvMSA(6, heads=4), "4 heads"),
+        (lambda: ConvMSA(4, heads=2, window=3)(maps(1, 4, 4)), "windows of 3"),
+        (lambda: PiT(8, side=3)(maps(1, 8, 4)), "does not fit"),
+        (lambda: PiT(6, side=3), "4 heads"),
+        (lambda: KAN(2, 2, grid=0), "grid"),
+        (lambda: Decoder(4)(maps(1, 4, 1)), "one pixel"),
+        (lambda: small(image_channels=0).rebuild(maps(1, 12, 3)), "no decoder"),
+        (lambda: small(hidden=-1), "hidden"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_words(call, words):
+    with pytest.raises(InputError, match=words):
+        call()

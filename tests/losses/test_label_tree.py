@@ -1,0 +1,316 @@
+import math
+
+import pytest
+import torch
+
+from lib.errors import InputError
+from lib.geometry import Euclidean, PoincareBall, Sphere, karcher
+from lib.geometry.means import frechet_mean
+from lib.losses import label_tree as losses
+from lib.taxonomy import from_paths
+
+TREE = from_paths("small", ["a/x/1", "a/x/2", "a/y/3", "b/z/4", "b/z/5"])
+FLAT = from_paths("flat", ["1", "2", "3", "4", "5"])
+PATHS = [leaf.split("/") for leaf in TREE.leaves]
+GEOMETRIES = [Sphere(), PoincareBall(1.0), PoincareBall(0.3)]
+TAU = 0.4
+
+
+@pytest.fixture
+def batch():
+    generator = torch.Generator().manual_seed(3)
+    leaves = torch.tensor([0, 1, 2, 3, 3, 4]).repeat(2)
+    images = torch.arange(6).repeat(2)
+    return 0.4 * torch.randn(12, 3, generator=generator, dtype=torch.float64), leaves, images
+
+
+def points(geometry, z):
+    return geometry.project(geometry.exp0(z))
+
+
+def d(geometry, x, y):
+    """Equation 1, or the distance of the ball by arcosh (Equation 2, with the factor that it lacks, LT-11)."""
+    if isinstance(geometry, Sphere):
+        return float((x / x.norm() - y / y.norm()).norm())
+    c = geometry.c
+    ratio = 2 * c * float((x - y) @ (x - y)) / ((1 - c * float(x @ x)) * (1 - c * float(y @ y)))
+    return math.acosh(1 + ratio) / math.sqrt(c)
+
+
+def rho(i, j):
+    shared = 0
+    for mine, theirs in zip(PATHS[i], PATHS[j], strict=True):
+        if mine != theirs:
+            break
+        shared += 1
+    return shared / 3
+
+
+def by_loops(z, leaves, images, logit, weight):
+    """Σ w·(−log softmax) / Σ w, pair by pair; logit and weight take two rows."""
+    above, below = 0.0, 0.0
+    for i in range(len(z)):
+        total = sum(math.exp(logit(i, k)) for k in range(len(z)) if k != i)
+        for j in range(len(z)):
+            if j != i:
+                above += weight(i, j) * -math.log(math.exp(logit(i, j)) / total)
+                below += weight(i, j)
+    return above / below
+
+
+def omega(i, k, leaves, images, alpha, gamma):
+    same = images[i] == images[k] or leaves[i] == leaves[k]
+    return 1 + alpha if same else 1 + gamma * (1 - rho(leaves[i], leaves[k]))
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+@pytest.mark.parametrize("form", [losses.PRINTED, losses.SHIFTED, losses.DIVIDED])
+def test_hwc_is_equation_7_pair_by_pair(batch, geometry, form):
+    z, leaves, images = batch
+    z = points(geometry, z)
+    between = [d(geometry, z[i], z[k]) for i in range(12) for k in range(12) if i != k]
+    zero = sum(between) / len(between) if form == losses.SHIFTED else 0.0
+
+    def logit(i, k):
+        s, w = (zero - d(geometry, z[i], z[k])) / TAU, omega(i, k, leaves, images, 0.6, 0.8)
+        negative = leaves[i] != leaves[k]
+        return s / w if negative and form == losses.DIVIDED else w * s
+
+    found = losses.HierarchyWeighted(TREE, geometry, TAU, alpha=0.6, gamma=0.8, form=form)(z, leaves, images)
+    wanted = by_loops(z, leaves, images, logit, lambda i, j: float(leaves[i] == leaves[j]))
+    assert found.item() == pytest.approx(wanted, rel=1e-6)
+
+
+def test_hwc_with_cosine_logits_is_equation_7_pair_by_pair(batch):
+    z, leaves, images = batch
+
+    def logit(i, k):
+        cosine = float(z[i] @ z[k] / (z[i].norm() * z[k].norm()))
+        return omega(i, k, leaves, images, 0.6, 0.8) * cosine / TAU
+
+    loss = losses.HierarchyWeighted(TREE, Sphere(), TAU, alpha=0.6, gamma=0.8, form=losses.COSINE)
+    wanted = by_loops(z, leaves, images, logit, lambda i, j: float(leaves[i] == leaves[j]))
+    assert loss(z, leaves, images).item() == pytest.approx(wanted, rel=1e-6)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_the_flat_losses_pair_by_pair(batch, geometry):
+    z, leaves, images = batch
+    z = points(geometry, z)
+
+    def logit(i, k):
+        return -d(geometry, z[i], z[k]) / TAU
+
+    def of_row(i, j):
+        return float(leaves[i] == leaves[j]) / (int((leaves == leaves[i]).sum()) - 1)
+
+    views = by_loops(z, leaves, images, logit, lambda i, j: float(images[i] == images[j]))
+    classes = by_loops(z, leaves, images, logit, of_row)
+    outside = by_loops(z, leaves, images, logit, lambda i, j: rho(leaves[i], leaves[j]))
+    assert losses.SimCLR(TREE, geometry, TAU)(z, leaves, images).item() == pytest.approx(views, rel=1e-6)
+    assert losses.SupCon(TREE, geometry, TAU)(z, leaves, images).item() == pytest.approx(classes, rel=1e-6)
+    assert losses.OutsideSoftmax(TREE, geometry, TAU)(z, leaves, images).item() == pytest.approx(outside, rel=1e-6)
+
+
+@pytest.mark.parametrize("form", losses.FORMS)
+def test_without_multipliers_hwc_is_supcon_where_classes_are_equally_frequent(batch, form):
+    z, leaves, images = (part[[0, 1, 2, 6, 7, 8]] for part in batch)
+    without = losses.HierarchyWeighted(TREE, Sphere(), TAU, alpha=0, gamma=0, form=form)
+    supcon = losses.SupCon(TREE, Sphere(), TAU, cosine=form == losses.COSINE)
+    assert torch.allclose(without(z, leaves, images), supcon(z, leaves, images))
+
+
+def test_with_unequal_classes_equation_7_is_not_supcon(batch):  # LT-10
+    without = losses.HierarchyWeighted(TREE, Sphere(), TAU, alpha=0, gamma=0)
+    assert not torch.allclose(without(*batch), losses.SupCon(TREE, Sphere(), TAU)(*batch))
+
+
+def test_without_labels_supcon_and_hwc_are_simclr(batch):
+    z, _, images = batch
+    alone = from_paths("alone", [str(image) for image in range(6)])  # every image a class of its own
+    simclr = losses.SimCLR(alone, Sphere(), TAU, cosine=True)(z, images, images)
+    hwc = losses.HierarchyWeighted(alone, Sphere(), TAU, alpha=0, gamma=0, form=losses.COSINE)(z, images, images)
+    assert torch.allclose(hwc, simclr)
+    assert torch.allclose(losses.SupCon(alone, Sphere(), TAU, cosine=True)(z, images, images), simclr)
+
+
+def test_a_flat_tree_leaves_the_outside_loss_with_nothing_but_the_classes(batch):
+    z, leaves, images = batch
+    without = losses.HierarchyWeighted(FLAT, Sphere(), TAU, alpha=0, gamma=0)
+    assert torch.allclose(losses.OutsideSoftmax(FLAT, Sphere(), TAU)(z, leaves, images), without(z, leaves, images))
+
+
+def test_a_constant_multiplier_is_a_temperature(batch):
+    _, leaves, images = batch
+    constant = losses.HierarchyWeighted(TREE, Sphere(), TAU, form=losses.PRINTED, constant=True)
+    pairs = [(i, k) for i in range(12) for k in range(12) if i != k]
+    mean = sum(float(omega(i, k, leaves, images, 0.5, 0.5)) for i, k in pairs) / len(pairs)
+    warmer = losses.HierarchyWeighted(TREE, Sphere(), TAU / mean, alpha=0, gamma=0, form=losses.PRINTED)
+    assert torch.allclose(constant(*batch), warmer(*batch))
+
+
+def test_the_clamp_acts_below_gamma_only():  # LT-3
+    rho, positive = torch.tensor([1.0, 0.5, 0.0]), torch.tensor([True, False, False])
+    free = losses.multipliers(rho, positive, 0.2, 1.0)
+    assert torch.equal(losses.multipliers(rho, positive, 0.2, 1.0, most=1.0), free)
+    assert losses.multipliers(rho, positive, 0.2, 1.0, most=0.2).unique().tolist() == pytest.approx([1.2])
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_the_printed_form_pushes_far_classes_less_than_siblings_and_the_others_more(geometry):  # LT-1
+    # One anchor, one positive, a sibling and a far class, all three equally far from the anchor, less than the average.
+    corners = torch.eye(3, dtype=torch.float64) if isinstance(geometry, Sphere) else 0.5 * torch.eye(3).double()
+    anchor = torch.ones(3, dtype=torch.float64) / 3
+    tree = from_paths("three", ["a/1", "a/2", "b/3"])
+    leaves, images = torch.tensor([0, 0, 1, 2]), torch.tensor([0, 0, 1, 2])
+    pushes = {}
+    for form in (losses.PRINTED, losses.SHIFTED, losses.DIVIDED):
+        z = torch.stack([anchor, *corners])
+        loss = losses.HierarchyWeighted(tree, geometry, 0.2, form=form)
+        s = loss.similarity(z).detach().requires_grad_()
+        same, kin = images[:, None] == images, loss.rho.double()[leaves[:, None], leaves]
+        losses.cross_entropy(loss.logits(s, kin, same)[:1].expand(4, 4), torch.eye(4)[1].expand(4, 4)).backward()
+        pushes[form] = s.grad[0, 3] / s.grad[0, 2]  # far over sibling
+    assert pushes[losses.PRINTED] < 0.8 < 1 < min(pushes[losses.SHIFTED], pushes[losses.DIVIDED]), pushes
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_the_margin_level_by_level(batch, geometry):
+    z, leaves, images = batch
+    z = points(geometry, z)
+    lam = losses.LevelAwareMargin(TREE, 3, geometry, margin=0.9, rate=0.2).double()
+    first = lam(z, leaves, images)
+    wanted = 0.0
+    for level in (1, 2):
+        nodes = ["/".join(PATHS[leaf][:level]) for leaf in leaves]
+        groups = {name: z[[n == name for n in nodes]] for name in set(nodes)}
+        if isinstance(geometry, PoincareBall):
+            centres = {name: geometry.mean(group) for name, group in groups.items()}
+        else:
+            centres = {name: sum(geometry.project(group)) / len(group) for name, group in groups.items()}
+        for row, node in zip(z, nodes, strict=True):
+            apart = {name: d(geometry, row, centre) for name, centre in centres.items()}
+            nearest = min(value for name, value in apart.items() if name != node)
+            wanted += max(0.0, apart[node] - nearest + 0.9 / level) / len(z)
+    assert first.item() == pytest.approx(wanted, rel=1e-6)
+    lam.eval()
+    before = lam.prototypes_2.clone()
+    lam(z, leaves)
+    assert torch.equal(before, lam.prototypes_2)
+    lam.train()
+    lam(z, leaves)
+    assert not torch.equal(before, lam.prototypes_2)
+
+
+def test_the_moving_average_is_equation_9_and_in_the_ball_equation_10():
+    old, new = torch.tensor([0.1, 0.2]).double(), torch.tensor([[0.3, -0.1], [0.2, 0.4]]).double()
+    both, own = torch.stack([old, -old]), torch.tensor([0, 0])
+    flat = losses.moved(both, new, own, Sphere(), 0.25)
+    assert torch.allclose(flat[0], 0.75 * old + 0.25 * new.mean(0)) and torch.equal(flat[1], -old)
+    ball = PoincareBall(0.8)
+    towards, still = losses.moved(both, new[:1], own[:1], ball, 0.25)
+    assert ball.between(old, towards).item() == pytest.approx(0.25 * ball.between(old, new[0]).item())
+    assert torch.equal(still, -old)
+    at = old
+    for _ in range(60):
+        at = losses.moved(at[None], new, own, ball, 1.0)[0]
+    assert torch.allclose(at, frechet_mean(new, 0.8), atol=1e-7)
+
+
+def test_prototypes_have_no_gradient_and_begin_with_their_first_image(batch):
+    z, leaves, images = batch
+    z = z.requires_grad_()
+    lam = losses.LevelAwareMargin(TREE, 3, Sphere())
+    few = leaves == 0
+    assert lam(z[few], leaves[few], images[few]).item() == 0
+    assert lam.seen_2.sum() == 1
+    lam(z, leaves, images).backward()
+    assert lam.seen_2.all() and not lam.prototypes_2.requires_grad and z.grad.isfinite().all()
+
+
+def test_a_margin_can_be_zero_only_if_prototypes_are_twice_as_far_apart():  # LT-12
+    z, known = torch.tensor([[0.7]]), torch.ones(2, dtype=torch.bool)
+    found = losses.hinge(z, torch.tensor([0]), torch.tensor([[0.0], [1.0]]), known, Euclidean(), 0.2)
+    assert found.item() == pytest.approx(0.6)
+
+
+def test_hxe_is_the_sum_over_the_path_and_without_decay_the_cross_entropy(batch):
+    z, leaves, images = batch
+    loss = losses.HierarchicalCrossEntropy(TREE, 3, Euclidean(), decay=0.4).double()
+    p = (z @ loss.linear.weight.T + loss.linear.bias).softmax(-1)
+    wanted = 0.0
+    for row, leaf in zip(p.tolist(), leaves.tolist(), strict=True):
+        mass = [sum(q for k, q in enumerate(row) if PATHS[k][:level] == PATHS[leaf][:level]) for level in range(4)]
+        for level in (1, 2, 3):
+            wanted -= math.exp(-0.4 * (3 - level)) * math.log(mass[level] / mass[level - 1]) / len(z)
+    assert loss(z, leaves, images).item() == pytest.approx(wanted, rel=1e-6)
+    loss.decay = 0.0
+    assert torch.allclose(loss(z, leaves), torch.nn.functional.nll_loss(p.log(), leaves))
+
+
+def losses_of(geometry, dim=3):
+    yield losses.SimCLR(TREE, geometry, TAU)
+    yield losses.SupCon(TREE, geometry, TAU)
+    yield losses.OutsideSoftmax(TREE, geometry, TAU)
+    yield losses.HierarchicalCrossEntropy(TREE, dim, geometry)
+    for form in (losses.PRINTED, losses.DIVIDED):
+        yield losses.Sum(
+            losses.HierarchyWeighted(TREE, geometry, TAU, form=form), losses.LevelAwareMargin(TREE, dim, geometry), 0.5
+        )
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+@pytest.mark.parametrize("where", ["zero", "duplicates", "rim"])
+def test_gradients_are_finite(batch, geometry, where):
+    z, leaves, images = batch
+    start = {"zero": torch.zeros(12, 3), "duplicates": torch.ones(12, 3) / 5, "rim": 40 * z.float()}[where]
+    for loss in losses_of(geometry):
+        v = start.clone().float().requires_grad_()
+        value = loss(points(geometry, v), leaves, images)
+        value.backward()
+        assert value.isfinite() and v.grad.isfinite().all(), (type(loss).__name__, where)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_float32_agrees_with_float64(batch, geometry):
+    z, leaves, images = batch
+    for loss in losses_of(geometry):
+        exact = loss.double()(points(geometry, z), leaves, images)
+        for name, value in loss.named_buffers():
+            value.zero_() if name.endswith(("prototypes_1", "prototypes_2", "seen_1", "seen_2")) else None
+        rounded = loss.float()(points(geometry, z.float()), leaves, images)
+        assert rounded.item() == pytest.approx(exact.item(), rel=1e-4)
+
+
+def test_what_cannot_be_is_refused(batch):
+    z, leaves, _ = batch
+    with pytest.raises(InputError, match="no pair of the batch is a positive"):
+        losses.SimCLR(TREE)(z, leaves, torch.arange(12))
+    with pytest.raises(InputError, match="cosine needs unit vectors"):
+        losses.HierarchyWeighted(TREE, PoincareBall(1.0), form=losses.COSINE)
+    with pytest.raises(InputError, match="choose one of printed, cosine, shifted, divided"):
+        losses.HierarchyWeighted(TREE, form="outside")
+    with pytest.raises(InputError, match="teaches nothing"):
+        losses.Sum(None)
+
+
+@pytest.mark.parametrize("geometry", [Sphere(), PoincareBall(1.0)])
+def test_prototypes_that_move_together_go_where_each_goes_alone(geometry):
+    generator = torch.Generator().manual_seed(5)
+    at, points = (0.3 * torch.randn(n, 3, generator=generator).double() for n in (4, 9))
+    nodes = torch.tensor([0, 2, 2, 0, 3, 2, 3, 3, 0])
+    together = losses.moved(at, points, nodes, geometry, 0.4)
+    for node in (0, 2, 3):
+        own = points[nodes == node]
+        if isinstance(geometry, PoincareBall):
+            alone = karcher.step(geometry, at[node], own, 0.4)
+        else:
+            alone = 0.6 * at[node] + 0.4 * own.mean(0)
+        assert torch.allclose(together[node], alone, atol=1e-12)
+    assert torch.equal(together[1], at[1])
+
+
+def test_a_karcher_step_of_a_fraction_goes_that_far():
+    ball, x = PoincareBall(1.0), torch.tensor([[0.5, 0.1]], dtype=torch.float64)
+    at = torch.tensor([-0.2, 0.3], dtype=torch.float64)
+    assert ball.between(at, karcher.step(ball, at, x, 0.3)).item() == pytest.approx(0.3 * float(ball.between(at, x[0])))

@@ -1,0 +1,219 @@
+"""Hash codes bit by bit, and what is made of their distances against loops, faiss and scikit-learn."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import accuracy_score, precision_score, recall_score
+
+from lib.errors import InputError
+from lib.metrics import hashing, retrieval
+
+
+def embeddings(n, bits, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, bits)).astype(np.float32)
+
+
+def differing(x, y):
+    """The Hamming distance of two embeddings, number by number."""
+    return sum((a >= 0) != (b >= 0) for a, b in zip(x, y, strict=True))
+
+
+def classes(n, n_classes, seed=0):
+    return np.random.default_rng(seed + 1).integers(n_classes, size=n)
+
+
+@pytest.mark.parametrize("bits", [1, 7, 8, 9, 16, 64, 65, 128])
+def test_the_distance_counts_signs_that_differ(bits):
+    x, y = embeddings(6, bits), embeddings(9, bits, seed=1)
+    found = hashing.hamming(hashing.pack(x), hashing.pack(y))
+    assert found.tolist() == [[differing(a, b) for b in y] for a in x]
+
+
+@pytest.mark.parametrize("bits", [8, 16, 64, 128])
+def test_the_distance_is_that_of_faiss(bits):
+    faiss = pytest.importorskip("faiss")
+    x, y = hashing.pack(embeddings(20, bits)), hashing.pack(embeddings(50, bits, seed=1))
+    index = faiss.IndexBinaryFlat(bits)
+    index.add(y)
+    distance, order = index.search(x, 50)
+    assert (np.take_along_axis(hashing.hamming(x, y), order, axis=1) == distance).all()
+
+
+def test_faiss_finds_the_same_ball():
+    faiss = pytest.importorskip("faiss")
+    x, y = hashing.pack(embeddings(20, 16)), hashing.pack(embeddings(80, 16, seed=1))
+    index = faiss.IndexBinaryFlat(16)
+    index.add(y)
+    limits, _, found = index.range_search(x, 6)  # strictly nearer than 6
+    inside = hashing.hamming(x, y) <= 5
+    assert inside.any()
+    for row in range(20):
+        assert set(found[limits[row] : limits[row + 1]]) == set(inside[row].nonzero()[0])
+
+
+def test_zero_counts_as_plus_one_also_as_minus_zero():
+    assert hashing.signs(torch.tensor([[0.0, -0.0, -1e-30]])).tolist() == [[True, True, False]]
+
+
+def test_codes_survive_packing():
+    h = embeddings(5, 11)
+    codes = hashing.pack(torch.from_numpy(h))
+    assert codes.shape == (5, 2)
+    assert (hashing.unpack(codes, 11) == np.where(h >= 0, 1, -1)).all()
+
+
+@pytest.mark.parametrize("bits", [4, 64, 128])
+def test_the_metrics_are_those_of_the_hamming_distances(bits):
+    x, y = embeddings(15, bits), embeddings(60, bits, seed=1)
+    of_x, of_y = classes(15, 3), classes(60, 3, seed=1)
+    found = hashing.evaluate(x, y, of_x, of_y, ks=(1, 10, 100)).values
+    distance = np.array([[differing(a, b) for b in y] for a in x])
+    for name in ("min", "hits", "k"):
+        expected = retrieval.average_precision_at_k(distance, of_x[:, None] == of_y, [1, 10, 100], name)
+        assert (found[f"ap_{name}"].to_numpy() == expected.numpy()).all()
+
+
+def test_ties_count_with_their_mean_over_random_orders():
+    """Four bits make five distances; sorted in 4000 random orders AP@10 has the mean that is returned."""
+    rng = np.random.default_rng(0)
+    x, y = embeddings(1, 4), embeddings(40, 4, seed=1)
+    relevant = rng.random(40) < 0.3
+    distance = hashing.hamming(hashing.pack(x), hashing.pack(y))[0]
+    values = []
+    for _ in range(4000):
+        order = rng.permutation(40)
+        hits = relevant[order][distance[order].argsort(kind="stable")][:10]
+        values.append((hits * hits.cumsum() / np.arange(1, 11)).sum() / max(1, hits.sum()))
+    found = hashing.evaluate(x, y, [1], relevant.astype(int), ks=(10,)).values["ap_hits", 10].item()
+    assert found == pytest.approx(np.mean(values), abs=4 * np.std(values) / 4000**0.5)
+
+
+def test_map_is_the_mean_over_queries_and_maap_over_classes():
+    x, y, of_x, of_y = embeddings(20, 8), embeddings(50, 8, 1), classes(20, 4), classes(50, 4, 1)
+    result = hashing.evaluate(x, y, of_x, of_y)
+    each = result.values["ap_hits", 100].to_numpy()
+    row = result.mean().set_index(["metric", "k"]).loc[("ap_hits", 100)]
+    assert row["value"] == pytest.approx(each.mean())
+    assert row["class_mean"] == pytest.approx(np.mean([each[of_x == one].mean() for one in np.unique(of_x)]))
+
+
+@pytest.mark.parametrize("denominator", ["min", "hits", "k"])
+@pytest.mark.parametrize("radius", [0, 2, 4, 8])
+def test_average_precision_in_a_ball_from_its_definition(denominator, radius):
+    """Distances without ties, so that there is one order."""
+    rng = np.random.default_rng(0)
+    distance = np.stack([rng.permutation(12) for _ in range(8)])
+    relevant = rng.random((8, 12)) < 0.4
+    relevant[:, 0] = True
+    found = hashing.average_precision_in_ball(distance, relevant, radius, k=5, denominator=denominator)
+    for row in range(8):
+        order = [i for i in distance[row].argsort() if distance[row, i] <= radius][:5]
+        hits, gain = 0, 0.0
+        for rank, i in enumerate(order, start=1):
+            if relevant[row, i]:
+                hits += 1
+                gain += hits / rank
+        divisor = {"min": min(5, relevant[row].sum()), "hits": max(1, hits), "k": 5}[denominator]
+        assert found[row] == pytest.approx(gain / divisor)
+
+
+@pytest.mark.parametrize("denominator", ["min", "hits", "k"])
+def test_a_ball_that_holds_everything_changes_nothing(denominator):
+    distance = hashing.hamming(hashing.pack(embeddings(9, 6)), hashing.pack(embeddings(30, 6, seed=1)))
+    relevant = classes(9, 3)[:, None] == classes(30, 3, seed=1)
+    found = hashing.average_precision_in_ball(distance, relevant, 6, 10, denominator)
+    assert found == pytest.approx(retrieval.average_precision_at_k(distance, relevant, [10], denominator).numpy()[:, 0])
+
+
+def test_a_query_with_nothing_relevant_has_no_value_and_one_with_an_empty_ball_has_none_found():
+    found = hashing.average_precision_in_ball([[3, 4], [3, 4]], [[False, False], [True, False]], radius=2)
+    assert np.isnan(found[0])
+    assert found[1] == 0
+
+
+@pytest.mark.parametrize("radius", [0, 1, 3, 8])
+def test_precision_and_recall_of_a_ball_item_by_item(radius):
+    x, y, of_x, of_y = embeddings(12, 8), embeddings(40, 8, 1), classes(12, 3), classes(40, 3, 1)
+    table = hashing.by_ball(hashing.hamming(hashing.pack(x), hashing.pack(y)), of_x[:, None] == of_y, [radius])
+    precision, recall, empty = [], [], 0
+    for a, own in zip(x, of_x, strict=True):
+        inside = [other for b, other in zip(y, of_y, strict=True) if differing(a, b) <= radius]
+        hits = sum(other == own for other in inside)
+        precision.append(hits / len(inside) if inside else 0)
+        recall.append(hits / sum(of_y == own))
+        empty += not inside
+    row = table.iloc[0]
+    assert (row["precision"], row["recall"]) == pytest.approx((np.mean(precision), np.mean(recall)))
+    assert row["n_empty"] == empty
+
+
+def test_centres_are_the_majority_of_each_bit():
+    h, labels = embeddings(31, 9), classes(31, 3)
+    found, codes = hashing.centres(h, labels)
+    for one, code in zip(found, hashing.unpack(codes, 9), strict=True):
+        members = h[labels == one] >= 0
+        assert code.tolist() == [1 if 2 * bit.sum() >= len(bit) else -1 for bit in members.T]
+
+
+@pytest.mark.parametrize("radius", [0, 2, 4, 9])
+def test_table_6_is_a_classification_with_a_class_for_what_is_rejected(radius):
+    """Against scikit-learn, with one nearest centre to each query."""
+    rng = np.random.default_rng(3)
+    distance = np.stack([rng.permutation(10)[:4] for _ in range(60)])
+    labels = np.array(list("abcd"))[np.where(rng.random(60) < 0.6, distance.argmin(axis=1), rng.integers(4, size=60))]
+    said = np.array([*"abcd", "none"])[np.where(distance.min(axis=1) <= radius, distance.argmin(axis=1), 4)]
+    row = hashing.by_centre(distance, labels, list("abcd"), [radius]).iloc[0]
+    options = {"labels": list("abcd"), "average": "macro", "zero_division": 0}
+    assert row["accuracy"] == pytest.approx(accuracy_score(labels, said))
+    assert row["precision"] == pytest.approx(precision_score(labels, said, **options))
+    assert row["recall"] == pytest.approx(recall_score(labels, said, **options))
+    assert row["n_rejected"] == (said == "none").sum()
+
+
+def test_a_query_between_two_centres_counts_half():
+    row = hashing.by_centre([[2, 2, 5]], ["a"], ["a", "b", "c"], [2]).iloc[0]
+    assert (row["accuracy"], row["precision"], row["recall"]) == (0.5, 1.0, 0.5)
+
+
+def test_content_orders_within_a_distance_and_never_across():
+    rng = np.random.default_rng(0)
+    distance, similarity = rng.integers(4, size=(5, 30)), rng.uniform(-1, 1, size=(5, 30))
+    key = hashing.content_key(distance, similarity)
+    for row in range(5):
+        assert (key[row].argsort() == np.lexsort((-similarity[row], distance[row]))).all()
+
+
+def test_content_is_the_mean_coefficient_over_levels():
+    rng = np.random.default_rng(0)
+    query, gallery = ([rng.normal(size=(n, d)) for d in (4, 9)] for n in (3, 5))
+    found = hashing.content_similarity(query, gallery)
+    for i, j in np.ndindex(3, 5):
+        levels = [np.corrcoef(x[i], y[j])[0, 1] for x, y in zip(query, gallery, strict=True)]
+        assert found[i, j] == pytest.approx(np.mean(levels))
+
+
+def test_equal_content_at_equal_distance_stays_a_tie():
+    key = hashing.content_key([[3, 3]], [[0.1, 0.1]])
+    assert retrieval.average_precision_at_k(key, [[True, False]], [2]).item() == 0.75
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: hashing.pack([[1.0, float("nan")]]), "row 0"),
+        (lambda: hashing.pack([1.0, 2.0]), r"\(n, bits\)"),
+        (lambda: hashing.hamming(np.ones((1, 1)), np.ones((1, 1))), "not packed"),
+        (lambda: hashing.hamming(np.ones((1, 1), np.uint8), np.ones((1, 2), np.uint8)), "bytes"),
+        (lambda: hashing.unpack(np.ones((1, 2), np.uint8), 8), "bits"),
+        (lambda: hashing.centres([[1.0]], ["a", "b"]), "labels"),
+        (lambda: hashing.by_centre([[1]], ["x"], ["a"], [1]), "'x'"),
+        (lambda: hashing.by_centre([[1]], ["a"], ["a"], [-1]), "radii"),
+        (lambda: hashing.by_ball([[1]], [[False]], [1]), "no query"),
+        (lambda: hashing.content_similarity([[[1.0]]], []), "levels"),
+        (lambda: hashing.content_key([[1]], [[1.5]]), "similarities"),
+        (lambda: hashing.average_precision_in_ball([[1]], [[True]], radius=-1), "radius"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_words(call, words):
+    with pytest.raises(InputError, match=words):
+        call()

@@ -1,0 +1,184 @@
+"""Scores of novelty against torchmetrics, scikit-image, scipy and loops."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.ndimage import gaussian_filter
+from scipy.spatial.distance import mahalanobis as one_mahalanobis
+from skimage.metrics import structural_similarity
+from sklearn.covariance import LedoitWolf
+from torchmetrics.functional.image import multiscale_structural_similarity_index_measure
+
+from lib.errors import InputError
+from lib.metrics import novelty
+
+
+def images(n=3, channels=3, side=192, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    coarse = torch.rand(n, channels, side // 8, side // 8, generator=generator)
+    smooth = torch.nn.functional.interpolate(coarse, size=(side, side), mode="bilinear")
+    return (0.8 * smooth + 0.2 * torch.rand(n, channels, side, side, generator=generator)).clamp(0, 1)
+
+
+def noisy(x, amount, seed=1):
+    return (x + amount * torch.randn(x.shape, generator=torch.Generator().manual_seed(seed))).clamp(0, 1)
+
+
+def by_filters(x, y, scales):
+    """Equation 18 of two grey images with filters of scipy, and only where the window lies inside the image."""
+    powers = np.array(novelty.WEIGHTS[:scales]) / sum(novelty.WEIGHTS[:scales]) * sum(novelty.WEIGHTS)
+
+    def blurred(image):
+        return gaussian_filter(image, 1.5, truncate=5 / 1.5)[5:-5, 5:-5]
+
+    value = 1.0
+    for scale, power in enumerate(powers):
+        a, b = blurred(x), blurred(y)
+        contrast = (2 * (blurred(x * y) - a * b) + 0.0009) / (blurred(x * x) - a * a + blurred(y * y) - b * b + 0.0009)
+        luminance = (2 * a * b + 0.0001) / (a * a + b * b + 0.0001)
+        value *= max(0, (contrast * luminance if scale == scales - 1 else contrast).mean()) ** power
+        x, y = (image.reshape(len(image) // 2, 2, -1, 2).mean(axis=(1, 3)) for image in (x, y))
+    return value
+
+
+@pytest.mark.parametrize("scales", [1, 3, 5])
+@pytest.mark.parametrize("amount", [0.02, 0.3])
+def test_the_similarity_is_equation_18(scales, amount):
+    x = images(channels=1).double()
+    y = noisy(x, amount)
+    expected = [by_filters(a[0].numpy(), b[0].numpy(), scales) for a, b in zip(x, y, strict=True)]
+    assert novelty.ms_ssim(x, y, scales).numpy() == pytest.approx(expected, abs=1e-10)
+    assert novelty.ms_ssim(x.float(), y.float(), scales).numpy() == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_five_scales_are_nearly_those_of_torchmetrics(channels):
+    """Which lets the window look beyond the image at the coarsest scale, into a mirror."""
+    x = images(channels=channels)
+    y = noisy(x, 0.1)
+    expected = multiscale_structural_similarity_index_measure(y, x, data_range=1.0, reduction="none")
+    assert novelty.ms_ssim(x, y).numpy() == pytest.approx(expected.numpy(), abs=2e-3)
+
+
+def test_one_scale_is_that_of_scikit_image():
+    x = images(channels=1, side=48).double()
+    y = noisy(x, 0.1)
+    expected = [
+        structural_similarity(
+            a[0].numpy(), b[0].numpy(), data_range=1.0, gaussian_weights=True, sigma=1.5, use_sample_covariance=False
+        )
+        for a, b in zip(x, y, strict=True)
+    ]
+    # scikit-image leaves out the same border; its exponent is 1, ours the sum of the five.
+    found = novelty.ms_ssim(x, y, scales=1) ** (1 / sum(novelty.WEIGHTS))
+    assert found.numpy() == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(("side", "scales"), [(11, 1), (21, 1), (22, 2), (96, 4), (176, 5), (400, 5)])
+def test_small_images_have_fewer_scales(side, scales):
+    x = images(n=1, channels=1, side=max(side, 16))[..., :side, :side]
+    assert torch.equal(novelty.ms_ssim(x, noisy(x, 0.1)), novelty.ms_ssim(x, noisy(x, 0.1), scales=scales))
+
+
+def test_an_image_is_like_itself_and_unlike_its_negative():
+    x = images()
+    assert novelty.ms_ssim(x, x).numpy() == pytest.approx(1, abs=1e-6)
+    assert novelty.ms_ssim(x, 1 - x).eq(0).all()
+
+
+def test_the_residual_is_l1_for_grey_and_structure_for_colour():
+    colour, grey = images(), images(channels=1)
+    three = grey.expand(-1, 3, -1, -1)
+    for x, kind in ((colour, "ms-ssim"), (grey, "l1"), (three, "l1")):
+        y = noisy(x, 0.1)
+        assert (novelty.residual(x, y) == novelty.residual(x, y, kind)).all()
+    y = noisy(grey, 0.1)
+    assert novelty.residual(grey, y) == pytest.approx(np.abs(grey.numpy() - y.numpy()).mean(axis=(1, 2, 3)))
+    y = noisy(colour, 0.1)
+    assert novelty.residual(colour, y) == pytest.approx(1 - novelty.ms_ssim(colour, y).numpy())
+
+
+def test_l1_needs_no_window():
+    x = images(side=16)[..., :8, :8]
+    assert novelty.residual(x, noisy(x, 0.1), "l1").shape == (3,)
+
+
+def test_the_threshold_lets_most_training_images_pass():
+    scores = np.random.default_rng(0).normal(5, 2, size=20000)
+    assert novelty.threshold(scores) == pytest.approx(11, abs=0.1)
+    assert (scores > novelty.threshold(scores)).mean() == pytest.approx(0.00135, abs=0.001)
+
+
+@pytest.mark.parametrize(("bits", "chance"), [(8, 0.999), (16, 0.83), (64, 0.002), (128, 3e-7)])
+def test_the_chance_in_a_ball_is_that_of_the_errata(bits, chance):
+    assert novelty.chance_in_a_ball(bits, 16) == pytest.approx(chance, rel=0.2)
+
+
+@pytest.mark.parametrize("bits", [8, 16, 24])
+def test_the_chance_in_a_ball_by_drawing(bits):
+    rng = np.random.default_rng(0)
+    centres, codes = rng.integers(2, size=(4000, 4, bits)), rng.integers(2, size=(4000, 1, bits))
+    inside = ~novelty.outside_balls((centres != codes).sum(axis=2), bits)
+    assert inside.mean() == pytest.approx(novelty.chance_in_a_ball(bits, 4), abs=0.025)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_nearest_distance_pair_by_pair(k):
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(5, 4)), rng.normal(size=(20, 4))
+    expected = [sorted(np.sqrt(((a - b) ** 2).sum()) for b in y)[k - 1] for a in x]
+    assert novelty.nearest_distance(x, y, k) == pytest.approx(expected)
+
+
+def test_mahalanobis_class_by_class():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(3, size=60)
+    training = rng.normal(size=(60, 5)) @ rng.normal(size=(5, 5)) + 4 * labels[:, None]
+    x = rng.normal(size=(7, 5))
+    means = [training[labels == c].mean(axis=0) for c in range(3)]
+    residues = np.stack([row - means[c] for row, c in zip(training, labels, strict=True)])
+    inverse = np.linalg.inv(LedoitWolf(assume_centered=True).fit(residues).covariance_)
+    expected = [min(one_mahalanobis(row, mean, inverse) for mean in means) for row in x]
+    assert novelty.mahalanobis(x, training, labels) == pytest.approx(expected)
+
+
+def test_mahalanobis_has_a_value_for_more_numbers_than_images():
+    rng = np.random.default_rng(0)
+    found = novelty.mahalanobis(rng.normal(size=(3, 50)), rng.normal(size=(12, 50)), np.arange(12) % 2)
+    assert np.isfinite(found).all()
+
+
+def test_separation_pair_by_pair():
+    rng = np.random.default_rng(0)
+    known, novel = rng.integers(8, size=60), rng.integers(4, 12, size=40)
+    auroc = np.mean([(b > a) + 0.5 * (a == b) for a in known for b in novel])
+    limit = min(t for t in range(12) if (known <= t).mean() >= 0.95)
+    found = novelty.separation(known, novel)
+    assert found["auroc"] == pytest.approx(auroc)
+    assert found["fpr95"] == pytest.approx((novel <= limit).mean())
+
+
+def test_perfect_and_useless_scores():
+    assert novelty.separation([0, 1, 2], [3, 4]) == {"auroc": 1.0, "fpr95": 0.0}
+    assert novelty.separation([3, 4], [0, 1, 2]) == {"auroc": 0.0, "fpr95": 1.0}
+    assert novelty.separation([1, 1], [1, 1, 1]) == {"auroc": 0.5, "fpr95": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: novelty.ms_ssim(torch.zeros(1, 1, 8, 8), torch.zeros(1, 1, 8, 8)), "window"),
+        (lambda: novelty.ms_ssim(torch.zeros(1, 1, 32, 32), torch.zeros(1, 1, 32, 32), scales=5), "allow 2 scales"),
+        (lambda: novelty.ms_ssim(255 * torch.ones(1, 1, 32, 32), torch.zeros(1, 1, 32, 32)), "scale them"),
+        (lambda: novelty.residual(torch.zeros(1, 1, 32, 32), torch.zeros(1, 1, 16, 16)), "rebuilt"),
+        (lambda: novelty.residual(torch.zeros(1, 1, 32, 32), torch.zeros(1, 1, 32, 32), "l2"), "auto, l1"),
+        (lambda: novelty.threshold([]), "training"),
+        (lambda: novelty.separation([1.0], [float("nan")]), "novel"),
+        (lambda: novelty.nearest_distance([[1.0]], [[1.0]], k=2), "smaller k"),
+        (lambda: novelty.nearest_distance([[1.0]], [[1.0, 2.0]]), "training"),
+        (lambda: novelty.mahalanobis([[1.0]], [[1.0]], ["a", "b"]), "labels"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_words(call, words):
+    with pytest.raises(InputError, match=words):
+        call()

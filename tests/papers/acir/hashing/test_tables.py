@@ -1,0 +1,126 @@
+"""What stands in the tables and the figure is what was put in."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.papers.acir import published
+from lib.papers.acir.hashing import figures, tables
+from lib.papers.acir.hashing.experiment import ACIR, NONE
+
+ROWS = pd.DataFrame(
+    [
+        {"gallery": "closed", "method": name, "bits": bits, "metric": metric, "k": 100, "ours": value + shift}
+        | {"class_mean": value - 1, "chance": 10.0, "seeds_spread": 0.5}
+        for name, bits, value in (
+            ("CSQ", 8, 80.0),
+            ("CSQ", 16, 82.0),
+            (ACIR, 8, 79.0),
+            (ACIR, 16, 84.0),
+            (NONE, None, 60.0),
+        )
+        for metric, shift in ((tables.HITS, 0.0), ("ap_min", -5.0))
+    ]
+)
+RANKED = pd.DataFrame(
+    [
+        {"method": name, "repeat": repeat, "tied": 40.0, "plain": 80.0, "content": 80.0 + gain, "plain_min": 70.0}
+        | {"content_min": 70.5}
+        for name, gain in (("CSQ", 1.0), ("DPN", 0.2), (ACIR, 0.5))
+        for repeat in (0, 1)
+    ]
+)
+
+
+def cells(markdown):
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.splitlines()]
+
+
+def test_table_1_has_published_rows_first_and_a_column_for_what_has_no_code():
+    theirs = published.maps().query("dataset == 'bps' and method == 'CSQ' and bits <= 16")
+    head, _, first, *others = cells(tables.layout(ROWS, theirs))
+    assert head == ["method", "whose", "gallery", "8 bits", "16 bits", "no code", "± over trainings, at most"]
+    assert first == ["CSQ", "published", "–", "97.0 (96.7)", "96.0 (95.6)", "–", "–"]
+    assert others[0] == ["CSQ", "ours", "closed", "80.00 (79.00)", "82.00 (81.00)", "–", "0.50"]
+    assert others[2] == [NONE, "ours", "closed", "–", "–", "60.00 (59.00)", "0.50"]
+    assert others[3][:4] == ["chance", "–", "closed", "10.00"]
+
+
+def test_the_other_metric_has_its_own_values():
+    assert cells(tables.layout(ROWS, published.maps().iloc[:0], "ap_min"))[2][3] == "75.00 (79.00)"
+
+
+def test_who_gains_as_much_by_content_is_counted():
+    sentence = tables.ranking_sentence(RANKED)
+    assert "adds +0.5 points of mAP to ACIR (published: +1.5)" in sentence
+    assert "from +0.2 to +1.0 to the others; 1 of 2 gain as much or more" in sentence
+    assert cells(tables.ranking_layout(RANKED))[2] == ["CSQ", "40", "80.00", "81.00", "+1.00", "+0.50"]
+
+
+def test_table_6_puts_theirs_beside_ours():
+    rows = pd.DataFrame(
+        [
+            {
+                "method": "CSQ",
+                "radius": radius,
+                "accuracy": 70.0 + radius,
+                "precision": 80.0,
+                "recall": 75.0,
+                "repeat": 0,
+            }
+            | {"n_queries": 9, "n_rejected": 3 - radius, "n_empty": 0}
+            for radius in (0, 1)
+        ]
+    )
+    theirs = published.radii().query("method == 'CSQ' and radius <= 1")
+    assert cells(tables.radius_layout(rows, theirs)) == [
+        ["R", "CSQ, ours", "CSQ, published", "queries in no ball"],
+        ["---"] * 4,
+        ["0", "70.0 (80.0 / 75.0)", "71.5 (82.0 / 71.5)", "3 to 3"],
+        ["1", "71.0 (80.0 / 75.0)", "73.3 (79.1 / 73.3)", "2 to 2"],
+    ]
+
+
+@pytest.mark.parametrize(("off", "words"), [(0.2, ": the same as α = 0"), (0.3, "not the same as α = 0")])
+def test_a_term_without_a_gradient_is_told(off, words):
+    row = {"repeat": 0, "codes": 80.0, "numbers": 82.0, "distinct": 9, "off": 0.2, "loss_last": 1.0}
+    rows = pd.DataFrame([row | {"method": "α = 0"}, row | {"method": "L_Q as printed", "off": off}])
+    first, second = tables.bits_sentences(rows)
+    assert words in first
+    assert second == "the sign costs from 2.0 to 2.0 points of mAP"
+    assert "|h|" not in tables.bits_layout(rows)
+
+
+def test_the_mean_over_losses_is_told_by_length():
+    assert tables.lengths_sentence(ROWS) == "mean mAP (min(k, R)) of all losses: 74.5 at 8 bits, 78.0 at 16 bits"
+
+
+def test_rates_mark_the_chosen_one():
+    rows = pd.DataFrame(
+        {
+            "method": ["CSQ", "CSQ", ACIR, ACIR],
+            "alpha": [np.nan, np.nan, 0.5, 0.5],
+            "lr": [0.001, 0.01] * 2,
+            "validation": [80.0, 90.0, 70.0, 60.0],
+            "chosen": [False, True, True, False],
+        }
+    )
+    assert cells(tables.rates_layout(rows))[2:] == [
+        ["CSQ", "80.00", "**90.00**"],
+        [f"{ACIR}, α = 0.5", "**70.00**", "60.00"],
+    ]
+
+
+def test_the_figure_draws_every_method_and_those_without_a_code_as_lines():
+    rows = ROWS[ROWS["metric"] == tables.HITS]
+    figure = figures.lengths(rows, published.maps().query("dataset == 'radin_ct'"), "RadIN-CT")
+    ours, theirs = figure.axes[:2]
+    drawn = {line.get_label(): line.get_ydata().tolist() for line in ours.lines if not line.get_label().startswith("_")}
+    assert drawn == {"CSQ": [80.0, 82.0], ACIR: [79.0, 84.0]}
+    assert [line for line in ours.lines if line.get_label().startswith("_")] == []
+    assert ours.texts[0].get_text().endswith(": 60.0, below") and ours.get_ylim()[0] > 75
+    near = rows.assign(ours=rows["ours"].where(rows["bits"].notna(), 78.0))
+    beside = figures.lengths(near, published.maps().query("dataset == 'radin_ct'"), "RadIN-CT").axes[0]
+    assert [line.get_ydata()[0] for line in beside.lines if line.get_label().startswith("_")] == [78.0]
+    looks = [(line.get_marker(), line.get_fillstyle()) for line in theirs.lines]
+    assert len(set(looks)) == len(looks) == 11

@@ -1,0 +1,179 @@
+"""Parts are counted as they are, levels are asked by those who did not learn, and an exchange is what it says."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.interpolate import BSpline
+from torch.nn.functional import silu
+
+from lib.encoders import taps
+from lib.encoders.taps import Taps
+from lib.heads.acir import he_normal
+from lib.heads.kan import KAN
+from lib.papers.acir import published
+from lib.papers.acir.network import diagram, experiment, figures, parts, sliders, tables
+from lib.training.acir import Design
+from lib.training.hashing import Even
+from lib.training.splits import Split
+
+DESIGN = Design(bits=8, narrow=(4, 8), window=2, heads=2, width=8, grid=2)
+LABELS = np.arange(240) % 2
+GROUPS = np.array([f"P{i // 10}" for i in range(240)])
+SPLIT = Split(0, np.arange(120), np.arange(120, 240), 0)
+PRINTS = np.random.default_rng(1).random((240, 5)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def maps():
+    """Two classes that differ in three channels of both maps."""
+    random = np.random.default_rng(0)
+    shallow, deep = random.normal(size=(240, 6, 4, 4)), random.normal(size=(240, 10, 2, 2))
+    shallow[LABELS == 1, :3] += 1
+    deep[LABELS == 1, :3] += 1
+    return Taps(shallow.astype(np.float16), deep.astype(np.float16))
+
+
+@pytest.fixture(scope="module")
+def several(maps):
+    splits = experiment.repeats(SPLIT, 2)
+    schedule = Even(epochs=4, batch_size=30, weight_decay=1e-4)
+    return splits, experiment.train(maps, LABELS, PRINTS, DESIGN, schedule, 1e-2, splits, workers=1)
+
+
+def test_parts_have_the_parameters_of_the_network_that_runs():
+    stem = taps.stem("efficientnet_lite0_64px-untrained")
+    own = sum(weight.numel() for weight in stem.parameters())
+    rows = parts.table(DESIGN, stem, 64).set_index("part")
+    network = DESIGN.network((40, 320), 2)
+    counted = sum(value.numel() for value in network.parameters()) - 2 * DESIGN.bits  # scale and shift of the bits
+    assert rows["parameters"].drop(["ConvNet stem", "decoder"]).sum() == counted
+    assert rows.loc["ConvNet stem", "parameters"] == own
+    assert rows.loc["ConvMSA, shallow", "input"] == "4 × 8 × 8"
+    assert rows.loc["decoder", "output"] == "3 × 64 × 64"
+
+
+def test_a_resnet_without_weights_has_the_size_that_everybody_knows():
+    rows = parts.table(parts.PAPER, *parts.resnet()).set_index("part")
+    assert rows.loc["ConvNet stem", "parameters"] == 23_508_032
+    assert rows.loc["ConvNet stem", "gmac"] == pytest.approx(4.09, abs=0.01)
+    d = 2048  # a layer: queries, keys, values, their join, two linear layers of twice the width, two norms
+    layer = 4 * (d * d + d) + 2 * d * d * 2 + 3 * d + 4 * d
+    assert rows.loc["PiT", "parameters"] == parts.PAPER.layers * layer + d * (1 + 1 + 49) + 2 * d
+
+
+def test_the_sentence_names_the_nearest_depth():
+    depths = parts.depths(4)
+    assert depths["millions"].is_monotonic_increasing
+    nearest = int(depths.loc[(depths["millions"] - 151.33).abs().idxmin(), "layers"])
+    assert f"{nearest} layers of PiT" in parts.depths_sentence(depths, *published.size())
+
+
+def test_arrows_of_the_diagram_lead_from_box_to_box():
+    rows = diagram.rows()
+    assert set(rows["source"]) | set(rows["target"]) == set(diagram.BOXES)
+    texts = {text.get_text() for text in diagram.draw().axes[0].texts}
+    assert {box.text for box in diagram.BOXES.values()} <= texts
+
+
+def test_the_rate_is_chosen_by_images_set_aside(maps):
+    aside = Split(0, np.arange(60), np.arange(60, 120), 0)
+    spoiled = Taps(maps.shallow.copy(), maps.deep.copy())
+    spoiled.deep[120:] = 0
+    schedule = Even(epochs=2, batch_size=30)
+    first, second = (
+        experiment.choose(x, LABELS, PRINTS, DESIGN, schedule, [1e-6, 1e-2], aside, workers=1) for x in (maps, spoiled)
+    )
+    assert first.equals(second)
+    assert first["chosen"].sum() == 1
+
+
+def test_every_level_answers_untrained_and_trained(maps, several):
+    splits, networks = several
+    found = experiment.asked(networks, maps, LABELS, splits)
+    assert len(found) == 2 * len(experiment.LEVELS) + 1
+    rows = tables.levels(found)
+    by = rows.set_index(["level", "network"])["mAP"]
+    assert by["code", "trained"] > by["code", "untrained"] + 5
+    health = rows.set_index(["level", "network"]).loc[("code", "trained")]
+    assert health["steps"] == 16 and health["loss"] < networks["trained"][0].history[0]
+    tested = tables.tests(found, GROUPS)
+    assert set(tested["n_seeds"].dropna()) == {2}
+    text = tables.levels_layout(rows)
+    assert all(level in text for level in (*experiment.LEVELS, experiment.POOLED))
+    assert figures.levels(rows).axes
+
+
+@torch.no_grad()
+def test_a_level_that_gets_its_own_maps_is_that_of_the_network(maps, several):
+    network = several[1]["trained"][0].network
+    shallow, deep = torch.tensor(maps.shallow), torch.tensor(maps.deep)
+    own = network(shallow.float(), deep.float()).levels[1]
+    assert experiment.fused(network, shallow, deep, shallow) == pytest.approx(own.numpy(), abs=1e-5)
+
+
+def test_values_alone_decide_where_all_pixels_are_alike(maps, several):
+    """Of a shallow map that is the same everywhere any mixture is the same, whatever the deep map says."""
+    splits, networks = several
+    flat = np.broadcast_to(maps.shallow[:, :, :1, :1], maps.shallow.shape)
+    rows = experiment.exchanged(networks, Taps(flat.copy(), maps.deep), LABELS, splits)
+    by = rows.groupby("exchanged")["moved"].mean()
+    assert by["nothing"] == 0
+    assert by["deep map (weights)"] == pytest.approx(0, abs=1e-5)
+    assert by["shallow map (values)"] == pytest.approx(1, abs=1e-4)
+    assert len(tables.exchanged_sentences(rows)) == 2
+
+
+def test_equal_weights_are_even_and_a_single_pixel_is_not(maps, several):
+    _, networks = several
+    same = Taps(np.zeros_like(maps.shallow), np.zeros_like(maps.deep))
+    rows = experiment.evenness(networks, same, np.arange(3)).set_index("part")["evenness"]
+    assert rows["DaRF"].to_numpy() == pytest.approx(100, abs=1e-3)  # all pixels are the same
+    real = experiment.evenness(networks, maps, np.arange(9))["evenness"]
+    assert ((real > 0) & (real < 100)).all()
+
+
+@torch.no_grad()
+def test_what_an_edge_adds_is_base_and_spline_of_scipy():
+    layer = KAN(3, 2)
+    he_normal(layer, torch.Generator().manual_seed(0))
+    x = torch.rand(5, 3, generator=torch.Generator().manual_seed(1)) * 3 - 1.5
+    total, base, spline = figures.edges(layer, x)
+    assert torch.allclose(total.sum(-1), layer(x), atol=1e-5)
+    assert torch.allclose(base[:, 1, 2], layer.base[1, 2] * silu(x[:, 2]), atol=1e-6)
+    step = 2 * layer.reach / layer.grid
+    knots = -layer.reach + step * np.arange(-layer.order, layer.grid + layer.order + 1)
+    theirs = BSpline(knots, layer.coefficients[1, 2].numpy(), layer.order)(x[:, 2].numpy())
+    assert spline[:, 1, 2].numpy() == pytest.approx(layer.scale[1, 2].item() * theirs, abs=1e-5)
+
+
+def test_the_curves_are_drawn_of_edges_that_move_their_bit(maps, several):
+    network = several[1]["trained"][0].network
+    given = experiment.joined(network, maps)
+    rows = figures.curves(network.kan[0], given, most=6)
+    assert rows["edge"].nunique() == 6
+    assert rows["total"].to_numpy() == pytest.approx((rows["base"] + rows["spline"]).to_numpy(), abs=1e-5)
+    assert rows.groupby("edge")["share"].agg(lambda x: x.is_monotonic_increasing).all()
+    assert figures.functions(rows).axes
+
+
+def test_looks_are_of_the_window_and_pixel_that_are_asked_for(maps, several):
+    network = several[1]["trained"][0].network
+    one = figures.looks(network, maps, image=7, window=3, pixel=2)
+    assert (one.corner, one.pixel, one.side) == ((2, 2), (3, 2), 4)
+    assert [x.shape for x in (one.window, one.token, one.fusion)] == [(2, 2)] * 3
+    assert [x.sum() for x in (one.window, one.token, one.fusion)] == pytest.approx([1, 1, 1], abs=1e-5)
+    moved = Taps(maps.shallow.copy(), maps.deep)
+    moved.shallow[7, :, :2] += 1  # other windows
+    assert np.array_equal(figures.looks(network, moved, 7, 3, 2).window, one.window)
+
+
+def test_every_slider_changes_picture_and_readout(maps, several):
+    _, networks = several
+    asked = {state: ones[0].network for state, ones in networks.items()}
+    tiles = [np.random.default_rng(i).random((16, 16, 3)) for i in range(2)]
+    board = sliders.explore(asked, maps.take(slice(0, 2)), tiles, start=(0, 1))
+    seen = {(bytes(board.picture.value), board.text)}
+    for name, value in (("image", 2), ("window", 4), ("pixel", 3)):
+        board.sliders[name].value = value
+        seen.add((bytes(board.picture.value), board.text))
+    assert len({picture for picture, _ in seen}) == len({text for _, text in seen}) == 4

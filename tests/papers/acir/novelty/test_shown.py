@@ -1,0 +1,138 @@
+"""Tables, sentences, figures and sliders say what the numbers say."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from lib.errors import InputError
+from lib.metrics import novelty
+from lib.papers.acir import published
+from lib.papers.acir.novelty import figures, findings, maps, pictures, rules, scores, sliders, tables
+from lib.papers.acir.novelty.experiment import ACIR, L1, NEAREST, RESIDUAL
+from lib.papers.acir.novelty.rules import Rule
+from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, NEAR
+from lib.papers.acir.novelty.scores import Limit
+from lib.results.shown import Figure
+from lib.search.refusal import Gate
+
+
+@pytest.fixture(scope="module")
+def found(scene, coders, decoders):
+    return scores.of_all(scene, coders, decoders, workers=1)
+
+
+def test_kept_neighbours_are_counted_as_a_loop_does():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 5)), rng.normal(size=(40, 2))
+
+    def nearest(points, i, k):
+        return set(np.argsort([np.inf if j == i else np.linalg.norm(points[i] - points[j]) for j in range(40)])[:k])
+
+    loop = np.mean([len(nearest(x, i, 7) & nearest(y, i, 7)) / 7 for i in range(40)])
+    assert maps.kept(x, y, k=7) == pytest.approx(loop)
+    assert maps.kept(x, x, k=7) == 1.0
+
+
+def test_a_page_is_the_same_for_the_same_seed_and_too_few_points_are_refused():
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    first, again = maps.page(x, 0, perplexity=10), maps.page(x, 0, perplexity=10)
+    np.testing.assert_array_equal(first.points, again.points)
+    assert 0 < first.chance < first.kept < 1 and first.trust <= 1
+    with pytest.raises(InputError, match="too few for a perplexity of 30"):
+        maps.page(x, 0)
+
+
+def test_table_3_has_the_published_rows_first_and_a_row_for_each_rule(scene, coders, found):
+    chosen = [Rule("CSQ"), Rule(ACIR, Limit(RESIDUAL))]
+    rows = rules.table_3(scene, coders, found, 8, chosen)
+    lines = tables.table_3_layout(rows, published.novelty()).splitlines()
+    assert len(lines) == 2 + 6 + 2
+    assert "| CSQ, 8 bits | published | 84.9 | 86.0 | 80/500 |" in "\n".join(lines)
+    assert f"/{len(scene.rows(FAR))} (" in lines[-1]
+
+
+def test_every_layout_names_every_score(scene, found):
+    apart, ends = scores.separations(scene, found), scores.intervals(scene, found)
+    text = tables.scores_layout(apart, ends)
+    assert all(f"| {name} |" in text for name in found)
+    assert tables.limits_layout(scores.limits(scene, found)).count("\n") == 1 + 3 * len(scores.LIMITED)
+    assert "patients" in tables.parts_layout(scene)
+
+
+def test_the_finding_about_limits_says_larger_where_it_is():
+    rows = pd.DataFrame(
+        [
+            {"score": RESIDUAL, "part": part, "mean": mean, "known": alarms, "far": 50.0}
+            for part, mean, alarms in (("learnt", 0.4, 5.0), ("aside", 0.5, 1.0))
+        ]
+    )
+    lines = findings.limits(rows.assign(limit=0.9), [RESIDUAL])
+    assert "is 25.0 % larger" in lines[0] and len(lines) == 2
+    assert findings.limits(rows.assign(limit=1.1), [RESIDUAL])[2].endswith("they refuse nothing")
+    assert "images learnt from: 5.0 % false alarms" in lines[1] and "set aside: 1.0 %" in lines[1]
+
+
+def test_the_verdict_names_the_outcome_of_the_test(scene, found):
+    lines = findings.verdict(scores.tests(scene, found, [(RESIDUAL, NEAREST)]))
+    assert [line.partition(":")[0] for line in lines] == ["left-out class", "OOD"]
+    assert all("the nearest feature (" in line for line in lines)
+
+
+def test_the_worst_kind_of_the_residual_is_named_with_the_rival_beside():
+    cells = {("fog", L1): 20.0, ("noise", L1): 99.0}
+    cells |= {("fog", RESIDUAL): 20.0, ("noise", RESIDUAL): 99.0, ("fog", NEAREST): 90.0, ("noise", NEAREST): 95.0}
+    rows = pd.DataFrame([{"kind": k, "score": s, "auroc": v} for (k, s), v in cells.items()])
+    lines = findings.kinds(rows)
+    assert lines[0] == f"{RESIDUAL} is worst on fog: AUROC 20.0; the nearest feature has 90.0 there"
+    assert lines[1] == "  rebuilt better than known images, AUROC below 50: fog"
+    assert lines[4].startswith("hardest for all scores: fog (best AUROC 90.0, nearest feature)")
+
+
+def test_a_query_is_answered_or_refused_with_its_reason():
+    gates = [Gate("rebuilt with an error of", 0.3, 0.99)]
+    lines = findings.examples(["page", "tissue"], gates, [(0.4,), (0.2,)])
+    assert (
+        lines[0].startswith("page: refused, rebuilt with an error of 0.4, above 0.3") and lines[1] == "tissue: answered"
+    )
+
+
+def test_sliders_count_what_lies_beyond_both_limits(scene, found):
+    board = sliders.explore(scene, found, bits=8)
+    error = found[L1][0]
+    assert board.values == {"sigmas": 3.0, "radius": 3}
+    limit = novelty.threshold(error[scene.rows(ASIDE)], 3.0)
+    assert f"limit {limit:.3f}, radius 3 bits" in board.text
+    board.sliders["radius"].value = 0
+    outside = 100 * (found[ACIR][0, scene.rows(FAR)] > 0).mean()
+    assert f"{'OOD':16}{outside:7.1f}%" in board.text
+
+
+def test_figures_are_drawn_of_all_that_they_show(scene, coders, found, decoders):
+    kinds = scores.by_kind(scene, found, [ACIR, RESIDUAL], 8)
+    assert len(figures.kinds(kinds).axes) == 2
+    counts = {"ACIR": rules.total(scene, coders, found, Rule(ACIR), 8)}
+    rows = figures.confusion_rows(counts, scene.classes)
+    assert rows.groupby("query_class")["share"].sum().round(6).eq(100).all()
+    assert figures.confusions(counts, scene.classes).axes[0].get_title() == "ACIR"
+    picked = pictures.examples(scene, found[RESIDUAL][0])
+    assert scene.part[picked].tolist() == [KNOWN, KNOWN, NEAR, NEAR, FAR, FAR]
+    assert pictures.rebuilt(scene, decoders[0], picked, found[RESIDUAL][0]) is not None
+
+
+def test_pictures_of_other_datasets_are_published_only_where_all_allow_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(pictures.paths, "BUILD", tmp_path)
+    saved = {}
+    run = SimpleNamespace(
+        dataset="tissue", profile="demo", save=lambda name, shown: saved.update({name: shown}) or shown
+    )
+    drawn, bare = plt.figure(), plt.figure()
+    shown = Figure("x", pd.DataFrame({"a": [1]}), "caption.", figure=drawn)
+    pictures.save(run, [], "figure_a", shown, bare)
+    assert saved["figure_a"].figure is drawn
+    assert pictures.save(run, ["odir"], "figure_b", shown, bare) is shown
+    assert saved["figure_b"].figure is bare and "not published" in saved["figure_b"].caption
+    assert (tmp_path / "figures/demo/tissue/figure_b.png").is_file()
+    plt.close("all")

@@ -1,0 +1,50 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.metrics import hashing
+from lib.papers.acir import published, radius
+
+H = np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, -1], [-1, -1, -1, -1], [-1, -1, 1, 1]], dtype=float)
+LABELS = np.array([0, 0, 0, 1, 1])
+
+
+def test_the_sentences_find_what_the_published_table_says():
+    lines = radius.claims(published.radii())
+    assert "CSQ changes by -2.9 points of precision and +1.8 of recall" in lines[0]
+    assert "in accuracy from R = 3 on, in recall from R = 4 on" in lines[1]
+    assert lines[2] == "at R = 7 ACIR is 1.3 points above CSQ in accuracy"
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [([1, 1], "at every R"), ([-1, 1], "from R = 1 on"), ([1, -1], "not at the largest R"), ([-1, 0], "at no R")],
+)
+def test_where_a_lead_begins_is_said_in_words(values, words):
+    assert radius._from(pd.Series(values)) == words
+
+
+def test_centralisation_is_counted_by_hand():
+    found = radius.centralisation(H, H, LABELS, LABELS)
+    assert found["distinct"] == (2 + 2) / 2
+    assert found["largest"] == pytest.approx(100 * (2 / 3 + 1 / 2) / 2)
+    assert found["spread"] == pytest.approx(((0 + 1 + 1) / 3 + 2) / 2)
+    pairs = [hashing.hamming(hashing.pack(H[[a]]), hashing.pack(H[[b]])).item() for a in (0, 1, 2) for b in (3, 4)]
+    assert found["apart"] == pytest.approx(np.mean(pairs))
+
+
+def test_what_lies_at_a_centre_is_answered():
+    query = np.array([[1, 1, 1, 1], [1, -1, 1, 1], [1, 1, 1, 1]], dtype=float)
+    gallery, labels = np.array([[1, 1, 1, 1], [-1, -1, -1, -1]], dtype=float), np.array([0, 1])
+    found = radius.centralisation(query, gallery, np.array([0, 0, 1]), labels)
+    assert found["answered"] == pytest.approx(100 * 2 / 3) and found["right"] == pytest.approx(50)
+
+
+def test_a_class_of_one_image_has_no_spread_and_is_left_out():
+    found = radius.centralisation(H, H[[0, 1, 3]], LABELS, LABELS[[0, 1, 3]])
+    assert found["spread"] == 0.0 and found["distinct"] == 1.0
+
+
+def test_queries_without_a_class_in_the_archive_are_counted():
+    frame = radius.by_radius(H, H[:3], LABELS, LABELS[:3], [0, 4])
+    assert frame["n_left_out"].tolist() == [2, 2] and frame["accuracy"].tolist() == [pytest.approx(200 / 3), 100]

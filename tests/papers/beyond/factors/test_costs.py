@@ -1,0 +1,110 @@
+"""Bytes are what an archive stores, tests find what was planted, and the picture draws what it is given."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.losses.hashing import CSQ
+from lib.metrics.retrieval import PerQuery
+from lib.papers.beyond.factors import costs
+from lib.papers.beyond.factors.experiment import BALL, NONE, PROBABILITY
+from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC
+from lib.training import hashing, hyper_dino
+from lib.training.methods import Answer, Health, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import repeated, splits
+
+N = 120
+GROUPS = np.array([f"p{i}" for i in np.arange(N) // 10])
+CODE = hashing.Settings(loss=CSQ(4, 64))
+HEADS = {
+    NONE: (0.5, Method(NONE, Recipe("raw", 1280, 0), hyper_dino.Settings())),
+    PROBABILITY: (0.8, Method(PROBABILITY, Recipe("PCA", 128, 8), hyper_dino.Settings())),
+    BALL: (0.8, Method(BALL, Recipe("PCA", 128, 32), hyper_dino.Settings())),
+    HYPERBOLIC: (0.9, Method(HYPERBOLIC, Recipe("PCA", 128, 32), hyper_dino.Settings())),
+    ACIR: (0.895, Method(ACIR, Recipe("PCA", 128, 64), CODE)),
+    CENTRES: (0.6, Method(CENTRES, Recipe("PCA", 128, 60), CODE)),
+}
+ARCHIVES = ["closed, by patient", "open, by patient"]
+
+
+def answered(level: float, method: Method) -> list[Answer]:
+    """Every query's AP is about ``level`` at 1 and half of it at 5."""
+    done = []
+    for split in repeated(splits(np.arange(N) // 10 % 3, 0), 3):
+        values = level + np.random.default_rng([split.seed, round(100 * level)]).normal(0, 0.01, size=len(split.test))
+        columns = pd.MultiIndex.from_product([["ap_min"], [1, 5]], names=["metric", "k"])
+        frame = pd.DataFrame(np.stack([values, values / 2], axis=1), columns=columns)
+        few = np.full(len(split.test), 10)
+        per_query = PerQuery(frame, np.zeros(len(split.test), dtype=int), few, 4 * few)
+        done.append(Answer(method, split, Health(0.1, np.nan, 30), [], few, per_query))
+    return done
+
+
+@pytest.fixture(scope="module")
+def found():
+    each = {name: answered(*one) for name, one in HEADS.items()}
+    first = {f"net, {name}": each[name] for name in (NONE, PROBABILITY, BALL)} | {"bare, " + NONE: each[NONE]}
+    other = {name: each[name] for name in (HYPERBOLIC, ACIR, CENTRES)}
+    return costs.of_encoder(dict.fromkeys(ARCHIVES, first), "net", dict.fromkeys(ARCHIVES, other))
+
+
+@pytest.fixture(scope="module")
+def rows(found):
+    return costs.rows(found)
+
+
+def test_only_the_leading_encoder_is_there_without_its_name(found):
+    assert list(found["open, by patient"]) == [NONE, PROBABILITY, BALL, HYPERBOLIC, ACIR, CENTRES]
+
+
+def test_numbers_take_two_bytes_and_eight_bits_one(rows):
+    sizes = rows.drop_duplicates("method").set_index("method")["bytes"].to_dict()
+    assert sizes == {NONE: 2560, PROBABILITY: 16, BALL: 64, HYPERBOLIC: 64, ACIR: 8, CENTRES: 8}
+    continuous = hashing.Settings(loss=CSQ(4, 64), binary=False)
+    assert costs.stored(Method("", Recipe("PCA", 128, 64), continuous)) == 128
+
+
+def test_what_was_planted_is_found_and_what_was_not_trained_is_not_tested(found):
+    tests = costs.tested(found, GROUPS, (1, 5))
+    assert set(zip(tests["first"], tests["second"], strict=True)) == {
+        (HYPERBOLIC, PROBABILITY),
+        (ACIR, PROBABILITY),
+        (CENTRES, PROBABILITY),
+        (HYPERBOLIC, BALL),
+        (ACIR, CENTRES),
+        (ACIR, NONE),
+    }
+    told = {line.split(":")[0]: line for line in costs.came_out(tests)}
+    assert "of 4 tests 4 clearly better, 0 clearly worse" in told[f"{HYPERBOLIC} against {BALL}"]
+    assert "of 4 tests 0 clearly better, 4 clearly worse" in told[f"{CENTRES} against {PROBABILITY}"]
+
+
+def test_the_cheapest_is_the_smallest_that_comes_near_the_best(rows):
+    line = costs.cheapest(rows, ARCHIVES[0], 1)
+    assert line.startswith(f"MAP@1, {ARCHIVES[0]}: highest is {HYPERBOLIC} (") and f"is {ACIR} (" in line
+    assert "8 bytes" in line
+    assert costs.cheapest(rows, ARCHIVES[0], 1, within=0.1).endswith("nothing smaller comes within 0.1 point of it")
+
+
+def test_the_table_goes_from_the_largest_to_the_smallest_and_ends_with_chance(rows):
+    first, *lines = (line.split(" | ") for line in costs.layout(rows).splitlines() if "---" not in line)
+    assert first[1] == "bytes per image" and lines[0][0].endswith(NONE) and lines[-1][0].endswith("chance")
+    assert [line[1] for line in lines[:-1]] == ["2560", "64", "64", "16", "8", "8"]
+
+
+def test_the_picture_draws_every_method_at_its_bytes_with_a_sign_of_its_own(rows):
+    figure = costs.drawn(rows, ARCHIVES)
+    assert len(figure.axes) == 4
+    for axis, k in zip(figure.axes, (1, 5, 1, 5), strict=True):
+        points = [container.lines[0] for container in axis.containers]
+        signs = {(point.get_marker(), str(point.get_markerfacecolor())) for point in points}
+        assert len(signs) == len(HEADS)
+        places = {c.get_label(): c.lines[0].get_xdata()[0] for c in axis.containers}
+        heights = {c.get_label(): c.lines[0].get_ydata()[0] for c in axis.containers}
+        assert places[NONE] == 2560 and places[BALL] < 64 < places[HYPERBOLIC]
+        assert heights[NONE] == pytest.approx(50 if k == 1 else 25, abs=0.5)
+        assert axis.get_xscale() == "log"
+    assert SimpleNamespace(**vars(costs.figure_costs(rows, ARCHIVES))).title.startswith("what an image costs")

@@ -1,0 +1,259 @@
+"""Label trees against plain walks from leaf to root, and every tree that cannot be one refused."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+
+from lib.errors import InputError
+from lib.taxonomy import Taxonomy, from_dag, from_nested, from_paths, from_yaml
+
+BREAST = {
+    "benign": ["adenosis", "fibroadenoma", "phyllodes_tumor", "tubular_adenoma"],
+    "malignant": ["ductal_carcinoma", "lobular_carcinoma", "mucinous_carcinoma", "papillary_carcinoma"],
+}
+UNEVEN = {"a": {"aa": ["aaa", "aab"], "ab": None}, "b": ["ba", "bb"], "c": None}
+TREES = [from_nested("breast", BREAST), from_nested("uneven", UNEVEN), from_nested("flat", ["x", "y", "z"])]
+
+
+def way_up(tree, node):
+    way = [node]
+    while way[-1] != "root":
+        way.append(tree.parents[way[-1]])
+    return way
+
+
+def common_depth(tree, one, other):
+    meeting = next(node for node in way_up(tree, one) if node in way_up(tree, other))
+    return len(way_up(tree, meeting)) - 1
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_every_matrix_equals_a_walk_from_leaf_to_root(tree):
+    lca, rho, distance = tree.lca_depth(), tree.rho(), tree.distance()
+    longest = max(len(way_up(tree, leaf)) - 1 for leaf in tree.leaves)
+    assert tree.depth == longest
+    for (i, one), (j, other) in itertools.product(enumerate(tree.leaves), repeat=2):
+        depth = common_depth(tree, one, other)
+        assert lca[i, j] == depth
+        assert rho[i, j] == (1 if i == j else depth / longest)
+        assert distance[i, j] == len(way_up(tree, one)) + len(way_up(tree, other)) - 2 - 2 * depth
+    assert (distance == distance.T).all() and (np.diag(distance) == 0).all() and (rho == rho.T).all()
+
+
+@pytest.mark.parametrize("tree", TREES, ids=str)
+def test_depths_and_ancestors_are_the_way_down(tree):
+    for node in tree.nodes:
+        down = tuple(reversed(way_up(tree, node)))
+        assert tree.ancestors(node) == down and tree.ancestors(node, root=False) == down[1:]
+        assert tree.depth_of(node) == len(down) - 1
+        assert all(tree.parents[child] == node for child in tree.children(node))
+    assert tree.leaves == tuple(sorted(node for node in tree.nodes if not tree.children(node)))
+
+
+def test_a_leaf_that_ends_early_stands_for_itself_below():
+    tree = TREES[1]
+    assert tree.level(0) == ("root",) and tree.level(1) == ("a", "b", "c")
+    assert tree.level(2) == ("aa", "ab", "ba", "bb", "c")
+    assert tree.level(3) == tree.leaves == ("aaa", "aab", "ab", "ba", "bb", "c")
+    assert tree.ancestor_codes(2).tolist() == [0, 0, 1, 2, 3, 4]
+    assert tree.ancestor_codes(1).tolist() == [0, 0, 0, 1, 1, 2]
+    assert tree.ancestor_codes(0).tolist() == [0] * 6 and tree.ancestor_codes(3).tolist() == list(range(6))
+    assert not tree.is_balanced and TREES[0].is_balanced
+
+
+def test_the_shared_depth_of_pairs_is_that_of_the_matrix():
+    tree = TREES[1]
+    one, other = np.random.default_rng(0).integers(6, size=(2, 50))
+    assert (tree.shared_depth(one, other) == tree.lca_depth()[one, other]).all()
+
+
+def test_cutting_keeps_what_stands_above_the_cut():
+    tree = TREES[1]
+    for level in (1, 2, 3):
+        cut = tree.cut(level)
+        assert cut.leaves == tree.level(level) and cut.depth == level
+        assert all(cut.parents[node] == tree.parents[node] for node in cut.parents)
+    assert tree.cut(1).is_flat and not tree.is_flat
+    with pytest.raises(InputError, match="levels 1 to 3, not at 0"):
+        tree.cut(0)
+
+
+def test_what_is_kept_keeps_its_place():
+    tree = TREES[1].keep(["aab", "c", "ba", "c"])
+    assert tree.leaves == ("aab", "ba", "c") and tree.depth == 3
+    assert all(tree.parents[node] == TREES[1].parents[node] for node in tree.parents)
+    with pytest.raises(InputError, match="'a' stands for a group"):
+        TREES[1].keep(["a", "c"])
+
+
+def test_codes_are_places_among_the_sorted_leaves():
+    labels = np.array(["ductal_carcinoma", "adenosis", "ductal_carcinoma"])
+    codes = TREES[0].codes(labels)
+    assert [TREES[0].leaves[code] for code in codes] == labels.tolist()
+    assert TREES[0].codes([]).shape == (0,)
+
+
+def test_an_unknown_label_is_refused_with_the_nearest_name():
+    with pytest.raises(InputError, match=r"'ductal_carcinom'.*did you mean ductal_carcinoma"):
+        TREES[0].codes(["adenosis", "ductal_carcinom"])
+    with pytest.raises(InputError, match="'malignant' stands for a group"):
+        TREES[0].codes(["malignant"])
+    with pytest.raises(InputError, match="no node 'benin'; did you mean benign"):
+        TREES[0].ancestors("benin")
+    with pytest.raises(InputError, match="levels 0 to 2, not 3"):
+        TREES[0].level(3)
+
+
+@pytest.mark.parametrize(
+    ("parents", "message"),
+    [
+        ({"a": "b", "b": "a"}, "a, b never reach a root: there is a circle"),
+        ({"a": "a"}, "circle"),
+        ({"x": "top", "y": "top", "a": "b", "b": "a"}, "a, b never reach a root"),
+        ({"a": "one", "b": "two"}, r"2 roots \(one, two\)"),
+        ({"a": "top", "b": "a"}, "one leaf only, b"),
+        ({"": "top", "b": "top"}, "called ''"),
+        ({}, "no classes"),
+    ],
+)
+def test_what_is_no_tree_is_refused(parents, message):
+    with pytest.raises(InputError, match=message):
+        Taxonomy("mine", parents)
+
+
+def test_a_tree_does_not_change_with_what_it_was_made_of():
+    parents = {"a": "top", "b": "top"}
+    tree = Taxonomy("mine", parents)
+    parents["c"] = "a"
+    assert tree.leaves == ("a", "b") and pickle.loads(pickle.dumps(tree)).leaves == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("nested", "message"),
+    [
+        ({"a": ["x", "y"], "b": ["x"]}, r"'x' has 2 parents \(a, b\)"),
+        ({"a": ["b"], "b": ["c"]}, "'b' has 2 parents"),
+        ({"a": {"a": ["x"]}}, "'a' has 2 parents"),
+        ({"a": ["x", "x"]}, "'x' has 2 parents"),
+        ({"a": ["root"]}, "called 'root', as the root is"),
+        ({"a": "xy"}, "below 'a' stands 'xy'"),
+        ({}, "no classes"),
+    ],
+)
+def test_a_name_stands_at_one_place_only(nested, message):
+    with pytest.raises(InputError, match=message):
+        from_nested("mine", nested)
+
+
+def test_lists_may_hold_groups_beside_classes():
+    tree = from_nested("skin", ["df", {"melanocytic": ["nv", "mel"]}], root="lesion")
+    assert tree.leaves == ("df", "mel", "nv") and tree.root == "lesion" and tree.depth_of("df") == 1
+
+
+def test_equal_names_below_different_groups_are_different_nodes():
+    tree = from_paths("mine", ["colon/other", "breast/other", "breast/other", "breast/tumour/solid"])
+    assert tree.leaves == ("breast/other", "breast/tumour/solid", "colon/other")
+    assert tree.parents["breast/tumour/solid"] == "breast/tumour" and tree.depth == 3
+    assert from_paths("mine", ["a>b", "a>c"], ">").level(1) == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("paths", "message"),
+    [
+        (["a", "a/b", "c"], "'a' is a class and a group of classes at once"),
+        (["a//b", "c"], "empty part"),
+        (["a/", "c"], "empty part"),
+        (["a", "a"], "one leaf only"),
+        ([], "no classes"),
+    ],
+)
+def test_class_names_that_make_no_tree_are_refused(paths, message):
+    with pytest.raises(InputError, match=message):
+        from_paths("mine", paths)
+
+
+def test_a_file_is_read_as_text_throughout(tmp_path):
+    file = tmp_path / "grades.yaml"
+    file.write_text("root: breast\ntree:\n  no: [1, 2.0]\n  yes: {1e5: , 2024-01-01: null}\n", encoding="utf-8")
+    tree = from_yaml(file)
+    assert tree.name == "grades" and tree.root == "breast"
+    assert tree.leaves == ("1", "1e5", "2.0", "2024-01-01") and tree.level(1) == ("no", "yes")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("tree: {a: [x], a: [y]}", "'a' is named twice"),
+        ("tree: [a", "is not YAML"),
+        ("[a, b]", "needs 'tree:'"),
+        ("tree: a", "needs 'tree:'"),
+        ("tree: [a, b]\nlevels: 3", "'levels' means nothing here"),
+        ("tree: {a: [x], b: [x]}", "'x' has 2 parents"),
+    ],
+)
+def test_a_file_that_holds_no_tree_is_named(tmp_path, text, message):
+    file = tmp_path / "mine.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=message) as caught:
+        from_yaml(file)
+    assert "mine" in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.yaml"):
+        from_yaml(tmp_path / "nowhere.yaml")
+
+
+GRAPH = {"near": ["eye"], "far": ["middle"], "middle": ["eye"], "other": ["eye"], "p": ["near"], "q": ["other"]}
+
+
+def test_of_several_parents_the_one_nearest_to_the_root_stays():
+    graph = GRAPH | {"x": ["far", "near"], "f": ["far"]}
+    assert from_dag("odir", graph, {"f": 100, "x": 1}).parents["x"] == "near"
+
+
+def test_of_parents_as_near_the_one_with_more_training_images_below_it_stays():
+    graph = GRAPH | {"x": ["near", "other"], "f": ["far"]}
+    assert from_dag("odir", graph, {"p": 3, "q": 4}).parents["x"] == "other"
+    assert from_dag("odir", graph, {"p": 4, "q": 3}).parents["x"] == "near"
+
+
+def test_of_parents_alike_the_first_by_name_stays():
+    graph = GRAPH | {"x": ["other", "near"], "f": ["far"]}
+    assert from_dag("odir", graph, {"p": 3, "q": 3, "x": 9}).parents["x"] == "near"
+    assert from_dag("odir", graph, {}).parents["x"] == "near"
+
+
+def test_images_below_count_once_however_many_ways_lead_to_them():
+    graph = {"a": ["eye"], "b": ["eye"], "a1": ["a"], "a2": ["a"], "shared": ["a1", "a2"], "rest": ["b"]}
+    graph |= {"x": ["a", "b"], "y1": ["a1"], "y2": ["a2"]}
+    assert from_dag("odir", graph, {"shared": 3, "rest": 5}).parents["x"] == "b"
+
+
+def test_a_group_that_loses_all_its_classes_is_no_class():
+    graph = {"near": ["eye"], "deep": ["eye"], "deeper": ["deep"], "x": ["near", "deeper"], "y": ["near"]}
+    tree = from_dag("odir", graph, {})
+    assert tree.leaves == ("x", "y") and "deep" not in tree.nodes
+
+
+@pytest.mark.parametrize(
+    ("graph", "counts", "message"),
+    [
+        ({"a": ["eye"], "b": ["eye"]}, {"c": 1}, "counted for 'c', which is not in it"),
+        ({"a": ["eye"], "x": ["a"], "y": ["a"]}, {"a": 1}, "'a', which stands for a group"),
+        ({"a": ["one"], "b": ["two"]}, {}, "2 roots"),
+        ({"a": ["b"], "b": ["a"]}, {}, "circle"),
+        ({"x": ["eye"], "a": ["b"], "b": ["a"]}, {}, "a, b never reach the root eye"),
+    ],
+)
+def test_a_graph_that_makes_no_tree_is_refused(graph, counts, message):
+    with pytest.raises(InputError, match=message):
+        from_dag("odir", graph, counts)
+
+
+def test_a_graph_that_is_a_tree_stays_as_it_is():
+    tree = TREES[1]
+    again = from_dag("uneven", {node: [parent] for node, parent in tree.parents.items()}, {"c": 2})
+    assert again.parents == tree.parents
