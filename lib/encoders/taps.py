@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from lib import checks, files, paths, pins
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
-from lib.encoders import registry
 from lib.errors import InputError
 from lib.progress import track
 
@@ -93,7 +92,9 @@ def stem(encoder: str) -> Stem:
     """The network of that name as a :class:`Stem`, in evaluation mode, weights trainable.
 
     encoder: efficientnet_lite0 with any side behind it, a ResNet or another convolutional network of timm; each with
-    "-untrained" behind its name, too. Raises InputError for any other, MissingWeights as :func:`registry.make`.
+    "-untrained" behind its name, too.
+
+    Raises InputError for any other, MissingWeights as :func:`lib.encoders.networks.load`.
     """
     return _parts(encoder)[1].requires_grad_(True)
 
@@ -113,13 +114,13 @@ def extract(images: ImageTable, encoder: str, *, flipped: bool = False) -> Taps:
 
 def pixels(images: ImageTable, encoder: str) -> np.ndarray:
     """What the encoder sees of every image, before it is normalised: (n, 3, H, W) uint8."""
-    transform = registry.make(encoder).transform
+    transform = _backbone(encoder).transform
     return np.concatenate([_bytes(transform, read_image(images.path(i)))[None] for i in range(len(images))])
 
 
 def scale(encoder: str) -> tuple[Tensor, Tensor]:
     """Mean and deviation, (3, 1, 1) each, by which the encoder normalises pixels from 0 to 1."""
-    normal = registry.make(encoder).transform.transforms[-1]
+    normal = _backbone(encoder).transform.transforms[-1]
     return tuple(torch.as_tensor(values).float().reshape(3, 1, 1) for values in (normal.mean, normal.std))
 
 
@@ -130,12 +131,16 @@ def _bytes(transform: Callable[[Image.Image], Tensor], image: Image.Image) -> np
 
 
 def _parts(encoder: str) -> "tuple[Backbone, Stem]":
-    from lib.encoders.backbones import Backbone
-
-    backbone = registry.make(encoder, **({} if encoder == "texture" else {"device": "cpu"}))
-    if not isinstance(backbone, Backbone):
-        raise InputError(f"{encoder} has no feature maps: take a convolutional network")
+    backbone = _backbone(encoder)
     return backbone, Stem(backbone.model).eval()
+
+
+def _backbone(encoder: str) -> "Backbone":
+    if encoder == "texture":
+        raise InputError("texture has no feature maps: take a convolutional network")
+    from lib.encoders import networks  # which takes seconds to import
+
+    return networks.load(encoder, device="cpu")
 
 
 def _seen(images: ImageTable, backbone: "Backbone", network: Stem, flipped: bool) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from timm.models import PretrainedCfg, get_pretrained_cfg
 
 from lib import paths
 from lib.encoders.models import MODELS, OURS, SIZE
-from lib.encoders.weights import Source, local_file
+from lib.encoders.weights import Source, local_file, missing
 
 SWIGLU = {"mlp_layer": SwiGLUPacked, "act_layer": torch.nn.SiLU}
 
@@ -79,3 +79,10 @@ def published() -> pd.DataFrame:
     wide = wide.rename(columns={"embedding dimension": "published_dim", "parameters": "published_parameters_millions"})
     columns = [*keys.values(), "published_dim", "published_parameters_millions"]
     return wide[columns].rename_axis(columns=None).astype({"published_dim": int})
+
+
+def wanting(name: str) -> str | None:
+    """How to get the weights of a model of :data:`lib.encoders.models.MODELS`; None if they are on this machine."""
+    wanted = source(name)
+    here = local_file(wanted) is not None
+    return None if here else str(missing(wanted, "they do not come with this project"))

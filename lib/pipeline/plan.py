@@ -9,7 +9,6 @@ import pandas as pd
 from lib import paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
-from lib.encoders import registry
 from lib.encoders.models import MODELS
 from lib.papers.hyper_dino.recipes import recipes
 from lib.pipeline import profiles
@@ -104,7 +103,9 @@ def text(profile: str) -> str:
         if dataset in DATASETS and not paths.images(dataset).exists():
             parts.append(str(catalogue.missing(dataset, paths.images(dataset), "is not there", profile)))
     for name in backbones(profile):
-        if how := registry.wanting(name):
+        from lib.encoders import zoo  # which takes seconds to import
+
+        if how := zoo.wanting(name):
             parts.append(f"needs weights of {MODELS[name].row} ({name}): {how}")
     return "\n\n".join(parts)
 

@@ -72,6 +72,17 @@ def test_without_data_everything_that_is_there_runs(data):
     assert stages == stages_on("ham10000")
 
 
+def test_the_demo_is_built_in_layers_of_which_each_needs_only_those_before():
+    drawn, *layers = reproduce.layers("demo")
+    assert [name.partition("@")[0] for name in drawn] == ["drawn"] * len(paths.DRAWN)
+    kinds = [{name.rpartition(":")[2].partition("@")[0] for name in layer} for layer in layers]
+    tables, features, views, runs = kinds
+    assert tables == {"tables"} and views == {"views"} and runs == set(profiles.notebooks())
+    assert set.union(*kinds) | {"features_more"} == set(profiles.stages()) and features < set(profiles.FEATURES)
+    needed = [" ".join(profiles.stages()[stage].get("do", profiles.stages()[stage])["deps"]) for stage in features]
+    assert not any("build/features" in deps or "reports/" in deps for deps in needed)
+
+
 def command(*words: str) -> tuple[int, str, str]:
     done = subprocess.run([sys.executable, "-m", *words], cwd=paths.ROOT, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr

@@ -1,6 +1,7 @@
 """Table 6: what a ball around a class centre answers, and whether codes are over-centralised."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -54,22 +55,29 @@ def centralisation(
 
 
 def means(rows: pd.DataFrame) -> pd.DataFrame:
-    """Over trainings, a row per loss (and radius): the mean of each column, ± of the first percentage."""
+    """Over trainings, a row per loss (and radius): the mean of each column, n_seeds, and ± of the accuracy, if any."""
     keys = [name for name in ("method", "radius") if name in rows]
     numbers = [name for name in rows.columns if name not in (*keys, "repeat")]
     grouped = rows.groupby(keys, sort=False)
-    return grouped[numbers].mean().assign(n_seeds=grouped["repeat"].nunique()).reset_index()
+    more = {"n_seeds": grouped["repeat"].nunique()}
+    if "accuracy" in rows:
+        more["accuracy_spread"] = grouped["accuracy"].std()
+    return grouped[numbers].mean().assign(**more).reset_index()
 
 
 def layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
-    """Table 6 as Markdown: a row per radius, ``accuracy (precision / recall)`` for each method; theirs may be empty."""
+    """Table 6 as Markdown: a row per radius; theirs may be empty.
+
+    A cell is ``accuracy (precision / recall)``; ours has ± of the accuracy over trainings.
+    """
     table = means(rows)
     columns = {f"{name}, ours": part for name, part in table.groupby("method", sort=False)}
     columns |= {f"{name}, published": part for name, part in theirs.groupby("method", sort=False)}
     wide = pd.DataFrame(
         {
             name: {
-                row.radius: f"{row.accuracy:.1f} ({row.precision:.1f} / {row.recall:.1f})" for row in part.itertuples()
+                row.radius: f"{row.accuracy:.1f}{_spread(row)} ({row.precision:.1f} / {row.recall:.1f})"
+                for row in part.itertuples()
             }
             for name, part in columns.items()
         }
@@ -77,6 +85,27 @@ def layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
     rejected = table.groupby("radius")["n_rejected"]
     wide["queries in no ball"] = [f"{rejected.min()[r]:.0f} to {rejected.max()[r]:.0f}" for r in wide.index]
     return markdown_table(wide.rename_axis("R").reset_index())
+
+
+def _spread(row: Any) -> str:
+    """± of the accuracy, where there are several trainings."""
+    known = getattr(row, "accuracy_spread", np.nan)
+    return "" if np.isnan(known) else f" ± {known:.1f}"
+
+
+def leads(rows: pd.DataFrame, ours: str = "ACIR", theirs: str = "CSQ") -> list[str]:
+    """How far ``ours`` leads in accuracy at the smallest and the largest ball, training by training.
+
+    rows: of :func:`by_radius`, with method and repeat.
+    """
+    by = rows.pivot_table(index=["radius", "repeat"], columns="method", values="accuracy")
+    lead = by[ours] - by[theirs]
+    radii = rows["radius"].unique()
+    return [
+        f"R = {r}: {ours} is above {theirs} in {int((lead[r] > 0).sum())} of {len(lead[r])} trainings "
+        f"({lead[r].min():+.1f} to {lead[r].max():+.1f} points)"
+        for r in (radii.min(), radii.max())
+    ]
 
 
 def centralisation_layout(rows: pd.DataFrame) -> str:

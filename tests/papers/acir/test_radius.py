@@ -48,3 +48,22 @@ def test_a_class_of_one_image_has_no_spread_and_is_left_out():
 def test_queries_without_a_class_in_the_archive_are_counted():
     frame = radius.by_radius(H, H[:3], LABELS, LABELS[:3], [0, 4])
     assert frame["n_left_out"].tolist() == [2, 2] and frame["accuracy"].tolist() == [pytest.approx(200 / 3), 100]
+
+
+def test_a_lead_is_counted_training_by_training():
+    rows = pd.DataFrame(
+        [
+            {"method": name, "radius": r, "repeat": repeat, "accuracy": value}
+            for r, values in {0: [(60, 50), (40, 50), (55, 50)], 3: [(90, 80), (91, 80), (92, 80)]}.items()
+            for repeat, pair in enumerate(values)
+            for name, value in zip(("ACIR", "CSQ"), pair, strict=True)
+        ]
+    )
+    assert radius.leads(rows) == [
+        "R = 0: ACIR is above CSQ in 2 of 3 trainings (-10.0 to +10.0 points)",
+        "R = 3: ACIR is above CSQ in 3 of 3 trainings (+10.0 to +12.0 points)",
+    ]
+    own = radius.means(rows)
+    assert own.loc[(own["method"] == "ACIR") & (own["radius"] == 0), "accuracy_spread"].item() == pytest.approx(
+        10.41, abs=0.01
+    )

@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 
 from lib.datasets.table import ImageTable
-from lib.encoders import registry, taps
+from lib.encoders import taps, zoo
 from lib.encoders.backbones import UNTRAINED as RANDOM
 from lib.encoders.models import MODELS
 from lib.encoders.taps import Taps
@@ -51,7 +51,7 @@ def token(features: np.ndarray) -> Taps:
 
 def lacking(vit: str) -> str | None:
     """What the rows of a vision transformer say where its weights are not on this machine; None where they are."""
-    how = registry.wanting(vit) if vit in MODELS else None
+    how = zoo.wanting(vit) if vit in MODELS else None
     size = re.search(r"\(about [^)]+\)", how or "")
     return None if how is None else f"needs weights of {vit} {size[0] if size else ''}".strip()
 
