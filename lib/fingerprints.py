@@ -4,6 +4,7 @@ Comments, docstrings and blank lines compute nothing and do not count. Data file
 """
 
 import ast
+import functools
 import hashlib
 import io
 import re
@@ -14,6 +15,7 @@ from pathlib import Path
 from lib.paths import ROOT
 
 
+@functools.cache  # a module is part of many fingerprints
 def bare(source: str) -> str:
     """``source`` without comments, docstrings, blank lines and trailing blanks: equal text computes the same.
 
@@ -53,7 +55,8 @@ def _texts(tree: ast.Module) -> Iterator[tuple[int, int]]:
             yield node.lineno, node.end_lineno
 
 
-def imported(source: str) -> set[str]:
+@functools.cache
+def imported(source: str) -> frozenset[str]:
     """Names of modules of ``lib`` that ``source`` imports anywhere, with the packages they lie in.
 
     A text that is nothing but such a name counts as an import: it may be handed to :func:`importlib.import_module`.
@@ -67,7 +70,7 @@ def imported(source: str) -> set[str]:
         elif isinstance(node, ast.Constant) and re.fullmatch(r"lib(\.\w+)+", str(node.value)):
             names.add(node.value)
     parts = [name.split(".") for name in names if name.split(".")[0] == "lib"]
-    return {".".join(words[:n]) for words in parts for n in range(1, len(words) + 1)}
+    return frozenset(".".join(words[:n]) for words in parts for n in range(1, len(words) + 1))
 
 
 def modules(names: Iterable[str]) -> list[Path]:

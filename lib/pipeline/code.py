@@ -16,7 +16,7 @@ RUNNER = "lib.pipeline.notebooks"
 PINS = imported("import lib.pinned")  # every stage goes through it
 
 
-def entries() -> dict[str, set[str]]:
+def entries() -> dict[str, frozenset[str]]:
     """Every entry and the modules that it names: commands, and notebooks with what runs them."""
     named = {command: PINS | imported(f"import {command}, {command}.__main__") for command in COMMANDS}
     for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):

@@ -1,5 +1,6 @@
 """A fingerprint names all code that an entry runs: what Python itself imports is the judge."""
 
+import json
 import subprocess
 import sys
 
@@ -67,22 +68,54 @@ def test_a_docstring_beside_code_hides_nothing_and_a_form_feed_is_no_line():
     assert fingerprints.bare('x = "\x0c"\ny = 1  # one\nz = 2\n').endswith("y = 1\nz = 2")
 
 
-@pytest.mark.parametrize("entry", code.entries())
-def test_every_module_that_an_entry_imports_is_in_its_fingerprint(entry):
-    """Imports that happen when the modules load, found by running them."""
+HEAVY = ["faiss", "geoopt", "pandas", "scipy.stats", "seaborn", "skimage", "sklearn", "statsmodels.api", "timm", "umap"]
+"""Packages that take seconds to import: the process from which all entries branch off has them already."""
+
+BRANCHES = """
+import importlib, json, os, sys
+from pathlib import Path
+
+heavy, statements, folder = json.loads(sys.stdin.read())
+for name in heavy:
+    importlib.import_module(name)
+for entry, lines in statements.items():
+    if os.fork() == 0:
+        exec(lines, {})
+        files = [m.__file__ for name, m in sys.modules.items() if name.split(".")[0] == "lib"]
+        Path(folder, entry).write_text("\\n".join(sorted(files)))
+        os._exit(0)
+    os.wait()
+"""
+
+
+def imports(entry: str) -> str:
+    """The lines of an entry that import from lib."""
     if entry in code.COMMANDS:
-        statements = f"import {entry}"
-    else:
-        cells = notebooks.read(paths.NOTEBOOKS / f"{entry}.ipynb").cells
-        lines = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
-        statements = "\n".join(line for line in lines if line.startswith(("from lib", "import lib")))
-    show = "import sys; print(*sorted(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'lib'))"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{statements}\n{show}"], cwd=paths.ROOT, check=True, capture_output=True, text=True
-    )
-    loaded = {file.removeprefix(f"{paths.ROOT}/") for file in done.stdout.split()}
-    listed = {line.split()[0] for line in fingerprints.fingerprint(code.entries()[entry]).splitlines()}
-    assert loaded and loaded - listed == set()
+        return f"import {entry}"
+    cells = notebooks.read(paths.NOTEBOOKS / f"{entry}.ipynb").cells
+    lines = [line for cell in cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    return "\n".join(line for line in lines if line.startswith(("from lib", "import lib")))
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """Entry → the files of lib that Python has loaded once its imports are done, each in a process of its own."""
+    folder = tmp_path_factory.mktemp("loaded")
+    message = json.dumps([HEAVY, {entry: imports(entry) for entry in code.entries()}, str(folder)])
+    subprocess.run([sys.executable, "-c", BRANCHES], cwd=paths.ROOT, check=True, input=message, text=True)
+    return {
+        file.name: {name.removeprefix(f"{paths.ROOT}/") for name in file.read_text().split()}
+        for file in folder.iterdir()
+    }
+
+
+def test_every_module_that_an_entry_imports_is_in_its_fingerprint(loaded):
+    """Imports that happen when the modules load, found by running them."""
+    entries = code.entries()
+    assert loaded.keys() == entries.keys() and all(loaded.values())
+    for entry, modules in entries.items():
+        listed = {line.split()[0] for line in fingerprints.fingerprint(modules).splitlines()}
+        assert loaded[entry] - listed == set(), entry
 
 
 def test_a_module_imported_by_its_name_counts_and_words_about_it_do_not():
