@@ -84,6 +84,12 @@ def after(root: Path) -> dict:
     return status(root)
 
 
+@pytest.fixture(scope="module")
+def before(checkout) -> dict:
+    """The status of the copy as it was made."""
+    return after(checkout)
+
+
 def changed_stages(root: Path, before: dict) -> set[str]:
     """Stages of the demo that are reported otherwise than ``before``."""
     now = after(root)
@@ -124,15 +130,14 @@ EVERYTHING = HYPER_DINO | PROTOTYPES | {"hyper_dino_ball", "hyper_dino_pretraini
     ],
     ids=["a margin", "the tiles", "one notebook's epochs", "a loss", "a comment", "an encoder", "the README"],
 )
-def test_what_runs_again_after_a_change(checkout, file, old, new, stages):
-    before = after(checkout)
+def test_what_runs_again_after_a_change(checkout, before, file, old, new, stages):
     with changed(checkout / file, old, new):
         assert changed_stages(checkout, before) == stages
 
 
-def test_saving_a_notebook_with_new_outputs_makes_nothing_run_again(checkout):
+def test_saving_a_notebook_with_new_outputs_makes_nothing_run_again(checkout, before):
     """Only the stage that strips outputs looks at it, and finds the same source."""
-    before = after(checkout)
+    after(checkout)  # of what an earlier test put back
     path = checkout / "notebooks/13_hyper_dino_retrieval.ipynb"
     notebook = notebooks.read(path)
     notebook.cells[-1].outputs = [nbformat.v4.new_output("stream", text="something else\n")]

@@ -291,6 +291,8 @@ def test_heads_of_one_recipe_get_features_rounded_as_each_wants_them(where):
 @pytest.mark.slow
 def test_workers_do_not_change_the_result(where, fitted):
     again = fit(VIEWS, LABELS, METHODS, where, workers=2)
+    for name in fitted:
+        assert all(torch.equal(a.embed(X), b.embed(X)) for a, b in zip(fitted[name], again[name], strict=True)), name
     one, two = (ask(found, X, LABELS, KS, workers=workers) for found, workers in ((fitted, 1), (again, 2)))
     assert list(one) == list(two)
     for name in one:
