@@ -3,6 +3,9 @@
 Left alone, torch, oneDNN, MKL, OpenBLAS and numpy choose by processor, and each choice rounds differently; sums over
 several threads differ with their number, so work is spread over processes with one thread each.
 
+No pin reaches MKL's square root, whose last bit differs between Intel and AMD: :func:`lib.geometry.numerics.root`
+stands for it, and optimisers are fused.
+
 They read the environment once, when they are imported: :mod:`lib.pinned` sets it before anything else. Code of your own
 that imports this library is not touched.
 """

@@ -89,3 +89,10 @@ def test_own_settings_win_in_the_lab_alone(monkeypatch, tmp_path):
     monkeypatch.delenv("MKL_CBWR")
     found = lab.environment(tmp_path)
     assert found["OMP_NUM_THREADS"] == "8" and found["MKL_CBWR"] == pins.PINS["MKL_CBWR"]
+
+
+def test_every_optimiser_takes_the_square_root_of_the_processor():
+    """Adam is fused everywhere: its loop over weights calls MKL's root, whose last bit differs between processors."""
+    texts = [file.read_text(encoding="utf-8") for file in (paths.ROOT / "lib").rglob("*.py")]
+    made = [call for text in texts for call in re.findall(r"torch\.optim\.Adam\w*\(.*", text)]
+    assert made and [call for call in made if "fused=True" not in call] == []

@@ -23,6 +23,7 @@ from torch.nn.functional import interpolate, leaky_relu
 
 from lib import checks
 from lib.errors import InputError
+from lib.geometry.numerics import root
 from lib.heads.attention import ConvMSA, DaRF, PiT
 from lib.heads.kan import KAN, mlp
 
@@ -220,7 +221,7 @@ class Standard(nn.Module):
         mean = flat.mean(1, dtype=torch.float32)
         square = torch.stack([row.float().sub(m).square().mean() for row, m in zip(flat, mean, strict=True)])
         self.centre.copy_(mean[:, None, None])
-        self.deviation.copy_(square.sqrt().masked_fill(square == 0, 1)[:, None, None])
+        self.deviation.copy_(root(square).masked_fill(square == 0, 1)[:, None, None])
 
 
 @torch.no_grad()

@@ -211,7 +211,7 @@ def _once(
 
 def _trained(own: Sequence[Taps], classes: np.ndarray, looks: np.ndarray, job: Job, schedule: Even) -> dict[str, Any]:
     network = untrained(own[0], np.arange(len(classes)), job.design, job.seed).train()
-    optimiser = torch.optim.AdamW(network.parameters(), lr=job.lr, weight_decay=schedule.weight_decay)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=job.lr, weight_decay=schedule.weight_decay, fused=True)
     labels, seen = torch.tensor(classes, dtype=torch.long), torch.tensor(looks)
     total = schedule.epochs * schedule.steps(len(labels))
     watch = Watch({name: value[None] for name, value in network.named_parameters()}, [job.name], [math.inf])

@@ -22,6 +22,7 @@ from lib.encoders import taps
 from lib.encoders.backbones import state_sha256
 from lib.encoders.taps import Stem
 from lib.errors import InputError
+from lib.geometry.numerics import root
 from lib.heads.acir import ConsolidatedHash
 from lib.progress import track
 from lib.training import acir, kept
@@ -142,7 +143,7 @@ def _trained(
         {"params": [weight for weight in whole.stem.parameters() if weight.requires_grad], "lr": stem_lr},
         {"params": list(whole.network.parameters()), "lr": job.lr},
     ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=schedule.weight_decay)
+    optimiser = torch.optim.AdamW(groups, weight_decay=schedule.weight_decay, fused=True)
     labels, seen = torch.tensor(classes, dtype=torch.long, device=device), torch.tensor(looks, device=device)
     per_epoch = schedule.steps(len(labels))
     total = schedule.epochs * per_epoch
@@ -196,7 +197,7 @@ def augmented(x: Tensor, pixels: int, generator: torch.Generator) -> Tensor:
     """
     n = len(x)
     drawn = torch.rand(5, n, generator=generator)
-    share = (AREA[0] + (AREA[1] - AREA[0]) * drawn[0]).sqrt()
+    share = root(AREA[0] + (AREA[1] - AREA[0]) * drawn[0])
     flips = torch.where(drawn[1:3] < 0.5, -1.0, 1.0)
     shift = (1 - share) * (2 * drawn[3:5] - 1)
     theta = torch.zeros(n, 2, 3)

@@ -220,7 +220,7 @@ class _Training:
             {"params": [weight for weight in encoder.parameters() if weight.requires_grad]},
             {"params": list(head.parameters()), "lr": settings.head_lr or settings.lr},
         ]
-        self.optimiser = torch.optim.AdamW(groups, lr=settings.lr, weight_decay=settings.weight_decay)
+        self.optimiser = torch.optim.AdamW(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
         self.longest = longest(weight[None] for weight in self.weights)
         if not self.longest.isfinite():
             raise InputError("the encoder or its head has weights that are not finite: load or make it anew")

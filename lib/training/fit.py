@@ -78,7 +78,7 @@ def fit_head(
             parameters, keeps the last good state.
     """
     features, classes = torch.from_numpy(x), torch.from_numpy(labels)
-    optimiser = torch.optim.Adam(head.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay)
+    optimiser = torch.optim.Adam(head.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
     losses, sizes = [], []
     watch = Watch({name: value[None] for name, value in head.state_dict().items()}, ["the head"], [math.inf])
     for step, rows in enumerate(schedule.batches(classes, seed)):

@@ -113,7 +113,7 @@ def _trained(
 def _on_one_thread(deep: Tensor, target: Tensor, schedule: Even, seed: int, width: int, what: str) -> dict[str, object]:
     network = _network(deep.shape[1], target.shape[1], width, seed).train()
     network[0].measure(deep)
-    optimiser = torch.optim.AdamW(network.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
     per_epoch = schedule.steps(len(deep))
     total = schedule.epochs * per_epoch
     watch = Watch({name: value[None] for name, value in network.named_parameters()}, [what], [math.inf])

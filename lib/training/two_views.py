@@ -109,7 +109,7 @@ def train(
         {"params": [weight for weight in encoder.parameters() if weight.requires_grad], "lr": settings.lr},
         {"params": [*head.parameters(), *loss.parameters()], "lr": settings.head_lr},
     ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay)
+    optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay, fused=True)
     highest = [group["lr"] for group in groups]
     codes = torch.tensor(classes, dtype=torch.long)
 

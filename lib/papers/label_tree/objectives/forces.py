@@ -130,7 +130,7 @@ def _centres(tree: Taxonomy, kind: str, gamma: float, tau: float, alpha: float, 
     generator = torch.Generator().manual_seed(seed)
     n, of_each, dim = len(tree.leaves), 4, 32
     centres = torch.randn(n, dim, generator=generator).requires_grad_()
-    optimiser = torch.optim.Adam([centres], lr=0.05)
+    optimiser = torch.optim.Adam([centres], lr=0.05, fused=True)
     weights = {"alpha": 0.0, "gamma": 0.0} if kind == PLAIN else {"alpha": alpha, "gamma": gamma, "form": kind}
     loss = losses.HierarchyWeighted(tree, Sphere(), tau, **weights)
     leaves = torch.arange(n).repeat_interleave(of_each)

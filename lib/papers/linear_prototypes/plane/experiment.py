@@ -8,6 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from lib.geometry import PoincareBall
+from lib.geometry.numerics import root
 from lib.losses.linear_prototypes import EpisodeLoss
 from lib.training.episodes import Episodes
 from lib.training.fit import fit_head
@@ -37,7 +38,7 @@ def flat_embedding(x: np.ndarray, labels: np.ndarray, schedule: Episodes, seed: 
     with torch.inference_mode():
         e = head(torch.from_numpy(features))
     e = e - e.mean(dim=0)
-    return 0.65 * e / e.square().sum(-1).mean().sqrt(), history
+    return 0.65 * e / root(e.square().sum(-1).mean()), history
 
 
 def entrance(n: int, query: int, seed: int) -> Tensor:
