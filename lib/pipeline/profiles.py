@@ -51,6 +51,14 @@ def notebooks() -> dict[str, str]:
     return {stage: match[1] for stage, match in found.items() if match}
 
 
+def needing_others() -> set[str]:
+    """The stages with a notebook that read what another notebook wrote."""
+    texts = stages()
+    entries = {stage: texts[stage]["do"] for stage in notebooks()}
+    made = {out for entry in entries.values() for outs in entry["outs"] for out in outs}
+    return {stage for stage, entry in entries.items() if made & set(entry["deps"])}
+
+
 def check(file: Path, own: str | None = None) -> None:
     """Refuse a profile's ``params.yaml`` that cannot be run, before anything is; ``own``: name of one's own images.
 

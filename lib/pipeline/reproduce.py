@@ -71,11 +71,14 @@ def layers(profile: str) -> list[list[str]]:
         for dataset in runs[block]["datasets"]
         for encoder in runs[block]["encoders"]
     ]
+    stages = [f"{stage}@{dataset}" for stage, datasets in runs["runs"].items() for dataset in datasets]
+    late = [stage for stage in stages if stage.partition("@")[0] in profiles.needing_others()]
     named = [
         [f"tables@{dataset}" for dataset in runs["datasets"]],
         features,
         [f"views@{dataset}" for dataset in runs["views"]],
-        [f"{stage}@{dataset}" for stage, datasets in runs["runs"].items() for dataset in datasets],
+        [stage for stage in stages if stage not in late],
+        late,
     ]
     drawn = [f"drawn@{dataset}" for dataset in runs["datasets"] if dataset in paths.DRAWN]
     return [drawn, *([f"pipelines/{profile}/dvc.yaml:{stage}" for stage in layer] for layer in named)]
