@@ -14,6 +14,11 @@ from lib import paths, pins
 pins.pin()  # before anything imports numpy; worker processes and kernels inherit it
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The browser comes first: it takes minutes on one processor, and the other one has all else to do meanwhile."""
+    items.sort(key=lambda item: "test_in_browser" not in item.nodeid)
+
+
 @pytest.fixture(autouse=True)
 def _trained_anew(monkeypatch):
     monkeypatch.setattr(paths, "TRAINED", None)

@@ -41,7 +41,7 @@ BALL = paths.NOTEBOOKS / "11_hyper_dino_ball.ipynb"
 LOSS = paths.NOTEBOOKS / "12_hyper_dino_mapper.ipynb"
 SOFTMAX = paths.NOTEBOOKS / "20_hyp_vit_loss.ipynb"
 PLANE = paths.NOTEBOOKS / "40_linear_prototypes_plane.ipynb"
-FEW = {"epochs": 1, "n_folds": 2}
+FEW = {"epochs": 1, "n_folds": 2, "n_seeds": 2, "nca_images": 60}
 TOKEN = "a-token-for-this-test-only"
 SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight exist as well
@@ -56,12 +56,12 @@ def absent(what: str) -> None:
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Working copies as ``make lab`` makes them; notebook 12 draws Fig. 2 from one epoch, which no slider sees."""
+    """Working copies as ``make lab`` makes them; what notebook 12 trains before its sliders is short."""
     folder = tmp_path_factory.mktemp("lab") / "copies"
     assert working.refresh(folder) == []
     copy = notebooks.read(folder / "notebooks" / LOSS.name)
     (cell,) = (cell for cell in copy.cells if "parameters" in cell.metadata.get("tags", []))
-    cell.source = re.sub(r"(epochs|n_folds) = \d+", lambda found: f"{found[1]} = {FEW[found[1]]}", cell.source)
+    cell.source = re.sub(rf"({'|'.join(FEW)}) = \d+", lambda found: f"{found[1]} = {FEW[found[1]]}", cell.source)
     notebooks.write(copy, folder / "notebooks" / LOSS.name)
     return folder
 
