@@ -4,6 +4,7 @@ Real images are there where somebody has them: ``make test DATA=<folder>``.
 """
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _trained_anew(monkeypatch):
     monkeypatch.setattr(paths, "TRAINED", None)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """No test leaves others with more threads: sums over several have other last bits, and forks wait for them."""
+    yield
+    if "torch" in sys.modules:
+        assert sys.modules["torch"].get_num_threads() == 1
 
 
 @pytest.fixture

@@ -45,11 +45,13 @@ def on_disk(cloud: Cloud, seed: int = 0, epochs: int | None = None) -> np.ndarra
     from umap import UMAP  # which compiles for seconds
 
     distance = cloud.space.pairwise(cloud.points, cloud.points).numpy()
+    threads = torch.get_num_threads()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that distances do not allow to go back, and that a seed needs one processor
         options = {"n_neighbors": NEIGHBOURS, "n_epochs": epochs, "random_state": seed, "n_jobs": 1}
         reducer = UMAP(metric="precomputed", output_metric="hyperboloid", **options)
         flat = reducer.fit_transform(distance).astype(float)
+    torch.set_num_threads(threads)  # numba, which UMAP is written with, gives all processors to OpenMP, torch's as well
     return flat / (1 + np.sqrt(1 + (flat**2).sum(axis=1, keepdims=True)))
 
 

@@ -33,6 +33,12 @@ def test_a_layout_lies_inside_the_disk_and_comes_out_the_same_again(cloud, pictu
     np.testing.assert_array_equal(layout.on_disk(cloud), layouts["clusters"])
 
 
+def test_a_layout_leaves_torch_the_threads_that_it_had(cloud):
+    threads = torch.get_num_threads()
+    layout.on_disk(cloud, epochs=0)
+    assert torch.get_num_threads() == threads
+
+
 def test_clusters_keep_their_neighbours_and_noise_has_none_of_its_own(pictures):
     _, _, rows = pictures
     assert rows.loc["clusters", "same"] == rows.loc["clusters", "same_shown"] == 100
