@@ -114,8 +114,8 @@ EVERYTHING = HYPER_DINO | PROTOTYPES | {"hyper_dino_ball", "hyper_dino_pretraini
         ("params.yaml", "n_patients: 24", "n_patients: 12", {"drawn"}),
         (
             "pipelines/demo/params.yaml",
-            "folds_used: 3, epochs: 5}",
-            "folds_used: 2, epochs: 5}",
+            "folds_used: 3, epochs: 5, n_folds: 3}",
+            "folds_used: 2, epochs: 5, n_folds: 3}",
             {"linear_prototypes_space"},
         ),
         ("lib/losses/hyper_dino.py", "m0: float = 0.5", "m0: float = 0.6", LOSS),
