@@ -36,7 +36,7 @@ def test_every_paper_and_dataset_has_one_row_of_the_committed_values():
     rows = readme.table().set_index(["paper", "images"])
     assert rows.index.is_unique and set(rows.index.get_level_values(0)) == {"Hyper-DINO", "Linear prototypes"}
     built = {file.parts[-3] for file in (paths.ROOT / "reports/hyper_dino/sample").glob("*/retrieval/table_beside.csv")}
-    assert sum(paper == "Hyper-DINO" for paper, _ in rows.index) == len(built) + 1  # and the demo
+    assert sum(paper == "Hyper-DINO" for paper, _ in rows.index) == len(built)
     file = paths.report("hyper_dino", "sample", "bh200x", "retrieval") / "table_opponents.csv"
     values = pd.read_csv(file).set_index(["rule", "method", "metric", "k"])["ours"].sort_index()
     names = "raw features, cosine", "Hyper-DINO(PCA(384), 32)"
@@ -51,7 +51,27 @@ def test_the_published_values_are_those_of_the_abstract_and_the_text():
     assert printed["Hyper-DINO", "Kather 2016"] == "88.46 → 94.61"
     assert printed["Hyper-DINO", "BreakHis at 200X"] == "78.91"
     assert printed["Linear prototypes", "HAM10000"] == "52.81 → 68.15"
-    assert {value for (_, images), value in printed.items() if images.startswith("procedural")} == {"–"}
+
+
+def test_without_real_images_the_drawn_tiles_stand_and_nothing_published(monkeypatch):
+    found = readme.profiles.runs
+    monkeypatch.setattr(
+        readme.profiles, "runs", lambda name: found("demo") if name == "demo" else {key: {} for key in found(name)}
+    )
+    rows = readme.table()
+    assert set(rows["paper"]) == {"Hyper-DINO", "Linear prototypes"}
+    assert rows["images"].str.startswith("procedural").all() and set(rows["published: list"]) == {"–"}
+
+
+def test_the_other_papers_rows_are_those_of_their_tables_and_tests():
+    rows = readme.others().set_index(["paper", "images"])
+    assert rows.index.is_unique and set(rows.index.get_level_values(0)) == {"Hyp-ViT", "ACIR", "Label tree"}
+    row, folder = rows.loc["Hyp-ViT", "CUB-200-2011 birds"], paths.report("hyp_vit", "sample", "cub", "retrieval")
+    values = pd.read_csv(folder / "table_2.csv").query("k == 1").set_index("method")["ours"]
+    assert row["plain"] == f"{values['no head']:.2f}" and row["Hyp, ACIR, HWC+LAM"] == f"{values['Hyp']:.2f}"
+    tests = pd.read_csv(folder / "table_tests.csv").query("first == 'Hyp' and second == 'Sph' and k == 1")
+    gain = f"{tests['difference'].item():+.2f}"
+    assert row["difference"] == (f"**{gain}**" if tests["p_holm"].item() <= 0.05 else gain)
 
 
 def test_the_findings_follow_from_the_tests(monkeypatch):

@@ -247,12 +247,16 @@ def lengths(
 def each_class(scene: Scene, plan: Plan, rate: float, rebuilt: bool) -> pd.DataFrame:
     """Each class in turn left out, CSQ trained anew without it: columns class, n, score, auroc (percent).
 
+    A class is passed over where all its images belong to patients who do not ask.
+
     rebuilt: whether a decoder is trained anew as well, for its L1 residual.
     """
     rows = []
     for name in scene.tables[0].classes:
         turn = scene.without(name, plan.seed)
         known, near = turn.rows(KNOWN), turn.rows(NEAR)
+        if near.size == 0:
+            continue
         code = heads(turn, plan, {"CSQ": rate}, n_seeds=1)["CSQ"][0]
         found = {"CSQ": code.distances(turn).min(axis=1), NEAREST: nearest_feature(turn)}
         found |= {MAHALANOBIS: mahalanobis(turn), BLUR_L1: blur_residuals(turn, ["l1"])["l1"]}

@@ -95,6 +95,12 @@ def turns(rows: pd.DataFrame, left_out: str) -> list[str]:
     return lines
 
 
+def passed_over(rows: pd.DataFrame, classes: Sequence[str]) -> list[str]:
+    """The classes that could not be left out, since nobody asks with them; nothing where there are none."""
+    missing = [name for name in classes if name not in set(rows["class"])]
+    return [f"not left out, as none of their patients asks: {', '.join(missing)}"] if missing else []
+
+
 def verdict(tested: pd.DataFrame) -> list[str]:
     """Whether the decoder earns anything over the distance to the nearest feature, for each sort of novelty."""
     lines = []

@@ -144,10 +144,13 @@ def build(
         seed: decides who is held out, and every odd picture.
 
     Raises:
-        InputError: for a class that is not there.
+        InputError: for a class that is not there, or of which nobody asks.
     """
     if left_out not in images.classes:
         raise InputError(f"there is no class {left_out!r} to leave out; there are: {', '.join(images.classes)}")
+    if not (fold[images.labels == left_out] == 0).any():
+        asked = ", ".join(sorted(set(images.labels[fold == 0].tolist())))
+        raise InputError(f"no patient with {left_out!r} asks. Leave out one of these: {asked}")
     askers = images.take(images.rows["image_id"][(fold == 0) & (images.labels != left_out)].tolist())
     folder = paths.BUILD.joinpath("novel", *place)
     drawn = odd.write(folder, askers, n_each, seed, skip=tuple(odd.DRAWN) if novel else ())

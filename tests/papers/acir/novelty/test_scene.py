@@ -89,3 +89,10 @@ def test_other_datasets_are_asked_and_what_is_not_there_is_said(monkeypatch, tmp
 def test_a_class_that_is_not_there_cannot_be_left_out(scene):
     with pytest.raises(InputError, match="no class 'mel' to leave out; there are: a, b, c, new"):
         scenes.build(scene.tables[0], scene.fold, "mel", [], "any", 3, ("demo", "own"), 0)
+
+
+def test_a_class_that_nobody_asks_with_cannot_be_left_out(scene):
+    own = len(scene.tables[0])
+    fold = np.where(scene.kind[:own] == "c", 1, scene.fold)
+    with pytest.raises(InputError, match="Leave out one of these: a, b, new"):
+        scenes.build(scene.tables[0], fold, "c", [], "any", 3, ("demo", "own"), 0)
