@@ -1,8 +1,8 @@
 """Fine-tune an encoder together with its head, end to end (Hyperbolic Vision Transformers, Section 3.2).
 
 Everything random in step ``i`` depends on the seed and on ``i`` alone, so a training that was killed goes on from its
-checkpoint as if nothing had happened. Several processes (torch.distributed, started by the caller) share every batch,
-and the loss is that of one process (:mod:`lib.training.together`).
+checkpoint as if nothing had happened. Several processes may share every batch (:func:`lib.training.together.launched`),
+and the loss is that of one process.
 """
 
 import hashlib
@@ -154,7 +154,8 @@ def finetune(
                 if store is not None and rank == 0:
                     training.keep(store, key)
 
-    for _ in track(run(), total=settings.steps - start, what=what, unit="steps", note=lambda x: f"loss {x:.3f}"):
+    shown = {"total": settings.steps - start, "what": what, "unit": "steps", "note": lambda x: f"loss {x:.3f}"}
+    for _ in track(run(), **shown) if rank == 0 else run():
         pass
     if store is not None and rank == 0:
         store.unlink(missing_ok=True)

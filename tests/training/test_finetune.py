@@ -16,6 +16,7 @@ from lib.geometry import PoincareBall
 from lib.heads.hyp_vit import ClippedProjection
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics.retrieval import evaluate
+from lib.training import together
 from lib.training.divergence import Diverged
 from lib.training.finetune import LONGEST_GRADIENT, Settings, _Training, embed, finetune, thaw
 from lib.training.photos import Preparation
@@ -146,6 +147,25 @@ def test_a_killed_training_goes_on_to_the_same_result(tables, undisturbed, tmp_p
     counting = Stopping(99, killed)
     assert same(run(tables, loss=counting, store=store), undisturbed)
     assert 99 - counting.left == again and not store.exists()
+
+
+@pytest.mark.slow
+def test_two_processes_train_the_network_of_one(tables, undisturbed, monkeypatch, capfd):
+    monkeypatch.setenv("PROCESSES", "2")
+    shared = together.launched(run, tables)
+    pd.testing.assert_frame_equal(shared.history, undisturbed.history, rtol=1e-4)
+    pd.testing.assert_frame_equal(shared.scores, undisturbed.scores)
+    states = shared.network.state_dict(), undisturbed.network.state_dict()
+    for name in states[1]:
+        torch.testing.assert_close(states[0][name], states[1][name], rtol=1e-3, atol=1e-4)
+    assert capfd.readouterr().err.count("5 of 5 steps") == 1  # one of them reports
+
+
+@pytest.mark.slow
+def test_what_goes_wrong_in_one_process_is_raised_where_they_were_started(tables, monkeypatch):
+    monkeypatch.setenv("PROCESSES", "3")
+    with pytest.raises(InputError, match="batch_size = 8 cannot be shared by 3 processes alike"):
+        together.launched(run, tables)
 
 
 def test_a_checkpoint_of_another_training_is_not_used(tables, undisturbed, tmp_path):

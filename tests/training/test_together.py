@@ -1,12 +1,14 @@
 """Two processes that share a batch have the loss and the gradients of one."""
 
+import pytest
 import torch
 from torch import distributed, multiprocessing
 
+from lib.errors import InputError
 from lib.geometry import PoincareBall
 from lib.heads.hyp_vit import ClippedProjection
 from lib.losses.hyp_vit import PairwiseCrossEntropy
-from lib.training.together import add_gradients, gathered, place
+from lib.training.together import add_gradients, gathered, launched, place, processes
 
 LABELS = torch.arange(6).repeat_interleave(2)
 
@@ -43,3 +45,16 @@ def test_two_processes_have_the_loss_and_the_gradients_of_one(tmp_path):
 def test_alone_nothing_changes():
     z = torch.randn(3, 2)
     assert place() == (0, 1) and gathered(z) is z
+
+
+def test_alone_the_work_is_done_here(monkeypatch):
+    monkeypatch.delenv("PROCESSES", raising=False)
+    mine = []
+    assert launched(lambda value: mine.append(value) or len(mine), value=1) == 1 and mine == [1]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])
+def test_a_number_of_processes_without_meaning_is_refused(monkeypatch, text):
+    monkeypatch.setenv("PROCESSES", text)
+    with pytest.raises(InputError, match=f"PROCESSES={text}: it has to be a number of processes"):
+        processes()

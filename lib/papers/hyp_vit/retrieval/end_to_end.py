@@ -19,7 +19,7 @@ from lib.geometry import Geometry, Sphere
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics import retrieval
 from lib.papers.hyp_vit.names import BEFORE, END
-from lib.training import finetune, kept
+from lib.training import finetune, kept, together
 from lib.training.hyp_vit import Settings
 from lib.training.methods import Answer, Health, Method, points_at_rim
 from lib.training.photos import Preparation
@@ -125,7 +125,8 @@ def _trained(
     parts = (_part(images, halves, rows) for rows in (learnt, aside))
     checkpoint = None if store is None else store / f"{key}.checkpoint"
     options = {"seed": split.seed, "store": checkpoint, "what": f"{name}, end to end, seed {split.seed}"}
-    done = finetune.finetune(encoder, head, loss, *parts, plan.settings, plan.preparation, **options)
+    given = encoder, head, loss, *parts, plan.settings, plan.preparation
+    done = together.launched(finetune.finetune, *given, **options)
     features, embeddings = finetune.embed(done.network, images, plan.preparation)
     return {
         "features": features,
