@@ -64,11 +64,15 @@ def false_alarms(differences: np.ndarray, groups: np.ndarray, n: int = 2000, see
 
 
 def table(compared: Mapping[str, pd.Series], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
-    """:func:`false_alarms` of several comparisons: name → difference of every query, by its image; groups: (n,)."""
+    """:func:`false_alarms` of several comparisons: name → difference of every query, by its image; groups: (n,).
+
+    A query whose class the archive does not have has no difference, and is left out.
+    """
+    answered = {name: d.dropna() for name, d in compared.items()}
     return pd.DataFrame(
         [
             {"comparison": name} | false_alarms(d.to_numpy(), groups[d.index.to_numpy()], seed=seed)
-            for name, d in compared.items()
+            for name, d in answered.items()
         ]
     )
 

@@ -49,3 +49,12 @@ def test_trainings_that_differ_by_chance_are_told_apart_by_the_test():
 def test_what_all_groups_share_makes_no_alarm():
     rng, groups = np.random.default_rng(1), np.repeat(np.arange(12), 50)
     assert chances.false_alarms(5 + rng.normal(size=600), groups)["by_group"] < 10
+
+
+def test_a_query_whose_class_the_archive_does_not_have_is_left_out():
+    rng, groups = np.random.default_rng(2), np.repeat(np.arange(12), 10)
+    d = pd.Series(rng.normal(size=120))
+    holes = d.where(np.arange(120) % 5 > 0)
+    found, kept = (chances.table({"d": one}, groups) for one in (holes, holes.dropna()))
+    pd.testing.assert_frame_equal(found, kept)
+    assert found.notna().all(axis=None)
