@@ -13,7 +13,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.pipeline import own, profiles, reproduce
 from lib.pipeline.notebooks import parameters, read
-from lib.pipeline.params import check_names, check_parameters, check_runs, load
+from lib.pipeline.params import _encoders, check_names, check_parameters, check_runs, load
 
 RETRIEVAL = {
     "profile": "demo",
@@ -236,6 +236,16 @@ def test_runs_of_any_form_are_taken_or_refused(runs):
 @pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
 def test_the_runs_of_every_profile_can_be_run(profile):
     profiles.check(paths.PIPELINES / profile / "params.yaml")
+
+
+@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
+def test_every_encoder_of_a_run_is_extracted(profile):
+    content = profiles.profile(profile)
+    blocks = [content[name] for name in profiles.FEATURES]
+    extracted = {(dataset, encoder) for one in blocks for dataset in one["datasets"] for encoder in one["encoders"]}
+    runs = [run for stage in content["runs"].values() for run in stage.items()]
+    wanted = {(dataset, encoder) for dataset, own in runs for encoder in _encoders(own)}
+    assert wanted and wanted - extracted == set()
 
 
 @pytest.mark.parametrize("name", ["eyes", "on-2024", "own"])
