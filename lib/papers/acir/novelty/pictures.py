@@ -1,5 +1,6 @@
 """What a decoder makes of an image, and the known images that are refused."""
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,6 +24,9 @@ from lib.training.rebuild import Rebuilder
 PIXELS = 96
 """Of the longer side of a picture in a figure."""
 
+BLOCKS = 8
+"""Along each side of a difference whose picture may not be published: its means over so many blocks show no image."""
+
 
 def examples(scene: Scene, score: np.ndarray) -> np.ndarray:
     """Rows of one image of each sort: two known, two of the left-out class, one of each odd kind; of middle scores."""
@@ -43,11 +47,13 @@ def _middle(score: np.ndarray, rows: np.ndarray, n: int) -> list[int]:
 def rebuilt(scene: Scene, decoder: Rebuilder, rows: np.ndarray, score: np.ndarray, *, bare: bool = False) -> Figure:
     """Image, what the decoder rebuilds, and where they differ (mean |x − x̂| over colours), a column per image.
 
-    score: (n,) residuals, above each column. bare: without the pictures, for images that may not be published.
+    score: (n,) residuals, above each column. bare: without the pictures, for images that may not be published; of the
+    differences the means of :data:`BLOCKS` × :data:`BLOCKS` blocks are left.
     """
     x = scene.pixels[rows] / 255
     y = np.asarray(torch.as_tensor(decoder.rebuild(scene.taps.take(rows))).float())
     lost = np.abs(x - y).mean(axis=1)
+    lost, third = (blocks(lost), f"difference,\n{BLOCKS} × {BLOCKS} means") if bare else (lost, "difference")
     with style.house():
         height = 0.9 + 3 * (style.WIDTH - 0.9) / len(rows)
         figure, axes = plt.subplots(3, len(rows), figsize=(style.WIDTH, height), squeeze=False)
@@ -58,16 +64,27 @@ def rebuilt(scene: Scene, decoder: Rebuilder, rows: np.ndarray, score: np.ndarra
             shade = axes[2, column].imshow(lost[column], cmap="Greys", vmin=0, vmax=0.5)
         for axis in axes.flat:
             axis.set(xticks=[], yticks=[])
-        for axis, text in zip(axes[:, 0], ("image", "rebuilt", "difference"), strict=True):
+        for axis, text in zip(axes[:, 0], ("image", "rebuilt", third), strict=True):
             axis.set_ylabel(text, fontsize=7)
         figure.colorbar(shade, ax=axes, label="|x − x̂|", shrink=0.3, aspect=12, anchor=(0, 0), ticks=[0, 0.25, 0.5])
         plt.close(figure)
     return figure
 
 
+def blocks(lost: np.ndarray) -> np.ndarray:
+    """The means of ``lost: (n, H, W)`` over blocks, (n, BLOCKS, BLOCKS); what is over at the far sides is left out.
+
+    >>> blocks(np.ones((2, 224, 96))).shape
+    (2, 8, 8)
+    """
+    n, height, width = lost.shape[0], lost.shape[1] // BLOCKS, lost.shape[2] // BLOCKS
+    whole = lost[:, : height * BLOCKS, : width * BLOCKS]
+    return whole.reshape(n, BLOCKS, height, BLOCKS, width).mean(axis=(2, 4))
+
+
 def _title(scene: Scene, row: int) -> str:
     part = scene.part[row]
-    name = style.legible(str(scene.kind[row])).replace("_", " ").replace(" ", "\n", 1)
+    name = textwrap.fill(style.legible(str(scene.kind[row])).replace("_", " "), 12)
     return f"{ {KNOWN: 'known', NEAR: 'left out', FAR: 'OOD'}[part] }\n{name}"
 
 

@@ -136,3 +136,22 @@ def test_pictures_of_other_datasets_are_published_only_where_all_allow_it(tmp_pa
     assert saved["figure_b"].figure is bare and "not published" in saved["figure_b"].caption
     assert (tmp_path / "figures/demo/tissue/figure_b.png").is_file()
     plt.close("all")
+
+
+def test_where_pictures_may_not_be_published_no_image_can_be_made_out(scene, decoders, found):
+    picked = pictures.examples(scene, found[RESIDUAL][0])
+    drawn, bare = (pictures.rebuilt(scene, decoders[0], picked, found[RESIDUAL][0], bare=one) for one in (False, True))
+    sizes = [
+        [max(image.get_array().shape[:2]) for axis in figure.axes for image in axis.images] for figure in (drawn, bare)
+    ]
+    assert max(sizes[0]) == scene.pixels.shape[-1] and max(sizes[1]) <= pictures.BLOCKS
+    refused = pictures.refused(scene, picked, ["refused"] * len(picked), bare=True)
+    shown = [image.get_array() for axis in refused.axes for image in axis.images]
+    assert shown and all(np.ptp(image, axis=(0, 1)).max() == 0 for image in shown)
+
+
+def test_blocks_are_means():
+    lost = np.random.default_rng(0).random((2, 16, 19))
+    found = pictures.blocks(lost)
+    assert found.shape == (2, pictures.BLOCKS, pictures.BLOCKS)
+    assert found[1, 3, 5] == pytest.approx(lost[1, 6:8, 10:12].mean())
