@@ -29,7 +29,7 @@ env: $(READY)  ## create or update the environment in .venv
 
 $(READY): requirements.lock pyproject.toml | $(UV)
 	@test -x .venv/bin/python || $(UV) venv --quiet --python "$(PYTHON)" .venv
-	$(UV) pip sync --quiet --python .venv/bin/python requirements.lock
+	$(UV) pip sync --quiet --compile-bytecode --python .venv/bin/python requirements.lock
 	$(UV) pip install --quiet --python .venv/bin/python --no-deps --editable .
 	@touch $@
 
@@ -64,7 +64,7 @@ versions: | $(UV)  ## the unit tests under other Pythons: PYTHONS="python3.12 py
 	    || { echo "$$python is not on this machine"; continue; }; \
 	  echo "Python $$version"; here=.venv-$$version; \
 	  { test -x $$here/bin/python || $(UV) venv --quiet --python $$python $$here; } \
-	    && $(UV) pip sync --quiet --python $$here/bin/python requirements.lock \
+	    && $(UV) pip sync --quiet --compile-bytecode --python $$here/bin/python requirements.lock \
 	    && $(UV) pip install --quiet --python $$here/bin/python --no-deps --editable . \
 	    && PATH="$(CURDIR)/$$here/bin:$$PATH" python -m lib.pinned pytest -n 2 --dist worksteal || exit 1; \
 	done
