@@ -15,6 +15,7 @@ from lib.papers.acir.ablations.experiment import Material
 from lib.papers.acir.ablations.parts import CAUCHY, FULL, PRETRAINED, STRUCTURE, Row
 from lib.papers.acir.ablations.scores import Scored
 from lib.papers.acir.ablations.tables import health, score
+from lib.papers.acir.choices import of_classes
 from lib.processes import spread
 from lib.results.markdown import markdown_table, percent
 from lib.training.acir import Design, Job
@@ -73,7 +74,8 @@ def run(
 def _scored(seen: np.ndarray, frozen: Material, plan: Plan, row: Row, lr: float, alpha: float, split: Split) -> Scored:
     torch.set_num_threads(1)  # so that the result does not depend on the processors
     labels, prints = frozen.labels, frozen.prints
-    loss = parts.losses(alpha, prints.shape[1], frozen.n_classes, row.design.bits)[row.loss]
+    counted = of_classes(labels, split.train)
+    loss = parts.losses(alpha, prints.shape[1], frozen.n_classes, row.design.bits, counted)[row.loss]
     name = f"{row.name}, {WHOLE}"
     job = Job(name, row.design, loss, lr, split.seed)
     given = seen, labels, prints, split.train, job, plan.schedule, plan.encoder, plan.pixels

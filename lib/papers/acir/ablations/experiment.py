@@ -17,6 +17,7 @@ from lib.encoders.taps import Taps
 from lib.papers.acir.ablations import parts, scores
 from lib.papers.acir.ablations.parts import Row
 from lib.papers.acir.ablations.scores import Scored
+from lib.papers.acir.choices import of_classes
 from lib.papers.acir.hashing.experiment import TOP
 from lib.processes import spread
 from lib.training import acir
@@ -87,12 +88,13 @@ def trained(
     Keys: :attr:`Setting.network` and the split's repeat; settings that differ in nothing that is trained share one.
     """
     found, n = {}, material.prints.shape[1]
+    counted = of_classes(material.labels, splits[0].train)
     own = dict.fromkeys(setting.network for setting in settings)
     for eye in dict.fromkeys(one.row.eye for one in own):
         keys = [(one, split) for one in own if one.row.eye == eye for split in splits]
         jobs = []
         for one, split in keys:
-            known = parts.losses(one.alpha, n, material.n_classes, one.row.design.bits, one.quantisation)
+            known = parts.losses(one.alpha, n, material.n_classes, one.row.design.bits, counted, one.quantisation)
             jobs.append(
                 Job(f"{one.row.loss}, {one.row.design}", one.row.design, known[one.row.loss], one.lr, split.seed)
             )

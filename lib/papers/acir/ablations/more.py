@@ -9,7 +9,8 @@ from lib.papers.acir import published
 from lib.papers.acir.ablations import scores
 from lib.papers.acir.ablations.parts import FULL, LAYER, PLAIN_RANKING
 from lib.papers.acir.ablations.scores import Scored
-from lib.papers.acir.ablations.tables import counted, health, score
+from lib.papers.acir.ablations.tables import counted, health, score, suffers_sentence
+from lib.papers.acir.choices import few
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent
 
@@ -55,10 +56,10 @@ def alpha_sentences(rows: pd.DataFrame, chosen: float) -> list[str]:
     mean = rows[rows["form"] == "ours"].groupby("alpha")["mAP_min"].mean()
     theirs = published.alphas().set_index("alpha")["mAP"]
     return [
-        f"as printed and as in the authors' code every α is {'' if same else 'not '}α = 0, to the last digit; "
+        f"as printed and as in the authors' code the largest α is {'' if same else 'not '}α = 0, to the last digit; "
         f"the paper reports {theirs[0.0]:.1f} at 0 and {theirs[0.5]:.1f} at 0.5",
-        f"ours, min(k, R): {', '.join(f'{value:.1f} at α = {alpha:g}' for alpha, value in mean.items())}; patients set "
-        f"aside chose {chosen:g}",
+        f"ours, min(k, R): {', '.join(f'{value:.1f} at α = {alpha:g}' for alpha, value in mean.items())}"
+        f"{few(rows['repeat'].nunique())}; patients set aside chose {chosen:g}",
     ]
 
 
@@ -99,7 +100,8 @@ def codes_sentences(table: pd.DataFrame, lengths: Sequence[int], n_images: float
     for method in ("QSMIH", FULL):
         value = [by.loc[f"{method}, {bits} bits", "mAP_min"] for bits in lengths]
         told = ", ".join(f"{v:.1f} at {bits}" for v, bits in zip(value, lengths, strict=True))
-        lines.append(f"{method}, mAP (min(k, R)) by bits: {told}")
+        n = by.loc[f"{method}, {short} bits", "n_seeds"]
+        lines.append(f"{method}, mAP (min(k, R)) by bits: {told}{few(int(n))}")
     made = by[[str(name).startswith("what") for name in by.index]].iloc[0]
     told = {"the shortest code": by.loc[f"{FULL}, {short} bits"], "the longest": by.loc[f"{FULL}, {long} bits"]}
     told |= {f"what {FULL} makes its code of": made}
@@ -131,7 +133,7 @@ def longer_sentence(table: pd.DataFrame) -> str:
         others = value.xs(length, level=1).drop(PLAIN_RANKING)
         gap = value[PLAIN_RANKING, length] - others.max()
         told.append(f"after {length} {PLAIN_RANKING} is {gap:+.1f} points from {others.idxmax()}")
-    return f"{'; '.join(told)} (mAP, min(k, R), one training each)"
+    return f"{'; '.join(told)} (mAP, min(k, R)){few(1)}"
 
 
 def _parted(table: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
@@ -147,13 +149,14 @@ def chosen(tried: pd.DataFrame) -> float:
 def answered(
     gains: pd.DataFrame,
     swept: pd.DataFrame,
-    stems: pd.DataFrame,
+    costs: pd.DataFrame,
     codes: pd.DataFrame,
     lengths: Sequence[int],
 ) -> list[str]:
     """The five questions of the notebook, each with what was measured.
 
-    gains: of :func:`.tables.gains`; swept: of :func:`alpha_rows`; stems: tests of Table 4; codes: means of Table 5.
+    gains: of :func:`.tables.gains`; swept: of :func:`alpha_rows`; costs: of :func:`.tables.suffers`; codes: means of
+    Table 5.
     """
     out = gains[gains["where"] == "off"]
     needed = out[(out["p_holm"] <= 0.05) & (out["difference"] > 0)]["part"].tolist()
@@ -162,8 +165,7 @@ def answered(
     opponents = gains[(gains["where"] == "ours") & gains["second"].str.startswith(LAYER)]
     simple = "; ".join(f"it {paired.relation(row)} {row.second} ({paired.size(row)})" for row in opponents.itertuples())
     mean = swept[swept["form"] == "ours"].groupby("alpha")["mAP_min"].mean()
-    lost = {name: row["difference"] for name, row in stems.set_index("first").iloc[:2].iterrows()}
-    stem = ", ".join(f"{name.split(',')[0]} {value:.1f}" for name, value in lost.items())
+    printed, n = alpha_sentences(swept, 0.0)[0].split(";")[0], swept["repeat"].nunique()
     by = codes.set_index("name")["mAP_min"]
     ends = [by[f"{FULL}, {bits} bits"] for bits in (min(lengths), max(lengths))]
     made = by[[str(name).startswith("what") for name in by.index]].iloc[0]
@@ -171,10 +173,10 @@ def answered(
         f"1. {counted(gains)}; {told}",
         f"2. the whole without ranking by content: {simple}",
         f"3. with a term that has a gradient mAP goes from {mean.iloc[0]:.1f} at α = {mean.index[0]:g} to "
-        f"{mean.iloc[-1]:.1f} at α = {mean.index[-1]:g}; as printed nothing changes",
-        f"4. points that an untrained stem costs: {stem}",
+        f"{mean.iloc[-1]:.1f} at α = {mean.index[-1]:g}{few(n)}; {printed}",
+        f"4. {suffers_sentence(costs)}",
         f"5. {FULL}, mAP from {min(lengths)} to {max(lengths)} bits: {ends[0]:.1f} to {ends[1]:.1f}; what it makes "
-        f"its code of: {made:.1f}",
+        f"its code of: {made:.1f}{few(int(codes['n_seeds'].max()))}",
     ]
 
 

@@ -9,6 +9,7 @@ from lib.papers.acir.ablations import parts, scores
 from lib.papers.acir.ablations.experiment import Material, Setting, trained
 from lib.papers.acir.ablations.parts import CAUCHY, PRETRAINED, STRUCTURE, Row
 from lib.papers.acir.ablations.scores import Scored
+from lib.papers.acir.choices import of_classes
 from lib.papers.acir.hashing import experiment as heads
 from lib.papers.acir.hashing.experiment import TOP
 from lib.training.methods import Fitted
@@ -27,13 +28,16 @@ def layers(
     """
     x, n = np.concatenate([pooled(material.eyes[PRETRAINED]), material.prints], axis=1), material.prints.shape[1]
     plan = heads.Plan(x.shape[1] - n, n, material.n_classes, material.schedule)
-    known = parts.losses(alpha, n, material.n_classes, bits)
+    tries, known = (
+        parts.losses(alpha, n, material.n_classes, bits, of_classes(material.labels, one.train))
+        for one in (aside, split)
+    )
     found = {}
     for name in (CAUCHY, STRUCTURE):
-        methods = {lr: plan.method(f"{name} {lr:g}", known[name], bits, lr) for lr in candidates}
+        methods = {lr: plan.method(f"{name} {lr:g}", tries[name], bits, lr) for lr in candidates}
         tried = heads.fitted(x, material.labels, list(methods.values()), aside, 1, workers=material.workers)
         values = {lr: _value(tried[method.name][0], x, material.labels) for lr, method in methods.items()}
-        best = methods[max(values, key=values.get)]
+        best = plan.method(name, known[name], bits, max(values, key=values.get))
         (several,) = heads.fitted(x, material.labels, [best], split, n_seeds, workers=material.workers).values()
         size = sum(value.numel() for value in several[0].network.layers.parameters())
         found[parts.layer(name)] = [

@@ -11,8 +11,8 @@ from lib.training.sweep import Loss
 CNN, VIT, HYBRID = "CNN", "ViT", "Hybrid"
 PRETRAINED, UNTRAINED, TOKEN = "pretrained stem", "untrained stem", "ViT feature"
 """What a network looks at: feature maps of the encoder, those of the same encoder untrained, a ViT's class token."""
-CAUCHY, STRUCTURE, PLAIN = "Cauchy", "L_WSC", "L_WSC, labels alone"
-OURS = (STRUCTURE, PLAIN)
+CAUCHY, STRUCTURE, PLAIN, UNWEIGHTED = "Cauchy", "L_WSC", "L_WSC, labels alone", "L_SC + α L_Q"
+OURS = (STRUCTURE, PLAIN, UNWEIGHTED)
 """Losses with an α."""
 
 
@@ -68,6 +68,7 @@ def switched_off(design: Design) -> list[Row]:
     return [
         Row(f"{WITHOUT}L_WSC", design, CAUCHY, content=True),
         Row(f"{WITHOUT}fingerprints", design, PLAIN, content=True),
+        Row(f"{WITHOUT}class weights", design, UNWEIGHTED, content=True),
         Row(f"{WITHOUT}PiT", replace(design, pit=False), STRUCTURE, content=True),
         Row(f"{WITHOUT}DaRF", replace(design, fusion=False), STRUCTURE, content=True),
         Row(f"{WITHOUT}KAN", replace(design, kan=False), STRUCTURE, content=True, like=fused),
@@ -93,13 +94,21 @@ def long_codes(design: Design, lengths: Sequence[int]) -> list[Row]:
     return rows + [Row(f"{FULL}, {bits} bits", replace(design, bits=bits), STRUCTURE, **like) for bits in lengths]
 
 
-def losses(alpha: float, fingerprint: int, n_classes: int, bits: int, quantisation: str = "ours") -> dict[str, Loss]:
-    """The losses of this notebook by name; ``alpha``, ``fingerprint``, ``quantisation``: of ACIR's."""
-    ours = StructureAware(alpha=alpha, quantisation=quantisation)
+def losses(
+    alpha: float,
+    fingerprint: int,
+    n_classes: int,
+    bits: int,
+    class_weights: tuple[float, ...],
+    quantisation: str = "ours",
+) -> dict[str, Loss]:
+    """The losses of this notebook by name; ``alpha``, ``fingerprint``, ``class_weights``, ``quantisation``: ACIR's."""
+    ours = StructureAware(alpha, quantisation, fingerprint=fingerprint, class_weights=class_weights)
     return {
         CAUCHY: DCH(),
-        STRUCTURE: replace(ours, fingerprint=fingerprint),
-        PLAIN: ours,
+        STRUCTURE: ours,
+        PLAIN: replace(ours, fingerprint=0),
+        UNWEIGHTED: replace(ours, class_weights=()),
         "CSQ": CSQ(n_classes, bits),
         "QSMIH": QSMIH(),
     }
@@ -126,7 +135,7 @@ def steps(names: Iterable[str]) -> list[Step]:
     ['L_WSC (CNN)', 'PiT (hybrid over CNN)']
     """
     fused = f"{HYBRID} + L_WSC + DaRF"
-    off = ("L_WSC", "fingerprints", "PiT", "DaRF", "KAN")
+    off = ("L_WSC", "fingerprints", "class weights", "PiT", "DaRF", "KAN")
     known = [
         Step("L_WSC (CNN)", "on", f"{CNN} + L_WSC", CNN),
         Step("L_WSC (ViT)", "on", f"{VIT} + L_WSC", VIT),

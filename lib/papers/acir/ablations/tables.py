@@ -1,14 +1,17 @@
 """Tables 2, 4 and 5 in the paper's layout, α, and what the numbers say."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 
+from lib.metrics.significance import paired_permutation
 from lib.papers.acir import published
 from lib.papers.acir.ablations import parts, scores
 from lib.papers.acir.ablations.parts import CNN, FULL, HYBRID, LAYER, PRETRAINED, UNTRAINED, VIT, Row
 from lib.papers.acir.ablations.scores import Scored
+from lib.papers.acir.hashing.experiment import TOP
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent, points
 
@@ -57,7 +60,11 @@ def table_2(table: pd.DataFrame, rows: Sequence[Row], needs: Mapping[str, str]) 
     for row in rows:
         ours, marked = by.get(row.name), marks(row)
         first = {"row": row.name} | marked
-        first |= {"published": theirs.get(tuple(marked.values()), "–") if row.loss != parts.PLAIN else "–"}
+        first |= {
+            "published": theirs.get(tuple(marked.values()), "–")
+            if row.loss not in (parts.PLAIN, parts.UNWEIGHTED)
+            else "–"
+        }
         lines.append(first | (_ours(ours) if ours is not None else {"ours": needs.get(row.eye, "–")}))
     lines += [{"row": name, "published": "–"} | _ours(by[name]) for name in by if name.startswith(LAYER)]
     chance = {"row": "chance", "min(k, R)": percent(table["chance"].mean())}
@@ -157,13 +164,13 @@ def _verdict(row: object) -> str:
 
 
 def counted(table: pd.DataFrame) -> str:
-    """How many of the paper's steps help here, and clearly so."""
-    on = table[(table["where"] == "on") & table["published"].notna()]
+    """How many of the paper's steps help here, and clearly so; those of the ViT, another encoder, do not count."""
+    on = table[(table["where"] == "on") & table["published"].notna() & ~table["part"].str.contains(VIT)]
     clear = on["p_holm"] <= 0.05
     up, down = int((clear & (on["difference"] > 0)).sum()), int((clear & (on["difference"] < 0)).sum())
     return (
-        f"of {len(on)} steps, all of which add to mAP in the paper, {up} clearly help here, {down} clearly harm, "
-        f"and of {len(on) - up - down} it cannot be said"
+        f"of {len(on)} steps without the ViT, all of which add to mAP in the paper, {up} clearly help here, "
+        f"{down} clearly harm, and of {len(on) - up - down} it cannot be said"
     )
 
 
@@ -209,6 +216,35 @@ def pretraining_claims() -> list[str]:
         f"{lost['maAP']:.1f} of maAP",
         f"the {len(alone)} methods have codes of {len(lengths)} lengths: {', '.join(f'{n:.0f}' for n in lengths)} bits",
     ]
+
+
+def suffers(found: Mapping[str, Sequence[Scored]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
+    """Does an untrained stem cost :data:`FULL` more than CSQ? The loss of the one against the loss of the other.
+
+    A loss is what pretraining adds to AP@100 (min(k, R)) of a query in one training. A row of :func:`paired.together`.
+    """
+    lost = []
+    for method in (FULL, "CSQ"):
+        before, after = (
+            np.concatenate([one.per_query.values["ap_min", TOP] for one in found[f"{method}, {eye}"]])
+            for eye in (PRETRAINED, UNTRAINED)
+        )
+        lost.append(100 * (before - after))
+    n = len(found[f"{FULL}, {PRETRAINED}"])
+    repeats = np.repeat(np.arange(n), len(groups))
+    test = paired_permutation(*lost, np.tile(groups, n), repeats, seed=seed)
+    names = {"first": f"what an untrained stem costs {FULL}", "second": "what it costs CSQ"}
+    return paired.together([names | asdict(test)])
+
+
+MORE = {"is better than": "is more than", "is worse than": "is less than"}
+
+
+def suffers_sentence(test: pd.DataFrame) -> str:
+    """The row of :func:`suffers` in words."""
+    row = next(test.itertuples())
+    told = paired.relation(row)
+    return f"{row.first} {MORE.get(told, told)} {row.second} ({paired.size(row)})"
 
 
 def pretraining_sentences(tests: pd.DataFrame) -> list[str]:

@@ -14,6 +14,7 @@ from lib.losses.acir import StructureAware, fingerprints, likeness
 from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
 from lib.metrics import hashing, retrieval
 from lib.papers.acir import radius
+from lib.papers.acir.choices import of_classes
 from lib.training import classifier, experiment
 from lib.training.fit import Schedule
 from lib.training.hashing import Settings
@@ -76,12 +77,20 @@ def parts(fold_of: np.ndarray, seed: int = 0) -> tuple[Split, Split]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all heads share: numbers of a feature and of the fingerprint behind it, classes, and the schedule."""
+    """What all heads share: numbers of a feature and of the fingerprint behind it, classes, and the schedule.
+
+    class_weights: of ACIR's losses (Equation 16), all alike if empty.
+    """
 
     dim: int
     fingerprint: int
     n_classes: int
     schedule: Schedule
+    class_weights: tuple[float, ...] = ()
+
+    def of(self, labels: np.ndarray, split: Split) -> "Plan":
+        """With the class weights of the images that teach in ``split``."""
+        return replace(self, class_weights=of_classes(labels, split.train))
 
     def method(self, name: str, loss: Loss, bits: int, lr: float | None = None, **options: object) -> Method:
         """A linear head of ``bits`` outputs with this loss; ``options``: of :class:`lib.training.hashing.Settings`."""
@@ -97,6 +106,7 @@ ALPHA = 0.1
 def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> dict[str, Loss]:
     """The opponents of Table 1, and ACIR's loss with and without fingerprints; ``alphas``: α of these two."""
     alpha = {ACIR: ALPHA, LABELS: ALPHA} | dict(alphas or {})
+    plain = StructureAware(class_weights=plan.class_weights)
     return {
         "CSQ": CSQ(plan.n_classes, bits),
         "DPN": DPN(plan.n_classes, bits),
@@ -105,8 +115,8 @@ def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> 
         "DSDH": DSDH(),
         "QSMIH": QSMIH(),
         TRIPLET: Triplet(),
-        LABELS: StructureAware(alpha=alpha[LABELS]),
-        ACIR: StructureAware(alpha=alpha[ACIR], fingerprint=plan.fingerprint),
+        LABELS: replace(plain, alpha=alpha[LABELS]),
+        ACIR: replace(plain, alpha=alpha[ACIR], fingerprint=plan.fingerprint),
     }
 
 
@@ -132,7 +142,7 @@ def opponents(plan: Plan, lengths: Sequence[int], classifier_lr: float) -> list[
 
 def variants(plan: Plan, bits: int, lr: float) -> list[Method]:
     """ACIR's loss with one thing changed at a time, from α = :data:`ALPHA`."""
-    ours = StructureAware(alpha=ALPHA, fingerprint=plan.fingerprint)
+    ours = StructureAware(alpha=ALPHA, fingerprint=plan.fingerprint, class_weights=plan.class_weights)
     kinds = {
         f"ours, α = {ALPHA:g}": ours,
         f"ours, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA),
@@ -141,7 +151,8 @@ def variants(plan: Plan, bits: int, lr: float) -> list[Method]:
         f"L_Q of the code, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA, quantisation="code"),
         "S clamped": replace(ours, clamped=True),
         "likeness by cosine": replace(ours, likeness="cosine"),
-        "labels alone": StructureAware(alpha=ALPHA),
+        "labels alone": replace(ours, fingerprint=0),
+        "no class weights": replace(ours, class_weights=()),
     }
     return [plan.method(name, loss, bits, lr) for name, loss in kinds.items()]
 
@@ -159,9 +170,10 @@ def choose(
 ) -> pd.DataFrame:
     """mAP of every loss at each learning rate, ACIR's at each α too, on images set aside.
 
-    Columns method, alpha (NaN where there is none), lr, validation (percent), chosen: the best of each method.
+    Columns method, alpha (NaN where there is none), lr, validation (percent), chosen: the best of each method. Class
+    weights are those of the images that teach there.
     """
-    rows = []
+    rows, plan = [], plan.of(labels, split)
     for lr in candidates:
         for alpha in alphas:
             both = {ACIR: alpha, LABELS: alpha}

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib.papers.acir import radius
-from lib.papers.acir.hashing.experiment import ACIR, PCA, TOP
+from lib.papers.acir.hashing.experiment import ACIR, LABELS, PCA, TOP
 from lib.papers.acir.published import content_gain
 from lib.results import answers, paired
 from lib.results.answers import Answers
@@ -54,13 +54,15 @@ def layout(rows: pd.DataFrame, theirs: pd.DataFrame, metric: str = HITS) -> str:
             cells |= {_bits(bits): "" for bits in lengths} | {"no code": _cell(first)}
         else:
             cells |= {_bits(row["bits"]): _cell(row) for _, row in of_one.iterrows()}
-        lines.append(cells | {"± over trainings, at most": percent(of_one["seeds_spread"].max())})
+        cells |= {"± over trainings, at most": percent(of_one["seeds_spread"].max())}
+        lines.append(cells | _health(of_one))
     for gallery, of_one in rows.dropna(subset="bits").groupby("gallery", sort=False):
         lines.append(
             {"method": "chance", "gallery": gallery}
             | {_bits(bits): percent(of_one["chance"].mean()) for bits in lengths}
         )
     columns = ["method", "whose", "gallery", *map(_bits, lengths), "no code", "± over trainings, at most"]
+    columns += ["last loss", "steps"]
     return markdown_table(pd.DataFrame(lines, columns=columns, dtype=object).fillna("–").replace("", "–"))
 
 
@@ -70,6 +72,13 @@ def table_1(run: Run, rows: pd.DataFrame, theirs: pd.DataFrame, metric: str, tex
     title = "Table 1: codes" if metric == HITS else "Table 1 by min(k, R)"
     part = rows[rows["metric"] == metric]
     return Table(title, part, text, markdown=layout(part, theirs, metric))
+
+
+def _health(rows: pd.DataFrame) -> dict[str, str]:
+    """Last loss at every length and steps; nothing where nothing was trained."""
+    if not rows["steps"].max() > 0:
+        return {}
+    return {"last loss": " / ".join(rows["loss"].map("{:.3f}".format)), "steps": f"{rows['steps'].max():.0f}"}
 
 
 def _bits(bits: float) -> str:
@@ -149,7 +158,7 @@ def bits_sentences(rows: pd.DataFrame) -> list[str]:
     cost = table["numbers"] - table["codes"]
     return [
         f"{', '.join(none)}: {'the same' if same else 'not the same'} as α = 0, to the last digit",
-        f"the sign costs from {cost.min():.1f} to {cost.max():.1f} points of mAP",
+        f"numbers before the sign have {cost.min():+.1f} to {cost.max():+.1f} points of mAP beside their codes",
     ]
 
 
@@ -172,17 +181,17 @@ def tests_layout(table: pd.DataFrame) -> str:
 def answered(looks: pd.DataFrame, kept: pd.DataFrame, ranked: pd.DataFrame, tested: pd.DataFrame) -> list[str]:
     """The five questions of the notebook, each with what was measured."""
     cost = bits_sentences(kept)
-    opponents = tested[~tested["second"].str.contains("no code|PCA")]
+    opponents = tested[~tested["second"].str.contains(f"no code|PCA|{LABELS}")]
     clear = opponents[opponents["p_holm"] <= 0.05]
     better, worse = int((clear["difference"] > 0).sum()), int((clear["difference"] < 0).sum())
     medians = looks[looks["likeness"] == "pearson"].set_index("pairs")["median"]
-    by = means(kept).set_index("method")["codes"]
-    own = next(name for name in by.index if name.startswith("ours"))
+    own = next(row for row in tested.itertuples() if row.second.startswith(LABELS))
     return [
-        f"1. {cost[1]} over all variants, against the same network's numbers before the sign",
+        f"1. {cost[1]}, over all variants",
         f"2. of {len(opponents)} other losses, ACIR is clearly better than {better}, clearly worse than {worse}",
         f"3. the median likeness of fingerprints is {medians['one class']:.3f} within a class and "
-        f"{medians['two classes']:.3f} across; at one rate and α they add {by[own] - by['labels alone']:+.1f} to mAP",
+        f"{medians['two classes']:.3f} across; with them, ACIR {paired.relation(own)} ACIR with labels alone "
+        f"({paired.size(own)})",
         f"4. {cost[0]}",
         f"5. {ranking_sentence(ranked)}",
     ]

@@ -13,9 +13,9 @@ from torch.nn.functional import adaptive_avg_pool2d
 from lib.encoders.taps import Taps, pooled
 from lib.geometry import Euclidean, Geometry, Sphere
 from lib.heads.acir import ConsolidatedHash
-from lib.losses.acir import StructureAware
 from lib.metrics import retrieval
-from lib.papers.acir.hashing.experiment import ALPHA, TOP
+from lib.papers.acir.choices import l_wsc
+from lib.papers.acir.hashing.experiment import TOP
 from lib.training import acir
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even
@@ -26,11 +26,6 @@ LEVELS = ("shallow level", "fused level", "pixels of PiT", "class token", "numbe
 POOLED = "pooled deep map, no network"
 UNTRAINED, TRAINED = "untrained", "trained"
 FUSED = LEVELS[1]
-
-
-def loss(prints: np.ndarray) -> StructureAware:
-    """ACIR's loss with fingerprints, α as in notebook 31 before anything is chosen."""
-    return StructureAware(alpha=ALPHA, fingerprint=prints.shape[1])
 
 
 def choose(
@@ -45,7 +40,8 @@ def choose(
     workers: int = -1,
 ) -> pd.DataFrame:
     """mAP of the code on images set aside at each learning rate: columns lr, validation (percent), loss, chosen."""
-    jobs = [Job(f"rate {lr:g}", design, loss(prints), lr, aside.seed) for lr in rates]
+    wanted = l_wsc(labels, aside.train, prints.shape[1])
+    jobs = [Job(f"rate {lr:g}", design, wanted, lr, aside.seed) for lr in rates]
     found = acir.fit([taps], labels, prints, aside.train, jobs, schedule, workers=workers, what="learning rates")
     rows = []
     for lr, one in zip(rates, found, strict=True):
@@ -69,7 +65,8 @@ def train(
 ) -> dict[str, list[Trained]]:
     """The network untrained and trained, once for each of ``splits``, which differ in their seed alone."""
     rows = splits[0].train
-    jobs = [Job(f"seed {split.seed}", design, loss(prints), lr, split.seed) for split in splits]
+    wanted = l_wsc(labels, rows, prints.shape[1])
+    jobs = [Job(f"seed {split.seed}", design, wanted, lr, split.seed) for split in splits]
     networks = [acir.untrained(taps, rows, design, split.seed) for split in splits]
     before = [Trained(design, s.seed, network, [], 0) for s, network in zip(splits, networks, strict=True)]
     return {

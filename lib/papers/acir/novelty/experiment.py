@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from lib.encoders.taps import Taps
-from lib.losses.acir import StructureAware, class_weights
 from lib.losses.hashing import CSQ, DCH, DPN
 from lib.metrics import hashing, novelty
+from lib.papers.acir.choices import l_wsc
 from lib.papers.acir.novelty.scene import ASIDE, KNOWN, LEARNT, NEAR, Scene
 from lib.processes import spread
 from lib.progress import track
@@ -34,9 +34,6 @@ BLUR, BLUR_L1 = "blur, MS-SSIM", "blur, L1"
 TWO_SIDED = "residual, L1, both sides"
 NEAREST, MAHALANOBIS = "nearest feature", "Mahalanobis"
 BOTH, BOTH_L1, INSTEAD = "ACIR and MS-SSIM", "ACIR and L1", "ACIR and nearest feature"
-ALPHA = 0.1
-"""Weight of ACIR's quantisation term, as in notebook 31 where none is chosen."""
-
 BATCH = 64
 
 
@@ -78,8 +75,7 @@ class Coder:
 def losses(plan: Plan, scene: Scene, bits: int | None = None) -> dict[str, Loss]:
     """The losses of Table 3 that are losses and no architecture, and ACIR's."""
     n, bits = len(scene.classes), bits or plan.bits
-    weights = class_weights(scene.labels[scene.rows(LEARNT)])
-    ours = StructureAware(alpha=ALPHA, fingerprint=plan.fingerprint, class_weights=weights)
+    ours = l_wsc(scene.labels, scene.rows(LEARNT), plan.fingerprint)
     return {"CSQ": CSQ(n, bits), "DPN": DPN(n, bits), "DCH": DCH(), ACIR: ours}
 
 

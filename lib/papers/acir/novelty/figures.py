@@ -65,20 +65,27 @@ def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes
     return figure
 
 
+ODD, NONE = ("left-out class", OOD), "refused"
+"""Of Fig. 5: the last rows, and the last column."""
+
+
 def confusions(counts: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
-    """Fig. 5: of the queries of each class (rows, last OOD) how many percent get each class, or OOD (last column)."""
-    names = [*(style.legible(name).replace("_", " ") for name in classes), OOD]
+    """Fig. 5: of the queries of each class how many percent get each class, or none (last column).
+
+    counts: rule → (C + 2, C + 1); the last two rows are the left-out class and OOD.
+    """
+    names = [style.legible(name).replace("_", " ") for name in classes]
     with style.house():
         size = (style.WIDTH, 0.9 + style.WIDTH / max(2, len(counts)))
         figure, axes = plt.subplots(1, len(counts), figsize=size, sharey=True, squeeze=False)
         for axis, (name, table) in zip(axes[0], counts.items(), strict=True):
             shares = _shares(table)
             _shaded(axis, np.where(shares >= 0.5, shares, np.nan))
-            axis.set_xticks(range(len(names)), names, rotation=90)
+            axis.set_xticks(range(len(names) + 1), [*names, NONE], rotation=90)
             axis.set(title=name, xlabel="class given")
             axis.axvline(len(classes) - 0.5, color="black", linewidth=0.8)
             axis.axhline(len(classes) - 0.5, color="black", linewidth=0.8)
-        axes[0][0].set_yticks(range(len(names)), names)
+        axes[0][0].set_yticks(range(len(names) + 2), [*names, *ODD])
         axes[0][0].set_ylabel("class of the query")
         plt.close(figure)
     return figure
@@ -91,11 +98,11 @@ def _shares(counts: np.ndarray) -> np.ndarray:
 
 def confusion_rows(counts: Mapping[str, np.ndarray], classes: Sequence[str]) -> pd.DataFrame:
     """The same as rows: rule, query_class, given_class, share (percent)."""
-    names, rows = [*classes, OOD], []
+    asks, gives, rows = [*classes, *ODD], [*classes, NONE], []
     for rule, table in counts.items():
         shares = _shares(table)
         for i, j in np.argwhere(shares > 0):
-            rows.append({"rule": rule, "query_class": names[i], "given_class": names[j], "share": shares[i, j]})
+            rows.append({"rule": rule, "query_class": asks[i], "given_class": gives[j], "share": shares[i, j]})
     return pd.DataFrame(rows)
 
 

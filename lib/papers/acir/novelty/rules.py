@@ -140,8 +140,10 @@ def most_refused(scene: Scene, none: np.ndarray, score: np.ndarray, n: int) -> p
 
 
 def total(scene: Scene, coders: Mapping[str, Sequence[Coder]], found: Scores, rule: Rule, bits: int) -> np.ndarray:
-    """The sum over trainings of :func:`confusion`, with all novel images as OOD: (C + 1, C + 1)."""
+    """The sum over trainings of :func:`confusion`: (C + 2, C + 1), the last two rows the left-out class and OOD."""
     none = refused(scene, found, rule, bits)
-    return sum(
-        confusion(scene, coder, none[repeat], (KNOWN, NEAR, FAR)) for repeat, coder in enumerate(coders[rule.code])
+    known, near, far = (
+        sum(confusion(scene, coder, none[repeat], [part]) for repeat, coder in enumerate(coders[rule.code]))
+        for part in (KNOWN, NEAR, FAR)
     )
+    return np.concatenate([known[:-1], near[-1:], far[-1:]])

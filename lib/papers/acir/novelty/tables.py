@@ -138,7 +138,7 @@ def scores_layout(rows: pd.DataFrame, ends: pd.DataFrame) -> str:
         for part, title in titles.items():
             several, interval = of_one[of_one["novel"] == part], known.loc[(name, part)]
             cells[f"AUROC, {title}"] = _or_fixed(several["auroc"])
-            cells[f"95 %, {title}"] = f"{interval['low']:.1f} to {interval['high']:.1f}"
+            cells[f"per patient, {title}"] = f"{interval['mean']:.1f} ({interval['low']:.1f} to {interval['high']:.1f})"
             cells[f"FPR@95, {title}"] = _or_fixed(several["fpr95"])
         lines.append(cells)
     return markdown_table(pd.DataFrame(lines))

@@ -9,10 +9,10 @@ import pandas as pd
 
 from lib.encoders import taps
 from lib.encoders.taps import Taps
-from lib.losses.acir import StructureAware
 from lib.metrics import hashing, retrieval, ties
+from lib.papers.acir.choices import l_wsc
 from lib.papers.acir.hashing import experiment as heads
-from lib.papers.acir.hashing.experiment import ACIR, ALPHA, TOP, Plan
+from lib.papers.acir.hashing.experiment import ACIR, TOP, Plan
 from lib.processes import spread
 from lib.progress import track
 from lib.training import acir, experiment
@@ -158,7 +158,7 @@ def trained(
 def _networks(
     material: Material, lengths: Sequence[int], lr: float, splits: Sequence[Split], workers: int
 ) -> list[Coder]:
-    loss = StructureAware(alpha=ALPHA, fingerprint=material.prints.shape[1])
+    loss = l_wsc(material.labels, splits[0].train, material.prints.shape[1])
     pairs = [(bits, one) for bits in lengths for one in splits]
     jobs = [Job(f"{ACIR}-{bits}bit", replace(material.design, bits=bits), loss, lr, one.seed) for bits, one in pairs]
     learnt = material.views, material.labels, material.prints, splits[0].train

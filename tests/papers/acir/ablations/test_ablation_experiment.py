@@ -49,7 +49,7 @@ def test_table_2_switches_on_one_thing_at_a_time():
         changed = [name for name in names if getattr(first.design, name) != getattr(second.design, name)]
         changed += [name for name in ("loss", "content", "eye") if getattr(first, name) != getattr(second, name)]
         assert len(changed) == 1, step
-    assert len(parts.steps(by)) == 8 + 5 + 1
+    assert len(parts.steps(by)) == 8 + 6 + 1
 
 
 def test_kan_and_what_it_replaces_have_as_many_parameters():

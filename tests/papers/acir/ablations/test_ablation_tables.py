@@ -1,11 +1,15 @@
 """Published values stand in the right rows, and sentences follow from their tables."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lib.papers.acir import published
 from lib.papers.acir.ablations import figures, more, parts, tables
+from lib.papers.acir.ablations.scores import Scored
+from lib.results import paired
 from lib.training.acir import Design
 
 ROWS = [*parts.switched_on(Design()), *parts.switched_off(Design())]
@@ -42,6 +46,7 @@ def test_published_gains_are_those_of_the_text_but_for_what_the_errata_name():
     assert [round(gain, 1) for gain in found.values()] == [3.1, 3.7, 1.8, 2.3, 5.0, 1.4, 0.9, 1.5]
 
 
+TEST = {"difference": 3.0, "low": 1.0, "high": 5.0, "p_value": 0.01, "p_floor": 0.001, "n_units": 12, "n_seeds": 5}
 GAINS = pd.DataFrame(
     [
         {"part": "PiT (hybrid over CNN)", "where": "on", "difference": 3.0, "p_holm": 0.01, "published": 2.3},
@@ -100,7 +105,7 @@ def swept(printed):
     return pd.DataFrame(rows).drop(columns="seeds_spread")
 
 
-@pytest.mark.parametrize(("printed", "words"), [(50.0, "every α is α = 0"), (50.1, "every α is not α = 0")])
+@pytest.mark.parametrize(("printed", "words"), [(50.0, "largest α is α = 0"), (50.1, "largest α is not α = 0")])
 def test_a_term_without_a_gradient_is_told_from_one_that_has_it(printed, words):
     first, second = more.alpha_sentences(swept(printed), 0.0)
     assert words in first and "66.2 at 0 and 70.1 at 0.5" in first
@@ -123,6 +128,7 @@ def test_table_5_counts_bytes():
     names = [f"{method}, {bits} bits" for method in ("QSMIH", "ACIR") for bits in (16, 256)]
     made = "what ACIR makes its code of, 192 numbers"
     table = pd.DataFrame([*(mean(name, 70.0, size=4.0) for name in names), mean(made, 60.0, size=768.0)])
+    table = table.assign(n_seeds=5)
     lines = cells(more.codes_layout(table, [16, 256]))
     assert lines[2][:5] == ["QSMIH", "16", "2", "60.1 (56.8)", "70.00 (69.00)"]
     assert lines[5][:4] == ["ACIR", "256", "32", "72.4 (70.7)"]
@@ -142,15 +148,36 @@ def test_long_training_is_compared_with_short():
 
 def test_the_five_questions_are_answered_from_the_tables():
     gains = GAINS.assign(second=["b"] * 4 + ["one layer, Cauchy"])
-    stems = pd.DataFrame({"first": ["CSQ, pretrained stem", "ACIR, pretrained stem"], "difference": [50.0, 30.0]})
+    costs = paired.together([{"first": "ACIR's loss", "second": "CSQ's"} | TEST])
     names = (("ACIR, 16 bits", 70.0), ("ACIR, 256 bits", 75.0), ("what ACIR makes its code of, 192 numbers", 60.0))
-    codes = pd.DataFrame([mean(name, value) for name, value in names])
-    told = more.answered(gains, swept(50.0), stems, codes, [16, 256])
+    codes = pd.DataFrame([mean(name, value) for name, value in names]).assign(n_seeds=2)
+    told = more.answered(gains, swept(50.0), costs, codes, [16, 256])
     assert "of the parts taken out none is clearly missed, and DaRF is better left out" in told[0]
     assert told[1].endswith("it is better than one layer, Cauchy (+4.00 points, -4.00 to +5.00)")
     assert "from 40.0 at α = 0 to 30.0 at α = 0.5" in told[2]
-    assert told[3].endswith("CSQ 50.0, ACIR 30.0")
-    assert told[4].endswith("60.0 to 65.0; what it makes its code of: 50.0")
+    assert "largest α is α = 0" in told[2]
+    assert told[3] == "4. ACIR's loss is more than CSQ's (+3.00 points, +1.00 to +5.00)"
+    assert told[4].endswith("what it makes its code of: 50.0 (2 trainings, no test: not to be ranked)")
+
+
+def test_what_an_untrained_stem_costs_is_one_test_of_two_losses():
+    def several(values):
+        frame = pd.DataFrame({("ap_min", 100): values})
+        return [Scored("row", repeat, SimpleNamespace(values=frame + shift)) for repeat, shift in enumerate((0, 0.01))]
+
+    queries, groups = 24, np.repeat(np.arange(8), 3)
+    rng = np.random.default_rng(0)
+    plain, lost, own = (rng.random(queries) * size for size in (0.3, 0.1, 0.4))
+    found = {
+        f"{name}, {eye}": several(plain + kept * (eye == parts.PRETRAINED))
+        for name, kept in (("CSQ", lost), (parts.FULL, own + lost))
+        for eye in (parts.PRETRAINED, parts.UNTRAINED)
+    }
+    row = tables.suffers(found, groups).iloc[0]
+    assert row["difference"] == pytest.approx(100 * own.mean()) and row["n_units"] == 8
+    assert tables.suffers_sentence(tables.suffers(found, groups)).startswith(
+        "what an untrained stem costs ACIR is more than what it costs CSQ"
+    )
 
 
 def test_learning_rates_show_which_was_chosen():

@@ -11,7 +11,8 @@ from lib.papers.acir.hashing.experiment import ACIR, NONE
 ROWS = pd.DataFrame(
     [
         {"gallery": "closed", "method": name, "bits": bits, "metric": metric, "k": 100, "ours": value + shift}
-        | {"class_mean": value - 1, "chance": 10.0, "seeds_spread": 0.5}
+        | {"class_mean": value - 1, "chance": 10.0, "seeds_spread": 0.5, "loss": 0.1 * (bits or 0)}
+        | {"steps": 60 if bits else np.nan}
         for name, bits, value in (
             ("CSQ", 8, 80.0),
             ("CSQ", 16, 82.0),
@@ -39,10 +40,11 @@ def cells(markdown):
 def test_table_1_has_published_rows_first_and_a_column_for_what_has_no_code():
     theirs = published.maps().query("dataset == 'bps' and method == 'CSQ' and bits <= 16")
     head, _, first, *others = cells(tables.layout(ROWS, theirs))
-    assert head == ["method", "whose", "gallery", "8 bits", "16 bits", "no code", "± over trainings, at most"]
-    assert first == ["CSQ", "published", "–", "97.0 (96.7)", "96.0 (95.6)", "–", "–"]
-    assert others[0] == ["CSQ", "ours", "closed", "80.00 (79.00)", "82.00 (81.00)", "–", "0.50"]
-    assert others[2] == [NONE, "ours", "closed", "–", "–", "60.00 (59.00)", "0.50"]
+    columns = ["method", "whose", "gallery", "8 bits", "16 bits", "no code", "± over trainings, at most"]
+    assert head == [*columns, "last loss", "steps"]
+    assert first == ["CSQ", "published", "–", "97.0 (96.7)", "96.0 (95.6)", "–", "–", "–", "–"]
+    assert others[0] == ["CSQ", "ours", "closed", "80.00 (79.00)", "82.00 (81.00)", "–", "0.50", "0.800 / 1.600", "60"]
+    assert others[2] == [NONE, "ours", "closed", "–", "–", "60.00 (59.00)", "0.50", "–", "–"]
     assert others[3][:4] == ["chance", "–", "closed", "10.00"]
 
 
@@ -87,7 +89,7 @@ def test_a_term_without_a_gradient_is_told(off, words):
     rows = pd.DataFrame([row | {"method": "α = 0"}, row | {"method": "L_Q as printed", "off": off}])
     first, second = tables.bits_sentences(rows)
     assert words in first
-    assert second == "the sign costs from 2.0 to 2.0 points of mAP"
+    assert second == "numbers before the sign have +2.0 to +2.0 points of mAP beside their codes"
     assert "|h|" not in tables.bits_layout(rows)
 
 

@@ -1,0 +1,67 @@
+"""What the notebooks of this paper decide alike: class weights, α where none is chosen, and how choices are told."""
+
+import numpy as np
+import pandas as pd
+
+from lib.losses.acir import StructureAware, class_weights
+
+
+def of_classes(labels: np.ndarray, rows: np.ndarray) -> tuple[float, ...]:
+    """w of every class of ``labels: (n,)`` (Equation 16), counted over the images ``rows``; 1 where there is none.
+
+    Where patients are parted, all of a rare class may ask: then no pair meets its weight.
+
+    >>> of_classes(np.array([0, 0, 0, 2, 1]), np.array([0, 1, 2, 3]))
+    (0.6666666666666666, 1.0, 2.0)
+    """
+    there, counted = np.unique(labels[rows], return_inverse=True)
+    found = np.ones(labels.max() + 1)
+    found[there] = class_weights(counted)
+    return tuple(found.tolist())
+
+
+def l_wsc(labels: np.ndarray, rows: np.ndarray, fingerprint: int) -> StructureAware:
+    """L_WSC at α = 0, with the class weights of the images ``rows`` that teach.
+
+    α = 0 is what Equation 17 comes to as printed, whatever α is: its quantisation term has no gradient (AC-4).
+    """
+    return StructureAware(alpha=0.0, fingerprint=fingerprint, class_weights=of_classes(labels, rows))
+
+
+def at_an_end(tried: pd.DataFrame, by: str = "method") -> str:
+    """Who was given the first or the last learning rate of its row, where a better one may lie beyond.
+
+    tried: columns ``by``, lr and chosen.
+
+    >>> rows = pd.DataFrame({"method": ["a"] * 3, "lr": [1, 2, 3], "chosen": [False, True, False]})
+    >>> at_an_end(rows)
+    'every learning rate lies inside its row'
+    >>> at_an_end(rows.assign(chosen=[False, False, True]))
+    'at an end of the row, where a better rate may lie beyond: a (3)'
+    """
+    ends = tried["lr"].min(), tried["lr"].max()
+    there = tried[tried["chosen"] & tried["lr"].isin(ends)]
+    if there.empty:
+        return "every learning rate lies inside its row"
+    told = ", ".join(f"{name} ({lr:g})" for name, lr in zip(there[by], there["lr"], strict=True))
+    return f"at an end of the row, where a better rate may lie beyond: {told}"
+
+
+def answerable(labels: np.ndarray, asks: np.ndarray, archive: np.ndarray) -> str:
+    """How many queries have an image of their class in the archive; the others are left out of every mean and test.
+
+    >>> answerable(np.array([0, 1, 0, 2]), np.array([0, 1]), np.array([2, 3]))
+    '1 of 2 queries; 1 have no image of their class in the archive'
+    """
+    lost = int((~np.isin(labels[asks], labels[archive])).sum())
+    rest = f"; {lost} have no image of their class in the archive" if lost else ""
+    return f"{len(asks) - lost} of {len(asks)} queries{rest}"
+
+
+def few(n: int, enough: int = 5) -> str:
+    """What stands behind a sentence about ``n`` trainings; nothing where they are enough.
+
+    >>> few(2), few(5)
+    (' (2 trainings, no test: not to be ranked)', '')
+    """
+    return "" if n >= enough else f" ({n} training{'s' * (n != 1)}, no test: not to be ranked)"
