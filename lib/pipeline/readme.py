@@ -86,7 +86,7 @@ CLAIMS = {
     ),
     "label_tree": Claim(
         "results",
-        ("table_1", "table_2", "table_3"),
+        ("table_1", "table_2", "table_3", "table_results"),
         "HF1",
         {"measure": "hf1"},
         "no head",
