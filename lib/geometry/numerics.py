@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -59,7 +60,7 @@ def over_root(function: Callable[[Tensor], Tensor], series: tuple[float, ...], z
 
 def chords(x: Tensor, y: Tensor) -> Tensor:
     """‖x − y‖ of all pairs, accurate for near-duplicates too."""
-    batch = torch.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])  # torch's imports sympy, half a second
     # Not by address: ``x.detach()`` shares it, but takes no gradient.
     return _Chords.apply(x.expand(*batch, -1, -1), y.expand(*batch, -1, -1), x is y)
 

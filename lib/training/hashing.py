@@ -1,7 +1,7 @@
 """How a hash head is trained on frozen features with any loss of :mod:`lib.losses.hashing`, or that of ACIR."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from lib import checks
 from lib.errors import InputError
 from lib.geometry import Euclidean, Geometry
 from lib.heads.hashing import HashHead
-from lib.losses.acir import StructureAware, class_weights
+from lib.losses.acir import StructureAware
 from lib.training import sweep
 from lib.training.fit import Schedule
 from lib.training.methods import Lessons
@@ -40,10 +40,9 @@ class Settings:
     """Hash head and loss, a :class:`lib.training.methods.Head`; the length of its output is that of the code.
 
     loss: what a batch of codes costs; ACIR's with labels alone if not given. kind, hidden: of
-    :class:`lib.heads.hashing.HashHead`. start_spread: of its :meth:`start`. balanced: give ACIR's loss the class
-    weights of the labels that are learnt from (Equation 16). binary: embeddings are codes of −1 and +1, of which the
-    Euclidean distance ranks as the Hamming distance does, ties included; else what the tanh says. Both search one
-    network.
+    :class:`lib.heads.hashing.HashHead`. start_spread: of its :meth:`start`. binary: embeddings are codes of −1 and +1,
+    of which the Euclidean distance ranks as the Hamming distance does, ties included; else what the tanh says. Both
+    search one network.
 
     **Fingerprints.** The last ``fingerprint`` numbers of a row are the image's fingerprint and no feature. ACIR's loss
     sees them if its own ``fingerprint`` is as long, other losses do not. Take rows raw: scaling would change what looks
@@ -57,7 +56,6 @@ class Settings:
     kind: str = "linear"
     hidden: int = 256
     start_spread: float = 0.5
-    balanced: bool = False
     fingerprint: int = 0
     binary: bool = field(default=True, compare=False)
     nca_images: int = 2000
@@ -70,7 +68,6 @@ class Settings:
         checks.positive("start_spread", self.start_spread)
         checks.whole("hidden", self.hidden)
         checks.values(nca_images=self.nca_images)
-        checks.switch("balanced", self.balanced)
         checks.switch("binary", self.binary)
         checks.whole("fingerprint", self.fingerprint, least=0)
         if self._seen not in (0, self.fingerprint):
@@ -105,10 +102,8 @@ class Settings:
 
         ``labels: (m,)`` are classes from 0 on.
         """
-        x, loss = np.concatenate(list(views)), self.loss
-        if self.balanced and isinstance(loss, StructureAware):
-            loss = replace(loss, class_weights=class_weights(labels))
-        return Lessons(x, np.tile(labels, len(views)), loss, schedule.equal_steps(len(x), len(labels)))
+        x = np.concatenate(list(views))
+        return Lessons(x, np.tile(labels, len(views)), self.loss, schedule.equal_steps(len(x), len(labels)))
 
     def embed(self, network: HashHead | None, values: Tensor) -> Tensor:
         """Codes of reduced features ``values: (n, dim_in)``, (n, bits); 0 counts as +1."""

@@ -6,7 +6,7 @@ import torch
 
 from lib.errors import InputError
 from lib.heads.hashing import HashHead
-from lib.losses.acir import StructureAware, class_weights
+from lib.losses.acir import StructureAware
 from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
 from lib.metrics import hashing as metrics
 from lib.training import experiment
@@ -138,13 +138,6 @@ def test_what_standardises_the_features_is_not_learnt():
     fitted = experiment.fit(X, LABELS, [method("head", Settings())], [SPLIT], workers=1)["head"][0]
     assert fitted.network.centre.detach().numpy() == pytest.approx(X[SPLIT.train].mean(axis=0), rel=1e-5)
     assert fitted.network.width.detach().numpy() == pytest.approx(X[SPLIT.train].std(axis=0), rel=1e-4)
-
-
-def test_balanced_lessons_have_the_weights_of_their_labels():
-    labels = np.array([0] * 6 + [1] * 2)
-    lessons = Settings(balanced=True).lessons(X[None, :8], labels, SCHEDULE, "here")
-    assert lessons.loss.class_weights == class_weights(labels)
-    assert Settings(DCH(), balanced=True).lessons(X[None, :8], labels, SCHEDULE, "here").loss == DCH()
 
 
 def test_a_stack_of_heads_is_trained_as_each_alone():

@@ -87,4 +87,6 @@ _NAME = {
     "fontsize": 7,
     "ha": "right",
     "va": "bottom",
+    "zorder": 5,
+    "bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
 }

@@ -20,7 +20,7 @@ from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
 
-Results = Mapping[str, answers.Answers]
+Answered = Mapping[str, answers.Answers]
 """Gallery → method → its answer on each split."""
 
 SPREAD = "mean over folds and seeds ± one standard deviation over the folds, ± seeds: over the trainings"
@@ -37,7 +37,7 @@ def named(encoder: str, method: str) -> str:
     return f"{encoder}, {method}"
 
 
-def values(results: Results) -> pd.DataFrame:
+def values(results: Answered) -> pd.DataFrame:
     """Mean and spread over the splits, encoder and method apart; columns as :func:`lib.results.answers.values`."""
     table = answers.values(results).rename(columns={"rule": "gallery", "method": "name"})
     table[["encoder", "method"]] = table["name"].str.split(", ", n=1, expand=True)
@@ -50,7 +50,7 @@ def layout(table: pd.DataFrame) -> str:
     return answers.layout(ends.drop(columns="method").rename(columns={"gallery": "rule", "name": "method"}), "gallery")
 
 
-def scores(results: Results, images: ImageTable) -> pd.DataFrame:
+def scores(results: Answered, images: ImageTable) -> pd.DataFrame:
     """The value of every query, so that any two methods can be compared later.
 
     Columns gallery, method, fold, repeat, image_id, label, group, k, ap_min (AP@k over min(k, relevant), percent) and
