@@ -1,6 +1,5 @@
 """What a profile would run: stages, datasets, weights and a rough time, before anything is started."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,30 +9,17 @@ from lib import paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
 from lib.encoders.models import MODELS
-from lib.papers.hyper_dino.recipes import recipes
 from lib.pipeline import profiles
 from lib.results.markdown import markdown_table
 
-TABLES = "hyper_dino_retrieval"
-RULES = 2  # folds by image and by group
-
-
-def head_hours(run: dict[str, Any], n_images: int, dim: int, settings: dict[str, Any]) -> float:
-    """Hours of training for one run of ``hyper_dino_retrieval`` at the assumed time per step."""
-    training, protocol = settings["hyper_dino"]["training"], settings["hyper_dino"]["protocol"]
-    todo = recipes(dim, run["lengths"], settings["hyper_dino"]["mapper"]["dim_out"])
-    heads = RULES * protocol["n_folds"] * sum(recipe.dim_out > 0 for recipe in todo)
-    n_train = n_images * (protocol["n_folds"] - 1) / protocol["n_folds"]
-    steps = heads * run.get("epochs", training["epochs"]) * math.ceil(n_train / training["batch_size"])
-    return steps * settings["plan"]["seconds_per_step"] / 3600
-
 
 def scaled_hours(stage: str, run: dict[str, Any], n_images: int, settings: dict[str, Any]) -> float:
-    """Hours of a notebook's run, from the demo's seconds by number of images and of epochs."""
+    """Hours of a notebook's run: the demo's seconds, times images, epochs and lengths of the embedding or code."""
     demo = next(iter(profiles.runs("demo")[stage].values()))
     paper = "linear_prototypes" if stage.startswith("linear_prototypes") else "hyper_dino"
     epochs = settings[paper]["training"]["epochs"]
     longer = n_images / settings["drawn"]["tissue"]["n_tiles"] * run.get("epochs", epochs) / demo.get("epochs", epochs)
+    longer *= len(run.get("lengths", [1])) / len(demo.get("lengths", [1]))
     return settings["plan"]["demo_seconds"][stage] * longer / 3600
 
 
@@ -53,10 +39,7 @@ def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
     for stage, datasets in content["runs"].items():
         for dataset, run in datasets.items():
             n, encoder = _images(dataset, settings), run.get("encoder", "–")
-            hours = scaled_hours(stage, run, n, settings)
-            if stage == TABLES and n:
-                hours = head_hours(run, n, settings["plan"]["dimensions"][encoder], settings)
-            rows.append(_row(f"{stage}@{dataset}", dataset, encoder, hours, settings))
+            rows.append(_row(f"{stage}@{dataset}", dataset, encoder, scaled_hours(stage, run, n, settings), settings))
     return pd.DataFrame(rows)
 
 
@@ -95,8 +78,7 @@ def text(profile: str) -> str:
         f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate.",
         markdown_table(shown),
         f"The hours are an estimate for {assumed['machine']}. Features: images per second, {speeds}, others "
-        f"{assumed['other_images_per_second']}. {TABLES}: {assumed['seconds_per_step'] * 1000:g} ms for a step of one "
-        "mapper. Other notebooks: the demo's time, times images, times epochs.",
+        f"{assumed['other_images_per_second']}. Notebooks: the demo's time, times images, epochs and lengths.",
     ]
     datasets = [stage.rpartition("@")[2].partition("-")[0] for stage in rows["stage"]]
     for dataset in dict.fromkeys(datasets):

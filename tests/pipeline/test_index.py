@@ -191,17 +191,7 @@ def test_a_notebook_without_images_is_planned_too():
     assert row[["dataset", "images", "here"]].tolist() == ["no images", "–", "yes"]
 
 
-def test_training_hours_follow_from_the_schedule():
-    """12 mappers (2 from the scaled features, 5 each from PCA and NCA), 5 folds, 2 rules, 100 epochs of 32 batches."""
-    settings = profiles.settings()
-    settings["plan"]["seconds_per_step"] = 0.002
-    run = {"lengths": [5, 20, 32, "full"], "encoder": "x"}
-    steps = 12 * 5 * 2 * 100 * 32
-    assert plan.head_hours(run, 5000, 384, settings) == pytest.approx(steps * 0.002 / 3600)
-    assert plan.head_hours(run | {"epochs": 10}, 5000, 384, settings) == pytest.approx(steps * 0.002 / 36000)
-
-
-def test_other_hours_grow_with_images_and_epochs():
+def test_hours_grow_with_images_epochs_and_lengths():
     settings = profiles.settings()
     settings["plan"]["demo_seconds"] = {"hyper_dino_mapper": 36.0}
     demo = next(iter(profiles.runs("demo")["hyper_dino_mapper"].values()))
@@ -209,6 +199,8 @@ def test_other_hours_grow_with_images_and_epochs():
     assert plan.scaled_hours("hyper_dino_mapper", demo, n, settings) == pytest.approx(0.01)
     twice = {"epochs": 2 * demo["epochs"]}
     assert plan.scaled_hours("hyper_dino_mapper", twice, 3 * n, settings) == pytest.approx(0.06)
+    longer = demo | {"lengths": [8, 16]}
+    assert plan.scaled_hours("hyper_dino_mapper", longer, n, settings) == pytest.approx(0.02)
 
 
 def test_the_matrix_shows_every_run_that_is_there():
