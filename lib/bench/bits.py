@@ -3,6 +3,9 @@
 Each step computes something small, and the SHA-256 of its result is compared with the one of this processor. Other
 processors are imitated by the switches of the numerical libraries and, where ``qemu-x86_64`` is installed, emulated.
 
+What real processors gave stands in ``reports/bench/bits.json``: each machine where this is run adds its own hashes, and
+is compared with all others on record that had the same versions of the packages.
+
 Every finished step is kept in ``build/bits``, so a run that was interrupted goes on, and one that could not reach all
 steps in :data:`MINUTES` reaches more when it is started again; ``python -m lib.bench.bits 30`` gives it 30.
 """
@@ -23,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import sklearn
 import torch
 from PIL import Image
 
@@ -271,7 +275,34 @@ def main(minutes: float = MINUTES) -> None:
     todo = [(name, pinned) for name in elsewhere for pinned in (True, False) if not (pinned and overruled(name))]
     for name, pinned in track(todo, total=len(todo), what="bits", unit="runs"):
         elsewhere[name][pinned] = run(name, pinned, minutes=minutes)
-    write(table(here, elsewhere, seconds), sum(seconds[True].values()) / sum(seconds[False].values()))
+    known = record(here)
+    write(table(here, known | elsewhere, seconds), sum(seconds[True].values()) / sum(seconds[False].values()))
+
+
+def record(here: Mapping[bool, Lines]) -> dict[str, dict[bool, Lines]]:
+    """What other real processors said, by the committed file, to which this processor is added.
+
+    Returns:
+        Processor → pinned → lines, as ``here``; of those whose versions of the packages are these.
+    """
+    file = paths.REPORTS / "bench" / "bits.json"
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    hashes = {_pins(pinned): {step: line["sha256"] for step, line in lines.items()} for pinned, lines in here.items()}
+    with files.whole(file) as draft:
+        text = json.dumps(known | {model(): {"versions": versions(), **hashes}}, indent=2)
+        draft.write_text(f"{text}\n", encoding="utf-8")
+    return {
+        f"{name}, itself": {
+            pinned: {step: {"sha256": found} for step, found in said[_pins(pinned)].items()} for pinned in (True, False)
+        }
+        for name, said in known.items()
+        if name != model() and said["versions"] == versions()
+    }
+
+
+def versions() -> str:
+    """The packages that compute."""
+    return f"torch {torch.__version__}, numpy {np.__version__}, scikit-learn {sklearn.__version__}"
 
 
 def write(found: pd.DataFrame, price: float) -> None:
@@ -290,13 +321,14 @@ def caption(price: float) -> str:
     """What the table says, with the ``price`` of all steps together."""
     return (
         f"A column is a step of the pipeline on a small made-up input. A row is a processor: this one, {model()}, made "
-        "to take the kernels of another by the switches of the numerical libraries, or another, emulated by qemu-user. "
+        "to take the kernels of another by the switches of the numerical libraries; another machine's, itself, where "
+        "the same was run before; or another, emulated by qemu-user. "
         "pinned: with the pins of `lib/pins.py`, as every stage and test runs (left out where they overrule all of "
         "the switches); plain: without, with one thread. equal: every number of the result is to the last bit the one "
         "that this processor gives, pinned or plain as the row is; other: at least one is not; not reached: the "
         "emulator had no time left. price: processor time pinned over plain, of inputs "
         f"{LARGE} times as large, the quickest of {TIMES * TURNS}; {price:.2f} for all steps together. Measured with "
-        f"torch {torch.__version__}, numpy {np.__version__}, Python {platform.python_version()}."
+        f"{versions()}, Python {platform.python_version()}."
     )
 
 

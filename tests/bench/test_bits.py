@@ -68,5 +68,17 @@ def test_another_processor_begins_anew(started, monkeypatch):
     assert len(before) == 1 and len(bits.run(bits.HERE, True)) == len(bits.STEPS) and started[0] == started[1]
 
 
+def test_a_machine_is_compared_with_those_on_record_that_had_the_same_packages(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path)
+    here = {True: lines("a"), False: lines("b")}
+    assert bits.record(here) == bits.record(here) == {}  # not with itself
+    monkeypatch.setattr(bits, "model", lambda: "another processor")
+    (known,) = bits.record({True: lines("a"), False: lines("c")}).values()
+    table = bits.table(here, {"other": known}, dict.fromkeys((True, False), bits.quickest([lines("")])))
+    assert set(table["other, pinned"]) == set(table["other, plain"]) == {"equal"}
+    monkeypatch.setattr(bits, "versions", lambda: "later ones")
+    assert bits.record(here) == {}
+
+
 def test_the_pins_overrule_what_they_set_and_nothing_else():
     assert bits.overruled("two threads") and not bits.overruled("no AVX2 in torch")
