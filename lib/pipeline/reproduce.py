@@ -5,12 +5,15 @@
 """
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+
+import joblib
 
 from lib import errors, files, paths
 from lib.datasets import finding
@@ -22,13 +25,14 @@ AT_ONCE = 2
 """Stages of the demo that run side by side."""
 
 
-def dvc(*words: str) -> None:
-    """Run DVC in the project's root; its own messages are the report.
+def dvc(*words: str, **environment: str) -> None:
+    """Run DVC in the project's root, in this ``environment`` and what is set already; its messages are the report.
 
     Raises:
         InputError: if a stage failed; what failed stands above.
     """
-    done = subprocess.run([sys.executable, "-m", "dvc", *words], cwd=paths.ROOT, check=False)
+    command = [sys.executable, "-m", "dvc", *words]
+    done = subprocess.run(command, cwd=paths.ROOT, env=os.environ | environment, check=False)
     if done.returncode:
         raise InputError("a stage failed; its message stands above. What was finished is kept: mend it and run again")
 
@@ -50,28 +54,37 @@ def targets(profile: str, found: Collection[str] = ()) -> tuple[list[str], list[
 def build_demo(*forced: str) -> None:
     """Build the demo, stages two at a time: a process has one thread, and no stage needs another of its layer.
 
+    A stage has its share of the processors. On two it then starts no process of its own, each of which would import
+    torch first.
+
     Raises:
         InputError: if a stage failed; those that were running are finished, and no other is begun.
     """
     dvc("repro", *forced, "source", "real")
+    share = str(max(1, joblib.cpu_count() // AT_ONCE))
+    build = partial(dvc, "--wait-for-lock", "repro", "--single-item", *forced, LOKY_MAX_CPU_COUNT=share)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for layer in layers("demo"):
-            for _ in pool.map(partial(dvc, "--wait-for-lock", "repro", "--single-item", *forced), layer):
+            for _ in pool.map(build, layer):
                 pass
     dvc("repro", "--single-item", *forced, "start_here")
     dvc("repro")  # whatever no profile names
 
 
 def layers(profile: str) -> list[list[str]]:
-    """All stages of ``profile`` but the shared ones, in layers of which each needs only those before it."""
-    runs = profiles.profile(profile)
+    """All stages of ``profile`` but the shared ones, in layers of which each needs only those before it.
+
+    The longest notebooks of a layer come first, so that none is left to run alone at the end.
+    """
+    runs, seconds = profiles.profile(profile), profiles.settings()["plan"]["demo_seconds"]
     features = [
         f"{block}@{dataset}-{encoder}"
         for block in profiles.FEATURES
         for dataset in runs[block]["datasets"]
         for encoder in runs[block]["encoders"]
     ]
-    stages = [f"{stage}@{dataset}" for stage, datasets in runs["runs"].items() for dataset in datasets]
+    longest = sorted(runs["runs"], key=lambda stage: -seconds[stage])
+    stages = [f"{stage}@{dataset}" for stage in longest for dataset in runs["runs"][stage]]
     late = [stage for stage in stages if stage.partition("@")[0] in profiles.needing_others()]
     named = [
         [f"tables@{dataset}" for dataset in runs["datasets"]],

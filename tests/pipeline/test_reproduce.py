@@ -13,6 +13,8 @@ from lib.datasets import finding, kather
 from lib.errors import InputError
 from lib.pipeline import notebooks, profiles, reproduce
 
+SHARE = "LOKY_MAX_CPU_COUNT"
+
 
 def tiles(root: Path, *names: str) -> Path:
     for name in names:
@@ -82,6 +84,18 @@ def test_the_demo_is_built_in_layers_of_which_each_needs_only_those_before():
     assert set.union(*kinds) | {"features_more"} == set(profiles.stages()) and features < set(profiles.FEATURES)
     needed = [" ".join(profiles.stages()[stage].get("do", profiles.stages()[stage])["deps"]) for stage in features]
     assert not any("build/features" in deps or "reports/" in deps for deps in needed)
+
+
+def test_the_longest_notebooks_come_first_and_each_stage_has_its_share_of_the_processors(monkeypatch):
+    built: dict[str, str] = {}
+    monkeypatch.setattr(reproduce.joblib, "cpu_count", lambda: 5)
+    monkeypatch.setattr(reproduce, "dvc", lambda *words, **said: built.setdefault(words[-1], said.get(SHARE)))
+    reproduce.build_demo("--force")
+    layers = reproduce.layers("demo")
+    assert {built[stage] for layer in layers for stage in layer} == {"2"} and built["start_here"] is None
+    seconds = profiles.settings()["plan"]["demo_seconds"]
+    times = [seconds[stage.rpartition(":")[2].partition("@")[0]] for stage in layers[-2]]
+    assert times == sorted(times, reverse=True) and times[0] > times[-1]
 
 
 def command(*words: str) -> tuple[int, str, str]:
