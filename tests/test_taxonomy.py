@@ -135,8 +135,9 @@ def test_a_tree_does_not_change_with_what_it_was_made_of():
     [
         ({"a": ["x", "y"], "b": ["x"]}, r"'x' has 2 parents \(a, b\)"),
         ({"a": ["b"], "b": ["c"]}, "'b' has 2 parents"),
-        ({"a": {"a": ["x"]}}, "'a' has 2 parents"),
-        ({"a": ["x", "x"]}, "'x' has 2 parents"),
+        ({"a": {"a": ["x"]}}, "'a' stands below itself"),
+        ({"a": ["x", "x"]}, "'x' stands 2 times below 'a'; name it once"),
+        ({"a": ["x", "x"], "b": ["x"]}, r"'x' has 2 parents \(a, b\)"),
         ({"a": ["root"]}, "called 'root', as the root is"),
         ({"a": "xy"}, "below 'a' stands 'xy'"),
         ({}, "no classes"),
@@ -145,6 +146,18 @@ def test_a_tree_does_not_change_with_what_it_was_made_of():
 def test_a_name_stands_at_one_place_only(nested, message):
     with pytest.raises(InputError, match=message):
         from_nested("mine", nested)
+
+
+@pytest.mark.parametrize("empty", [[], {}, ""])
+def test_a_group_without_classes_is_no_class(empty):
+    with pytest.raises(InputError, match="mine: the group 'g' has no classes"):
+        from_nested("mine", {"g": empty, "h": ["x", "y"]})
+
+
+@pytest.mark.parametrize("item", [None, float("nan"), "", " ", {}, ["x"], 1])
+def test_what_is_no_name_is_no_class(item):
+    with pytest.raises(InputError, match=r"below 'g' stands .* where a name belongs"):
+        from_nested("mine", {"g": ["a", item]})
 
 
 def test_lists_may_hold_groups_beside_classes():
@@ -167,6 +180,13 @@ def test_equal_names_below_different_groups_are_different_nodes():
         (["a/", "c"], "empty part"),
         (["a", "a"], "one leaf only"),
         ([], "no classes"),
+        (["root/a", "root/b"], "mine: a class is called 'root', as the root is"),
+        ("colon/a", r"the labels have to be a list, not the text 'colon/a'; write \['colon/a'\]"),
+        (["colon/a", "colon /b"], "'colon /b' has a blank before or after a name; write 'colon/b'"),
+        (["colon/a", "colon/ a"], "'colon/ a' has a blank"),
+        (["a", "b", None], "the label in row 2 is None, which is no text"),
+        (["a", float("nan"), "b"], "the label in row 1 is nan, which is no text"),
+        ([3, 4], "the label in row 0 is 3, which is no text"),
     ],
 )
 def test_class_names_that_make_no_tree_are_refused(paths, message):
@@ -182,10 +202,23 @@ def test_a_file_is_read_as_text_throughout(tmp_path):
     assert tree.leaves == ("1", "1e5", "2.0", "2024-01-01") and tree.level(1) == ("no", "yes")
 
 
+def test_a_name_and_a_root_that_are_left_empty_are_the_usual_ones(tmp_path):
+    file = tmp_path / "grades.yaml"
+    file.write_text("name:\nroot: ~\ntree: [a, b]\n", encoding="utf-8")
+    tree = from_yaml(file)
+    assert tree.name == "grades" and tree.root == "root"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tree: {a: [x], a: [y]}", "'a' is named twice"),
+        ("tree: {a: [x],\n a: [y]}", r"mine\.yaml, line 2: 'a' is named twice; name it once"),
+        ("tree: {a: [x, x], b: [y]}", "'x' stands 2 times below 'a'"),
+        ("tree: &all {a: *all}", "'a' stands below itself"),
+        ("tree: &all [a, *all]", "below 'root' stands .* where a name belongs"),
+        ("tree: {a: [], b: [x, y]}", "the group 'a' has no classes"),
+        ("tree:\n  a:\n  - x\n  -", "below 'a' stands None where a name belongs"),
+        ("tree: {~: [x, y]}", "below 'root' stands None where a name belongs"),
         ("tree: [a", "is not YAML"),
         ("[a, b]", "needs 'tree:'"),
         ("tree: a", "needs 'tree:'"),
@@ -245,6 +278,7 @@ def test_a_group_that_loses_all_its_classes_is_no_class():
         ({"a": ["eye"], "x": ["a"], "y": ["a"]}, {"a": 1}, "'a', which stands for a group"),
         ({"a": ["one"], "b": ["two"]}, {}, "2 roots"),
         ({"a": ["b"], "b": ["a"]}, {}, "circle"),
+        ({"a": "eye", "b": ["eye"]}, {}, r"the parents of 'a' have to be a list, not the text 'eye'; write \['eye'\]"),
         ({"x": ["eye"], "a": ["b"], "b": ["a"]}, {}, "a, b never reach the root eye"),
     ],
 )

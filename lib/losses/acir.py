@@ -11,10 +11,10 @@ fingerprints. s = 1 for one class. w: weights of the classes (Equation 16). What
   bits has no direction, and S = 1/2 to all others.
 * **H (AC-6).** Fingerprints are small copies of the images, their likeness is (1 + r)/2 or the cosine of the authors'
   code, both in [0, 1]. Section 3.3 speaks of positive, neutral and negative pairs, Equation 15 has weights: ``neutral``
-  is a likeness below which a pair of one class counts nothing at all, None the weights.
+  is a likeness below which a pair of one class counts nothing, and from which on 1; None: the weights.
 * **L_Q (AC-4).** Equation 14 asks for the Pearson coefficient of |h| and a vector of ones, which is 0/0. Taken as 0,
   the term is constant, as printed and in the authors' code: no gradient, whatever α is. Ours has the cosine in its
-  place, which still takes 0.01 everywhere for a perfect code (AC-5), plus the magnitude of Equation 2.
+  place, which still takes 0.01 everywhere for a perfect code (AC-4), plus the magnitude of Equation 2.
 * **Where the sign is taken.** S does not change if a number is added to all bits of a code: nothing in L_SC keeps codes
   from being all +1. It is the tanh, the start and L_Q that do.
 * **W_M L_SC (AC-7)** is element by element.
@@ -86,7 +86,7 @@ def likeness(fingerprints: Tensor, kind: str = "pearson") -> Tensor:
     if kind not in LIKENESSES:
         raise InputError(f"likeness = {kind!r} is unknown; choose one of {', '.join(LIKENESSES)}")
     # Rounding takes both a little beyond 0 and 1.
-    return ((1 + pearson(fingerprints)) / 2 if kind == "pearson" else cosines(fingerprints)).clamp(0, 1)
+    return (cosines(fingerprints) if kind == "cosine" else (1 + pearson(fingerprints)) / 2).clamp(0, 1)
 
 
 def class_weights(labels: ArrayLike) -> tuple[float, ...]:
@@ -140,15 +140,19 @@ class StructureAware:
 
     alpha: weight of L_Q. The published 0.5 belongs to a term without a gradient, where no value does anything; at 0.5
     ours holds bits where they begin. quantisation, likeness: see :func:`quantisation`, :func:`likeness`. clamped: S
-    from r alone (AC-3). neutral: see above. class_weights: of :func:`class_weights`, all alike if empty. fingerprint:
-    how many of the last numbers of a row of h are the image's fingerprint and no bits; 0 for none, which leaves the
-    labels to decide alone: Equation 13 with class weights. Raises InputError for a value without meaning.
+    from r alone (AC-3). even: a control that is in no paper: all pairs of one class have one weight, the mean of what
+    their looks would give them, and all pairs of two classes another; so the loss pulls and pushes as hard as with
+    looks, and no pair differs by its own. neutral: see above. class_weights: of :func:`class_weights`, all alike if
+    empty. fingerprint: how many of the last numbers of a row of h are the image's fingerprint and no bits; 0 for none,
+    which leaves the labels to decide alone: Equation 13 with class weights. Raises InputError for a value without
+    meaning.
     """
 
     alpha: float = 0.1
     quantisation: str = "ours"
     likeness: str = "pearson"
     clamped: bool = False
+    even: bool = False
     neutral: float | None = None
     class_weights: tuple[float, ...] = ()
     fingerprint: int = 0
@@ -156,6 +160,7 @@ class StructureAware:
     def __post_init__(self) -> None:
         checks.values(alpha=self.alpha)
         checks.switch("clamped", self.clamped)
+        checks.switch("even", self.even)
         checks.whole("fingerprint", self.fingerprint, least=0)
         checks.several("class_weights", self.class_weights, each=checks.positive, least=0)
         if self.neutral is not None:
@@ -179,6 +184,8 @@ class StructureAware:
         weights = self._of_classes(labels, h)
         of_pairs = weights[..., :, None] * weights[..., None, :]
         alike, apart = self._of_looks(look) if self.fingerprint else (1.0, 1.0)
+        if self.even and self.fingerprint:
+            alike, apart = (_shared(*pair) for pair in ((alike, same * of_pairs), (apart, other * of_pairs)))
         s = self.similarity(h)
         each = of_pairs * -(same * alike * s.log() + other * apart * (1 - s).log())
         contrast = pair_mean(each, same + other)
@@ -201,6 +208,12 @@ class StructureAware:
         if labels.max() >= len(self.class_weights):
             raise InputError(f"label {labels.max().item()} has no class weight; there are {len(self.class_weights)}")
         return h.new_tensor(self.class_weights)[labels]
+
+
+def _shared(values: Tensor, weights: Tensor) -> Tensor:
+    """The weighted mean (..., 1, 1) of ``values`` and ``weights``, both (..., B, B); 0 where all weights are."""
+    total = weights.sum((-2, -1), keepdim=True)
+    return (values * weights).sum((-2, -1), keepdim=True) / total.masked_fill(total == 0, 1)
 
 
 def kinds(labels: Tensor, look: Tensor, neutral: float, likeness_kind: str = "pearson") -> dict[str, int]:

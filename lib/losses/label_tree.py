@@ -1,4 +1,6 @@
-"""Contrastive losses that know a label tree, and a margin between its branches (Climbing the Label Tree, Section 3).
+"""Contrastive losses that know a label tree (Climbing the Label Tree, Section 3).
+
+The margin between its branches is :mod:`lib.losses.level_margin`.
 
 A batch is images in two or more views: embeddings ``z: (N, d)``, points of a geometry; ``leaves: (N,)``, the class of
 each row as a number; ``images: (N,)``, which rows are views of one image. With ρ of Equation 4, 1 for the same leaf
@@ -12,26 +14,32 @@ and 0 for leaves that meet at the root, a pair of rows i and k has
 of a far class *smaller*, the softmax forgets it, and the push ω·π vanishes with it. Without multipliers a softmax does
 not see where similarity is zero; with them that is what decides. Three forms do what the text says:
 
-* cosine: zero is a right angle. A far class is pushed harder as long as its cosine is not much below that (s above
-  about −0.07 at γ = 0.5), and less hard beyond;
-* shifted: zero is the mean distance d̄ of the batch, s = (d̄ − d)/τ, in any geometry, and ω ≡ 1 is exactly SupCon's
-  softmax. What is nearer than the average is pushed harder the further it is in the tree, and less hard beyond;
-* divided: negatives have −d/(τb). Their logits all rise against those of the positives, wherever they are.
+* cosine: zero is a right angle. A far class is pushed harder as long as its cosine is not much below that (above −0.07
+  at γ = 0.5 and τ = 0.1), and less hard beyond;
+* shifted: zero is the mean distance d̄ of the batch's negatives, s = (d̄ − d)/τ, in any geometry, and ω ≡ 1 is exactly
+  SupCon's softmax. What is nearer than that is pushed harder the further it is in the tree, and less hard beyond;
+* divided: negatives have −d/(τb). Their logits all rise against those of the positives. The gradient has the factor
+  1/b besides, which outweighs that for what is nearer than about 1.4τ (γ = 0.5).
 """
 
 from abc import abstractmethod
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lib import checks
 from lib.errors import InputError
-from lib.geometry import Euclidean, Geometry, PoincareBall, Sphere, karcher
+from lib.geometry import Euclidean, Geometry, Sphere
 from lib.taxonomy import Taxonomy
 
 PRINTED, COSINE, SHIFTED, DIVIDED = "printed", "cosine", "shifted", "divided"
 FORMS = (PRINTED, COSINE, SHIFTED, DIVIDED)
-"""How a multiplier acts: on −d/τ; on the cosine over τ; on (d̄ − d)/τ; on −d/τ, where negatives are divided by it."""
+"""How a multiplier acts: on −d/τ; on the cosine over τ; on (d̄ − d)/τ; on −d/τ, where negatives are divided by it.
+
+d̄ is the mean distance of the batch's negatives. (Of all pairs, positives too, it would be smaller: where these are
+many, every negative would lie beyond it, and a larger multiplier would weaken every push, LT-1.)
+"""
 
 
 def distance(geometry: Geometry, x: Tensor, y: Tensor) -> Tensor:
@@ -179,6 +187,10 @@ class HierarchyWeighted(Contrastive):
         super().__init__(tree, geometry, temperature, cosine=form == COSINE)
         checks.values(alpha=alpha, gamma=gamma)
         checks.switch("constant", constant)
+        if constant and form == DIVIDED:
+            raise InputError(
+                "constant = True is a temperature, and form = 'divided' would have two: choose another form"
+            )
         if most is not None:
             checks.not_negative("most", most)
         self.alpha, self.gamma, self.form, self.most, self.constant = alpha, gamma, form, most, constant
@@ -190,11 +202,16 @@ class HierarchyWeighted(Contrastive):
         if self.constant:
             omega = between_others(omega).expand_as(omega)
         if self.form == SHIFTED:
-            s = s - between_others(s.detach())
+            s = s - mean_of(s.detach(), ~positive)
         return scaled(s, omega, positive, self.form)
 
     def weights(self, rho: Tensor, same: Tensor) -> Tensor:
         return same | (rho == 1)
+
+
+def mean_of(values: Tensor, chosen: Tensor) -> Tensor:
+    """The mean of ``values`` where ``chosen``, both (N, N); 0 where nothing is."""
+    return (values * chosen).sum() / chosen.sum().clamp_min(1)
 
 
 def between_others(values: Tensor) -> Tensor:
@@ -207,85 +224,10 @@ def scaled(s: Tensor, omega: Tensor, positive: Tensor, form: str) -> Tensor:
     return torch.where(positive, omega * s, s / omega) if form == DIVIDED else omega * s
 
 
-class LevelAwareMargin(nn.Module):
-    """LAM, Equations 9 to 11: every row nearer to its own ancestor's prototype than to any other of that level.
-
-    Prototypes are moving averages without a gradient, from the first batch with their ancestor on, moved before used.
-
-    Args:
-        tree: its levels 1 to L − 1 have prototypes; a tree of one level has none, and the loss is 0.
-        dim: length of the embeddings.
-        geometry: as in :class:`Contrastive`; c > 0 in the ball.
-        margin: m of level 1. Level l has margin/l, "larger margins at coarser levels"; no rule is printed.
-        rate: η of the moving average.
-    """
-
-    def __init__(
-        self, tree: Taxonomy, dim: int, geometry: Geometry | None = None, *, margin: float = 0.3, rate: float = 0.05
-    ) -> None:
-        super().__init__()
-        self.geometry = Sphere() if geometry is None else geometry
-        checks.values(dim_out=dim, geometry=self.geometry, margin=margin, prototype_rate=rate)
-        self.margin, self.rate, self.levels = margin, rate, range(1, tree.depth)
-        for level in self.levels:
-            n = len(tree.level(level))
-            self.register_buffer(f"ancestors_{level}", torch.as_tensor(tree.ancestor_codes(level)), persistent=False)
-            self.register_buffer(f"prototypes_{level}", torch.zeros(n, dim))
-            self.register_buffer(f"seen_{level}", torch.zeros(n, dtype=torch.bool))
-
-    def forward(self, z: Tensor, leaves: Tensor, images: Tensor | None = None) -> Tensor:
-        """Σ over levels of the mean hinge of ``z: (N, d)``, each level weighted alike; prototypes move in training."""
-        total = z.sum() * 0
-        for level in self.levels:
-            nodes = self.get_buffer(f"ancestors_{level}")[leaves]
-            if self.training:
-                self.move(level, z.detach(), nodes)
-            known, prototypes = self.get_buffer(f"seen_{level}"), self.get_buffer(f"prototypes_{level}")
-            total = total + hinge(z, nodes, prototypes, known, self.geometry, self.margin / level)
-        return total
-
-    @torch.no_grad()
-    def move(self, level: int, z: Tensor, nodes: Tensor) -> None:
-        """One step of the moving averages of a level (Equations 9 and 10) with ``z: (N, d)`` of its ``nodes: (N,)``."""
-        prototypes, seen = self.get_buffer(f"prototypes_{level}"), self.get_buffer(f"seen_{level}")
-        present = nodes.unique()
-        for node in present[~seen[present]]:
-            own = z[nodes == node].to(prototypes.dtype)
-            prototypes[node] = self.geometry.mean(own) if isinstance(self.geometry, PoincareBall) else own.mean(0)
-        known = seen[nodes]
-        if known.any():
-            rows = nodes[known]
-            prototypes[:] = moved(prototypes, z[known].to(prototypes.dtype), rows, self.geometry, self.rate)
-        seen[present] = True
-
-
-def moved(prototypes: Tensor, points: Tensor, nodes: Tensor, geometry: Geometry, rate: float) -> Tensor:
-    """Each of ``prototypes: (A, d)`` a step towards its ``points: (n, d)``, those with its number in ``nodes: (n,)``.
-
-    Equation 9; in the ball Equation 10, a step in the tangent space. A prototype without a point stays where it is.
-    """
-    if isinstance(geometry, PoincareBall):
-        return karcher.steps(geometry, prototypes, points, nodes, rate)
-    often = torch.bincount(nodes, minlength=len(prototypes))[:, None]
-    means = torch.zeros_like(prototypes).index_add_(0, nodes, points) / often.clamp_min(1)
-    return torch.where(often > 0, (1 - rate) * prototypes + rate * means, prototypes)
-
-
-def hinge(z: Tensor, nodes: Tensor, prototypes: Tensor, known: Tensor, geometry: Geometry, margin: float) -> Tensor:
-    """Mean of [d⁺ − d⁻ + m]₊ (Equation 11) of ``z: (N, d)`` in ``nodes: (N,)`` of a level with ``prototypes: (A, d)``.
-
-    known: (A,) which prototypes there are; without two of them nothing can be too near, and the loss is 0.
-    """
-    if known.sum() < 2:
-        return z.sum() * 0
-    d = distance(geometry, z, prototypes.to(z.dtype))
-    own = nn.functional.one_hot(nodes, len(prototypes)).bool()
-    nearest = d.masked_fill(own | ~known, torch.inf).amin(-1)
-    return (d[own] - nearest + margin).relu().mean()
-
-
 class HierarchicalCrossEntropy(nn.Module):
     """HXE (Bertinetto et al. 2020): −Σ λ log p(node | parent) along the path from the leaf up, λ = exp(−decay·height).
+
+    The height of a node is the longest way down from it, 0 of a leaf at any level.
 
     A linear layer, thrown away afterwards, gives the probabilities of leaves; a node has the sum of those below it.
 
@@ -313,9 +255,13 @@ class HierarchicalCrossEntropy(nn.Module):
         self.linear = nn.Linear(dim, len(tree.leaves))
         nn.init.uniform_(self.linear.weight, -(dim**-0.5), dim**-0.5, generator=generator)
         nn.init.zeros_(self.linear.bias)
-        self.decay, self.levels = decay, range(1, tree.depth + 1)
+        self.levels = range(1, tree.depth + 1)
         for level in self.levels:
-            self.register_buffer(f"ancestors_{level}", torch.as_tensor(tree.ancestor_codes(level)), persistent=False)
+            nodes = tree.ancestor_codes(level)
+            deepest = np.array([tree.leaf_depths()[nodes == node].max() for node in nodes])
+            height = torch.as_tensor(deepest - level).clamp_min(0)
+            self.register_buffer(f"ancestors_{level}", torch.as_tensor(nodes), persistent=False)
+            self.register_buffer(f"counts_{level}", (-decay * height).exp(), persistent=False)
 
     def forward(self, z: Tensor, leaves: Tensor, images: Tensor | None = None) -> Tensor:
         """The mean loss of ``z: (N, d)``."""
@@ -325,7 +271,7 @@ class HierarchicalCrossEntropy(nn.Module):
             ancestors = self.get_buffer(f"ancestors_{level}")
             below = ancestors[leaves][:, None] == ancestors
             node = log_p.masked_fill(~below, -torch.inf).logsumexp(-1)
-            total = total - torch.tensor(-self.decay * (len(self.levels) - level)).exp() * (node - above).mean()
+            total = total - (self.get_buffer(f"counts_{level}")[leaves] * (node - above)).mean()
             above = node
         return total
 

@@ -62,10 +62,12 @@ def unpack(codes: np.ndarray, bits: int) -> np.ndarray:
     return 2 * np.unpackbits(codes, axis=1, count=bits).astype(np.float32) - 1
 
 
-def hamming(query: np.ndarray, gallery: np.ndarray) -> np.ndarray:
+def hamming(query: np.ndarray, gallery: np.ndarray, bits: int | None = None) -> np.ndarray:
     """How many bits differ between packed codes ``query: (q, bytes)`` and ``gallery: (m, bytes)``: (q, m) int16.
 
-    Raises InputError where the codes are not packed, or not of one length.
+    bits: how many of them a code has, where that is to be checked: 9 and 16 bits are two bytes alike.
+
+    Raises InputError where the codes are not packed, not of one length, or of more bits than ``bits``.
 
     >>> hamming(pack([[1.0, 1.0]]), pack([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]]))
     array([[0, 1, 2]], dtype=int16)
@@ -75,6 +77,12 @@ def hamming(query: np.ndarray, gallery: np.ndarray) -> np.ndarray:
             raise InputError(f"the {name} is {codes.dtype} of shape {codes.shape}, not packed codes: see hashing.pack")
     if query.shape[1] != gallery.shape[1]:
         raise InputError(f"query codes have {query.shape[1]} bytes, those of the gallery {gallery.shape[1]}")
+    for name, codes in (("query", query), ("gallery", gallery)) if bits is not None else ():
+        if (
+            not 8 * (codes.shape[1] - 1) < bits <= 8 * codes.shape[1]
+            or (codes[:, -1] & (0xFF >> (bits - 1) % 8 + 1)).any()
+        ):
+            raise InputError(f"the codes of the {name} do not have {bits} bits: pack both from one head")
     query, gallery = _words(query), _words(gallery)
     found = np.zeros((len(query), len(gallery)), dtype=np.int16)
     for word in range(query.shape[1]):

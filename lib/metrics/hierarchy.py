@@ -48,7 +48,7 @@ def hf1(true: ArrayLike, predicted: ArrayLike, taxonomy: Taxonomy, root: bool = 
         (n,) from 0 to 1.
 
     Raises:
-        InputError: for codes that are none of the tree's leaves, and lists of different length.
+        InputError: for codes that are none of the tree's leaves, lists of different length, and no images.
 
     "ductal" for "lobular" shares {malignant} of {malignant, ductal} and {malignant, lobular}; "adenosis" none:
 
@@ -211,8 +211,10 @@ def _mean(z: Tensor, geometry: Geometry) -> Tensor:
 
 def _codes(true: ArrayLike, predicted: ArrayLike, taxonomy: Taxonomy) -> tuple[np.ndarray, np.ndarray]:
     true, predicted = np.asarray(true), np.asarray(predicted)
-    if true.ndim != 1 or true.shape != predicted.shape or not len(true):
+    if true.ndim != 1 or true.shape != predicted.shape:
         raise InputError(f"right classes {true.shape} and answers {predicted.shape}: expected two lists of one length")
+    if not len(true):
+        raise InputError("there are no images: right classes and answers are both empty; check how they were chosen")
     for what, codes in (("right classes", true), ("answers", predicted)):
         if not np.issubdtype(codes.dtype, np.integer):
             raise InputError(f"the {what} are {codes.dtype}; turn class names into codes with taxonomy.codes(labels)")

@@ -110,11 +110,10 @@ def residual(images: Tensor, rebuilt: Tensor, kind: Literal["auto", "l1", "ms-ss
         raise InputError(f"kind = {kind!r} is unknown; choose one of auto, l1, ms-ssim")
     if images.shape != rebuilt.shape:
         raise InputError(f"the images are {tuple(images.shape)}, but what is rebuilt is {tuple(rebuilt.shape)}")
-    grey = bool((images == images[:, :1]).all())
-    if kind == "l1" or (kind == "auto" and grey):
-        lost = (images - rebuilt).abs().flatten(1).mean(1)
-    else:
-        lost = 1 - ms_ssim(images, rebuilt)
+    grey = (images == images[:, :1]).flatten(1).all(1) if kind == "auto" else torch.full((len(images),), kind == "l1")
+    lost = (images - rebuilt).abs().flatten(1).mean(1)
+    if not grey.all():
+        lost[~grey] = 1 - ms_ssim(images[~grey], rebuilt[~grey])
     return lost.detach().cpu().double().numpy()
 
 

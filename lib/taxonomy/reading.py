@@ -1,7 +1,7 @@
 """Trees from nested groups, class names that tell the way, YAML files, and graphs of classes with several parents."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,17 +18,19 @@ def from_nested(name: str, nested: Mapping[str, Any] | Sequence[Any], root: str 
     """The tree of nested groups: a group → its groups or classes; a list of classes; nothing below a class.
 
     Raises:
-        InputError: for a name that stands at two places (it would have two parents), and as :class:`Taxonomy`.
+        InputError: for a name that stands at two places (it would have two parents), a group without classes, an empty
+            item and a name that is no text, and as :class:`Taxonomy`.
 
     >>> print(from_nested("skin", {"melanocytic": ["mel", "nv"], "vasc": None}))
     skin: 3 leaves below 1 groups, depth 2
     """
-    edges = list(_edges(name, nested, root))
-    if root in (node for node, _ in edges):
-        raise InputError(f"{name}: a class is called {root!r}, as the root is; give the root another name")
+    edges = list(_edges(name, nested, (root,)))
     places = Counter(node for node, _ in edges)
+    _refuse_root(name, places, root)
     if twice := [node for node, count in places.items() if count > 1]:
-        above = [parent for node, parent in edges if node == twice[0]]
+        above = list(dict.fromkeys(parent for node, parent in edges if node == twice[0]))
+        if len(above) == 1:
+            raise InputError(f"{name}: {twice[0]!r} stands {places[twice[0]]} times below {above[0]!r}; name it once")
         raise InputError(
             f"{name}: {twice[0]!r} has {len(above)} parents ({few(above)}); a class stands at one place of a tree"
         )
@@ -42,19 +44,19 @@ def from_paths(name: str, paths: Iterable[str], separator: str = "/") -> Taxonom
     path as given; the root is called "root".
 
     Raises:
-        InputError: for a class that is a group of other classes too, an empty part, and as :class:`Taxonomy`.
+        InputError: for a row without a label, a class that is a group of other classes too, an empty part, a blank at
+            the edge of one, and as :class:`Taxonomy`.
 
     >>> from_paths("mine", ["colon/other", "colon/tumour", "breast/other"]).ancestors("colon/other")
     ('root', 'colon', 'colon/other')
     """
-    paths = sorted(set(paths))
+    paths = _labels(name, paths)
     parents: dict[str, str] = {}
     for path in paths:
-        parts = path.split(separator)
-        if not all(part.strip() for part in parts):
-            raise InputError(f"{name}: {path!r} has an empty part; write it as group{separator}class")
+        parts = _parts(name, path, separator)
         way = [ROOT, *(separator.join(parts[: n + 1]) for n in range(len(parts)))]
         parents.update(zip(way[1:], way[:-1], strict=True))
+    _refuse_root(name, parents, ROOT)
     if both := sorted(set(paths) & set(parents.values())):
         raise InputError(
             f"{name}: {both[0]!r} is a class and a group of classes at once; give its own images a class "
@@ -67,20 +69,23 @@ def from_yaml(path: str | Path) -> Taxonomy:
     """The tree of a YAML file with ``name`` (if not that of the file), ``root`` (if not "root") and ``tree``.
 
     Raises:
-        InputError: for a file that is missing, not YAML, or without a ``tree``, and as :func:`from_nested`.
+        InputError: for a file that is missing, not YAML, or without a ``tree``, a group that is named twice, and as
+            :func:`from_nested`.
     """
     path = Path(path)
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except OSError as error:
         raise InputError(f"{path}: this taxonomy cannot be read ({error.strerror})") from None
+    except yaml.constructor.ConstructorError as error:  # it is YAML, but no tree
+        raise InputError(f"{path}, line {error.problem_mark.line + 1}: {error.problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: this taxonomy is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(found, dict) or not isinstance(found.get("tree"), dict | list):
         raise InputError(f"{path}: a taxonomy needs 'tree:' and below it its groups, each with its classes")
     if unknown := sorted(set(map(str, found)) - {"name", "root", "tree"}):
         raise InputError(f"{path}: {unknown[0]!r} means nothing here; known are name, root and tree")
-    return from_nested(str(found.get("name", path.stem)), found["tree"], str(found.get("root", ROOT)))
+    return from_nested(str(found.get("name") or path.stem), found["tree"], str(found.get("root") or ROOT))
 
 
 def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Taxonomy:
@@ -94,7 +99,8 @@ def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[st
         counts: classes → their images in the training split; a class that is not named has none.
 
     Raises:
-        InputError: for images of a group or of an unknown class, two roots, a circle, and as :class:`Taxonomy`.
+        InputError: for images of a group or of an unknown class, two roots, a circle, parents that are no list, and as
+            :class:`Taxonomy`.
 
     >>> graph = {"metabolic": ["eye"], "vascular": ["eye"], "diabetes": ["metabolic", "vascular"]}
     >>> graph |= {"gout": ["metabolic"], "hypertension": ["vascular"]}
@@ -103,6 +109,7 @@ def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[st
     """
     below: dict[str, list[str]] = {}
     for node, several in parents.items():
+        _refuse_text(name, f"the parents of {node!r}", several)
         for parent in several:
             below.setdefault(parent, []).append(node)
     roots = sorted((set(below) | set(parents)) - {node for node, several in parents.items() if several})
@@ -127,19 +134,74 @@ def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[st
     return Taxonomy(name, tree)
 
 
-def _edges(name: str, nested: Any, parent: str) -> Iterable[tuple[str, str]]:
-    """The pairs (node, parent) of nested groups, as :func:`from_nested` takes them."""
-    if nested is None:
-        return
+def _edges(name: str, nested: Any, way: tuple[str, ...]) -> Iterable[tuple[str, str]]:
+    """The pairs (node, parent) of nested groups, as :func:`from_nested` takes them, below the ``way`` from the root."""
     if isinstance(nested, Mapping):
         for node, rest in nested.items():
-            yield str(node), parent
-            yield from _edges(name, rest, str(node))
+            yield _node(name, node, way), way[-1]
+            if isinstance(rest, Mapping | Sequence) and not rest:
+                raise InputError(
+                    f"{name}: the group {node!r} has no classes ({rest!r}); name them, or put nothing (null, None) "
+                    "there if it is a class itself"
+                )
+            if rest is not None:
+                yield from _edges(name, rest, (*way, node))
     elif isinstance(nested, Sequence) and not isinstance(nested, str | bytes):
         for item in nested:
-            yield from _edges(name, item if isinstance(item, Mapping) else {item: None}, parent)
+            if isinstance(item, Mapping) and item:
+                yield from _edges(name, item, way)
+            else:
+                yield _node(name, item, way), way[-1]
     else:
-        raise InputError(f"{name}: below {parent!r} stands {nested!r}; write its classes as a list, [{nested}]")
+        raise InputError(f"{name}: below {way[-1]!r} stands {nested!r}; write its classes as a list, [{nested}]")
+
+
+def _node(name: str, node: Any, way: tuple[str, ...]) -> str:
+    """``node``, after a check that it is a name and does not stand below itself, as a YAML anchor could make it."""
+    if not isinstance(node, str) or not node.strip():
+        raise InputError(
+            f"{name}: below {way[-1]!r} stands {node!r} where a name belongs; write a name as text, in quotes if need "
+            "be, and take out what is empty"
+        )
+    if node in way[1:]:
+        raise InputError(f"{name}: {node!r} stands below itself; a class stands at one place of a tree")
+    return node
+
+
+def _labels(name: str, labels: Iterable[str]) -> list[str]:
+    """The different labels, sorted, after a check that every row has one (pandas gives NaN for a missing label)."""
+    _refuse_text(name, "the labels", labels)
+    labels = list(labels)
+    for row, label in enumerate(labels):
+        if not isinstance(label, str):
+            raise InputError(
+                f"{name}: the label in row {row} is {label}, which is no text; fill it in if it is missing, and turn "
+                "a number into text"
+            )
+    return sorted(set(map(str, labels)))
+
+
+def _parts(name: str, path: str, separator: str) -> list[str]:
+    """The parts of a class name that tells the way, after a check that none is empty or begins or ends with a blank."""
+    parts = path.split(separator)
+    bare = [part.strip() for part in parts]
+    if not all(bare):
+        raise InputError(f"{name}: {path!r} has an empty part; write it as group{separator}class")
+    if parts != bare:
+        raise InputError(f"{name}: {path!r} has a blank before or after a name; write {separator.join(bare)!r}")
+    return parts
+
+
+def _refuse_root(name: str, nodes: Container[str], root: str) -> None:
+    """InputError where a class or a group is called as the root is."""
+    if root in nodes:
+        raise InputError(f"{name}: a class is called {root!r}, as the root is; give one of the two another name")
+
+
+def _refuse_text(name: str, what: str, several: Iterable[str]) -> None:
+    """InputError for a text in place of a list, as it would be read letter by letter."""
+    if isinstance(several, str):
+        raise InputError(f"{name}: {what} have to be a list, not the text {several!r}; write [{several!r}]")
 
 
 class _Loader(yaml.SafeLoader):
@@ -151,7 +213,11 @@ class _Loader(yaml.SafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        if twice := [one for one, count in Counter(map(str, names)).items() if count > 1]:
-            raise yaml.constructor.ConstructorError(None, None, f"{twice[0]!r} is named twice", node.start_mark)
+        names: set[str] = set()
+        for key, _ in node.value:
+            one = str(self.construct_object(key, deep=True))
+            if one in names:
+                problem = f"{one!r} is named twice; name it once, with all that stands below it"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            names.add(one)
         return super().construct_mapping(node, deep)

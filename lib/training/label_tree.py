@@ -21,6 +21,7 @@ from lib.errors import InputError
 from lib.geometry import Geometry, Sphere
 from lib.heads.label_tree import ProjectionHead
 from lib.losses import label_tree as losses
+from lib.losses.level_margin import LevelAwareMargin
 from lib.processes import spread
 from lib.progress import track
 from lib.taxonomy import Taxonomy
@@ -45,7 +46,7 @@ class Objective:
     pairs: one of :data:`PAIRS`, None for the margin alone. geometry: ``Sphere()`` for the paper's Euclidean rows.
     temperature: τ. cosine: of logits other than HWC's, whose ``form`` says it. alpha, gamma, form, most, constant: of
     :class:`lib.losses.label_tree.HierarchyWeighted`. margin_weight: λ_LAM, 0 for no margin; margin, prototype_rate: m
-    and η of :class:`lib.losses.label_tree.LevelAwareMargin`. start_norm: see HD-17; 0 leaves the head as it is made.
+    and η of :class:`lib.losses.level_margin.LevelAwareMargin`. start_norm: see HD-17; 0 leaves the head as it is made.
     Raises InputError for a value without meaning.
     """
 
@@ -74,7 +75,7 @@ class Objective:
         margin = None
         if self.margin_weight:
             of_margin = {"margin": self.margin, "rate": self.prototype_rate}
-            margin = losses.LevelAwareMargin(tree, dim, self.geometry, **of_margin)
+            margin = LevelAwareMargin(tree, dim, self.geometry, **of_margin)
         return losses.Sum(self._pairs(tree, dim, seed), margin, self.margin_weight)
 
     def _pairs(self, tree: Taxonomy, dim: int, seed: int) -> nn.Module | None:

@@ -5,7 +5,8 @@ read images.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import torch
@@ -45,8 +46,12 @@ class Preparation:
     @classmethod
     def of(cls, encoder: nn.Module, size: int = 224, resize: int | None = None) -> "Preparation":
         """With mean and deviation of a timm ``encoder``: 0.5 for ViT-S, those of ImageNet for DeiT-S and DINO."""
+        return cls(size, size if resize is None else resize).seen_by(encoder)
+
+    def seen_by(self, encoder: nn.Module) -> Self:
+        """The same with the mean and the deviation that a timm ``encoder`` was pretrained with."""
         known = resolve_model_data_config(encoder)
-        return cls(size, size if resize is None else resize, mean=tuple(known["mean"]), std=tuple(known["std"]))
+        return replace(self, mean=tuple(known["mean"]), std=tuple(known["std"]))
 
     def training(self) -> v2.Compose:
         """A random crop, resized with bicubic interpolation, and mirrored half of the time (Section 3.2)."""

@@ -99,7 +99,8 @@ def train(
         what: the name of the work in the progress bar.
 
     Raises:
-        Diverged: when the loss is not finite. BrokenImage: for a file that cannot be read.
+        Diverged: when the loss or its gradient is not finite, before a step is taken with it.
+        BrokenImage: for a file that cannot be read.
     """
     target = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
     thaw(encoder)
@@ -125,10 +126,11 @@ def train(
             value = loss(
                 network(pixels.to(target)).float(), codes[rows].repeat(2).to(target), rows.repeat(2).to(target)
             )
-            if not math.isfinite(value.item()):
-                raise Diverged(value.item(), step, {name: x.detach() for name, x in head.named_parameters()}, what)
             optimiser.zero_grad()
             value.backward()
+            slopes = [weight.grad for group in groups for weight in group["params"] if weight.grad is not None]
+            if not (math.isfinite(value.item()) and torch.nn.utils.get_total_norm(slopes).isfinite()):
+                raise Diverged(value.item(), step, {name: x.detach() for name, x in network.named_parameters()}, what)
             optimiser.step()
             yield value.item()
 

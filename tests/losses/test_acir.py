@@ -22,6 +22,7 @@ LOSSES = {
     "neutral": StructureAware(fingerprint=PIXELS, neutral=0.5),
     "the authors' code": StructureAware(fingerprint=PIXELS, likeness="cosine", quantisation="code"),
     "as printed": StructureAware(fingerprint=PIXELS, quantisation="printed"),
+    "even": StructureAware(fingerprint=PIXELS, class_weights=WEIGHTS, even=True),
 }
 
 
@@ -50,7 +51,18 @@ def one_quantisation(loss, h):
 
 
 def loops(loss, rows, labels):
-    total = []
+    total, shared = [], {}
+    if loss.even:
+        for one in (True, False):
+            several = [
+                (
+                    loss.class_weights[labels[i]] * loss.class_weights[labels[j]],
+                    (1 + correlation(x[BITS:], y[BITS:])) / 2,
+                )
+                for (i, x), (j, y) in itertools.permutations(enumerate(rows), 2)
+                if (labels[i] == labels[j]) == one
+            ]
+            shared[one] = sum(w * (h if one else math.exp(h)) for w, h in several) / sum(w for w, _ in several)
     for i, j in itertools.permutations(range(len(rows)), 2):
         r = correlation(rows[i][:BITS], rows[j][:BITS])
         s = min(max(r if loss.clamped else (1 + r) / 2, FLOOR), 1 - FLOOR)
@@ -59,6 +71,7 @@ def loops(loss, rows, labels):
             x, y = rows[i][BITS:], rows[j][BITS:]
             h = cosine(x, y) if loss.likeness == "cosine" else (1 + correlation(x, y)) / 2
             alike, apart = (h if loss.neutral is None else float(h >= loss.neutral)), math.exp(h)
+        alike, apart = shared.get(True, alike), shared.get(False, apart)
         each = -alike * math.log(s) if labels[i] == labels[j] else -apart * math.log(1 - s)
         w = loss.class_weights or (1.0, 1.0, 1.0)
         total.append(w[labels[i]] * w[labels[j]] * each)
@@ -187,9 +200,22 @@ def test_a_fingerprint_is_a_mean_of_pixels():
 def test_a_likeness_lies_between_0_and_1(kind):
     look = torch.cat([torch.rand(20, 12, generator=torch.Generator().manual_seed(0)), torch.zeros(1, 12)])
     h = acir.likeness(look, kind)
-    assert h.min() >= 0
-    assert h.max() <= 1
-    assert h[:-1].diagonal().numpy() == pytest.approx(1, abs=1e-6)
+    opposite = acir.likeness(torch.cat([look[:1], look[:1].mean() * 2 - look[:1]]), "pearson")
+    assert h[:-1].diagonal().numpy() == pytest.approx(1, abs=1e-6) and h.min() < 0.6
+    assert opposite[0, 1].item() == pytest.approx(0, abs=1e-6)
+
+
+def test_even_weights_pull_and_push_as_hard_as_looks_do_and_tell_no_pair_apart():
+    """At S = 1/2 everywhere the loss is log 2 times the mean of the weights: both forms must agree there."""
+    _, labels = batch(b=6)
+    look = batch(1, b=6, fingerprint=PIXELS)[0][:, BITS:]
+    rows = torch.cat([torch.full((6, BITS), 0.5, dtype=look.dtype), look], dim=1)
+    looks = StructureAware(fingerprint=PIXELS, class_weights=WEIGHTS, alpha=0.0)
+    even = StructureAware(fingerprint=PIXELS, class_weights=WEIGHTS, alpha=0.0, even=True)
+    assert even(rows, labels).item() == pytest.approx(looks(rows, labels).item(), rel=1e-12)
+    turned = torch.cat([rows[:, :BITS], look.flip(0)], dim=1)
+    alone = torch.zeros(6, dtype=torch.long)
+    assert even(turned, alone).item() == pytest.approx(even(rows, alone).item(), rel=1e-12)
 
 
 def test_brightness_changes_the_cosine_of_fingerprints_and_not_our_likeness():
@@ -239,7 +265,7 @@ def test_a_loss_goes_to_another_process_and_is_a_key(name):
     ("call", "words"),
     [
         (lambda: StructureAware(quantisation="none"), "ours, printed, code"),
-        (lambda: StructureAware(likeness="l2"), "pearson, cosine"),
+        (lambda: StructureAware(likeness="l2"), "choose one of pearson, cosine$"),
         (lambda: StructureAware(neutral=1.5), "neutral"),
         (lambda: StructureAware(alpha=-1.0), "alpha"),
         (lambda: StructureAware(class_weights=(1.0, 0.0)), "class_weights"),

@@ -7,6 +7,7 @@ from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere, karcher
 from lib.geometry.means import frechet_mean
 from lib.losses import label_tree as losses
+from lib.losses import level_margin
 from lib.taxonomy import from_paths
 
 TREE = from_paths("small", ["a/x/1", "a/x/2", "a/y/3", "b/z/4", "b/z/5"])
@@ -68,7 +69,7 @@ def omega(i, k, leaves, images, alpha, gamma):
 def test_hwc_is_equation_7_pair_by_pair(batch, geometry, form):
     z, leaves, images = batch
     z = points(geometry, z)
-    between = [d(geometry, z[i], z[k]) for i in range(12) for k in range(12) if i != k]
+    between = [d(geometry, z[i], z[k]) for i in range(12) for k in range(12) if leaves[i] != leaves[k]]
     zero = sum(between) / len(between) if form == losses.SHIFTED else 0.0
 
     def logit(i, k):
@@ -178,7 +179,7 @@ def test_the_printed_form_pushes_far_classes_less_than_siblings_and_the_others_m
 def test_the_margin_level_by_level(batch, geometry):
     z, leaves, images = batch
     z = points(geometry, z)
-    lam = losses.LevelAwareMargin(TREE, 3, geometry, margin=0.9, rate=0.2).double()
+    lam = level_margin.LevelAwareMargin(TREE, 3, geometry, margin=0.9, rate=0.2).double()
     first = lam(z, leaves, images)
     wanted = 0.0
     for level in (1, 2):
@@ -205,22 +206,22 @@ def test_the_margin_level_by_level(batch, geometry):
 def test_the_moving_average_is_equation_9_and_in_the_ball_equation_10():
     old, new = torch.tensor([0.1, 0.2]).double(), torch.tensor([[0.3, -0.1], [0.2, 0.4]]).double()
     both, own = torch.stack([old, -old]), torch.tensor([0, 0])
-    flat = losses.moved(both, new, own, Sphere(), 0.25)
+    flat = level_margin.moved(both, new, own, Sphere(), 0.25)
     assert torch.allclose(flat[0], 0.75 * old + 0.25 * new.mean(0)) and torch.equal(flat[1], -old)
     ball = PoincareBall(0.8)
-    towards, still = losses.moved(both, new[:1], own[:1], ball, 0.25)
+    towards, still = level_margin.moved(both, new[:1], own[:1], ball, 0.25)
     assert ball.between(old, towards).item() == pytest.approx(0.25 * ball.between(old, new[0]).item())
     assert torch.equal(still, -old)
     at = old
     for _ in range(60):
-        at = losses.moved(at[None], new, own, ball, 1.0)[0]
+        at = level_margin.moved(at[None], new, own, ball, 1.0)[0]
     assert torch.allclose(at, frechet_mean(new, 0.8), atol=1e-7)
 
 
 def test_prototypes_have_no_gradient_and_begin_with_their_first_image(batch):
     z, leaves, images = batch
     z = z.requires_grad_()
-    lam = losses.LevelAwareMargin(TREE, 3, Sphere())
+    lam = level_margin.LevelAwareMargin(TREE, 3, Sphere())
     few = leaves == 0
     assert lam(z[few], leaves[few], images[few]).item() == 0
     assert lam.seen_2.sum() == 1
@@ -230,7 +231,7 @@ def test_prototypes_have_no_gradient_and_begin_with_their_first_image(batch):
 
 def test_a_margin_can_be_zero_only_if_prototypes_are_twice_as_far_apart():  # LT-12
     z, known = torch.tensor([[0.7]]), torch.ones(2, dtype=torch.bool)
-    found = losses.hinge(z, torch.tensor([0]), torch.tensor([[0.0], [1.0]]), known, Euclidean(), 0.2)
+    found = level_margin.hinge(z, torch.tensor([0]), torch.tensor([[0.0], [1.0]]), known, Euclidean(), 0.2)
     assert found.item() == pytest.approx(0.6)
 
 
@@ -244,8 +245,48 @@ def test_hxe_is_the_sum_over_the_path_and_without_decay_the_cross_entropy(batch)
         for level in (1, 2, 3):
             wanted -= math.exp(-0.4 * (3 - level)) * math.log(mass[level] / mass[level - 1]) / len(z)
     assert loss(z, leaves, images).item() == pytest.approx(wanted, rel=1e-6)
-    loss.decay = 0.0
-    assert torch.allclose(loss(z, leaves), torch.nn.functional.nll_loss(p.log(), leaves))
+    plain = losses.HierarchicalCrossEntropy(TREE, 3, Euclidean(), decay=0.0).double()
+    plain.load_state_dict(loss.state_dict())
+    assert torch.allclose(plain(z, leaves), torch.nn.functional.nll_loss(p.log(), leaves))
+
+
+UNEVEN = from_paths("uneven", ["a", "b/1", "b/2", "c/3", "c/4"])
+
+
+def test_a_class_that_ends_early_counts_once_in_hxe_and_is_no_prototype_of_the_margin():
+    z = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [-1.0, 0.0], [-0.6, 0.8]]).double()
+    leaves = torch.arange(5)
+    hxe = losses.HierarchicalCrossEntropy(UNEVEN, 2, Sphere(), decay=0.4).double()
+    p = (z @ hxe.linear.weight.T + hxe.linear.bias).softmax(-1).tolist()
+    pairs = {1: (1, 2), 2: (1, 2), 3: (3, 4), 4: (3, 4)}
+    wanted = -math.log(p[0][0])  # a leaf: height 0, whatever its level
+    for row, leaf in zip(p[1:], range(1, 5), strict=True):
+        group = sum(row[other] for other in pairs[leaf])
+        wanted -= math.exp(-0.4) * math.log(group) + math.log(row[leaf] / group)
+    assert hxe(z, leaves).item() == pytest.approx(wanted / 5, rel=1e-6)
+    lam = level_margin.LevelAwareMargin(UNEVEN, 2, Sphere(), margin=0.9).double()
+    centres = {1: (z[1] + z[2]) / 2, 2: (z[3] + z[4]) / 2}
+    hinges = [
+        max(0.0, d(Sphere(), row, centres[own]) - d(Sphere(), row, centres[3 - own]) + 0.9)
+        for row, own in zip(z[1:], (1, 1, 2, 2), strict=True)
+    ]
+    assert lam(z, leaves).item() == pytest.approx(sum(hinges) / 5, rel=1e-6)
+    assert lam(z[:1], leaves[:1]).item() == 0 and int(lam.seen_1.sum()) == 2
+
+
+@pytest.mark.parametrize("frequent", [2, 16, 48])
+def test_the_shifted_form_pushes_far_classes_more_also_where_positives_are_many(frequent):  # LT-1
+    """Batches of a frequent class at one place, two siblings and two far images, all equally far from it."""
+    tree = from_paths("three", ["a/1", "a/2", "b/3"])
+    frame = torch.eye(5, dtype=torch.float64)
+    z = torch.cat([frame[:1].expand(frequent, 5), frame[1:]])
+    leaves = torch.tensor([0] * frequent + [1, 1, 2, 2])
+    loss = losses.HierarchyWeighted(tree, Sphere(), 0.1)
+    s = loss.similarity(z).detach().requires_grad_()
+    same = torch.eye(len(z), dtype=torch.bool)
+    kin = loss.rho.double()[leaves[:, None], leaves]
+    losses.cross_entropy(loss.logits(s, kin, same), loss.weights(kin, same).double()).backward()
+    assert s.grad[0, frequent + 2] > 1.1 * s.grad[0, frequent]
 
 
 def losses_of(geometry, dim=3):
@@ -253,9 +294,13 @@ def losses_of(geometry, dim=3):
     yield losses.SupCon(TREE, geometry, TAU)
     yield losses.OutsideSoftmax(TREE, geometry, TAU)
     yield losses.HierarchicalCrossEntropy(TREE, dim, geometry)
-    for form in (losses.PRINTED, losses.DIVIDED):
+    for form in losses.FORMS:
+        if form == losses.COSINE and not isinstance(geometry, Sphere):
+            continue
         yield losses.Sum(
-            losses.HierarchyWeighted(TREE, geometry, TAU, form=form), losses.LevelAwareMargin(TREE, dim, geometry), 0.5
+            losses.HierarchyWeighted(TREE, geometry, TAU, form=form),
+            level_margin.LevelAwareMargin(TREE, dim, geometry),
+            0.5,
         )
 
 
@@ -282,7 +327,20 @@ def test_float32_agrees_with_float64(batch, geometry):
         assert rounded.item() == pytest.approx(exact.item(), rel=1e-4)
 
 
+def test_a_row_whose_prototype_was_never_seen_counts_for_nothing_in_evaluation(batch):
+    z, leaves, _ = batch
+    margin = level_margin.LevelAwareMargin(TREE, 3).double()
+    ancestors = torch.as_tensor(TREE.ancestor_codes(1))[leaves]
+    known = ancestors < ancestors.max()
+    margin(z[known], leaves[known])
+    margin.eval()
+    alone = margin(z[known], leaves[known]) * known.sum()
+    assert margin(z, leaves).item() == pytest.approx(alone.item() / known.sum().item(), rel=1e-9)
+
+
 def test_what_cannot_be_is_refused(batch):
+    with pytest.raises(InputError, match="would have two"):
+        losses.HierarchyWeighted(TREE, constant=True, form=losses.DIVIDED)
     z, leaves, _ = batch
     with pytest.raises(InputError, match="no pair of the batch is a positive"):
         losses.SimCLR(TREE)(z, leaves, torch.arange(12))
@@ -299,7 +357,7 @@ def test_prototypes_that_move_together_go_where_each_goes_alone(geometry):
     generator = torch.Generator().manual_seed(5)
     at, points = (0.3 * torch.randn(n, 3, generator=generator).double() for n in (4, 9))
     nodes = torch.tensor([0, 2, 2, 0, 3, 2, 3, 3, 0])
-    together = losses.moved(at, points, nodes, geometry, 0.4)
+    together = level_margin.moved(at, points, nodes, geometry, 0.4)
     for node in (0, 2, 3):
         own = points[nodes == node]
         if isinstance(geometry, PoincareBall):

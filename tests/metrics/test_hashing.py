@@ -217,3 +217,14 @@ def test_equal_content_at_equal_distance_stays_a_tie():
 def test_what_has_no_meaning_is_refused_in_words(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_codes_of_another_length_in_as_many_bytes_are_refused_where_bits_are_named():
+    nine, sixteen = hashing.pack(np.full((1, 9), -1.0)), hashing.pack(np.ones((1, 16)))
+    assert hashing.hamming(nine, sixteen).item() == 16  # bytes alone cannot tell
+    with pytest.raises(InputError, match="gallery do not have 9 bits"):
+        hashing.hamming(nine, sixteen, bits=9)
+    with pytest.raises(InputError, match="query do not have 8 bits"):
+        hashing.hamming(nine, nine, bits=8)
+    assert hashing.hamming(nine, hashing.pack(np.ones((1, 9))), bits=9).item() == 9
+    assert hashing.hamming(sixteen, sixteen, bits=16).item() == 0

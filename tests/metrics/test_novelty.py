@@ -92,6 +92,9 @@ def test_the_residual_is_l1_for_grey_and_structure_for_colour():
     for x, kind in ((colour, "ms-ssim"), (grey, "l1"), (three, "l1")):
         y = noisy(x, 0.1)
         assert (novelty.residual(x, y) == novelty.residual(x, y, kind)).all()
+    mixed, lossy = torch.cat([three, colour]), noisy(torch.cat([three, colour]), 0.1)
+    alone = [novelty.residual(mixed[i : i + 1], lossy[i : i + 1])[0] for i in range(len(mixed))]
+    assert novelty.residual(mixed, lossy) == pytest.approx(alone)  # each image by its own kind
     y = noisy(grey, 0.1)
     assert novelty.residual(grey, y) == pytest.approx(np.abs(grey.numpy() - y.numpy()).mean(axis=(1, 2, 3)))
     y = noisy(colour, 0.1)

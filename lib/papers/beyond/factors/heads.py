@@ -15,7 +15,7 @@ from lib.errors import InputError
 from lib.geometry import Geometry, Sphere
 from lib.heads import HyperbolicMapper
 from lib.losses.hashing import CSQ
-from lib.losses.label_tree import LevelAwareMargin
+from lib.losses.level_margin import LevelAwareMargin
 from lib.taxonomy import Taxonomy, from_paths
 from lib.training import hashing, hyp_vit, sweep
 from lib.training.by_class import ByClass

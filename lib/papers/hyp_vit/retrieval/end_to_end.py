@@ -90,7 +90,8 @@ def _before(
     """The held-out images searched by the encoder before any training; ``kind`` only fills the method's place."""
 
     def embedded() -> Tensor:
-        return finetune.embed(nn.Sequential(_encoder(plan), nn.Identity()), images, plan.preparation)[0]
+        encoder = _encoder(plan)
+        return finetune.embed(nn.Sequential(encoder, nn.Identity()), images, plan.preparation.seen_by(encoder))[0]
 
     features = kept.once(store, _key(images, halves, "before", plan.encoder, plan.preparation), embedded)
     return _answer(BEFORE, kind, features, Sphere(), halves, split, ks)
@@ -125,9 +126,10 @@ def _trained(
     parts = (_part(images, halves, rows) for rows in (learnt, aside))
     checkpoint = None if store is None else store / f"{key}.checkpoint"
     options = {"seed": split.seed, "store": checkpoint, "what": f"{name}, end to end, seed {split.seed}"}
-    given = encoder, head, loss, *parts, plan.settings, plan.preparation
+    preparation = plan.preparation.seen_by(encoder)
+    given = encoder, head, loss, *parts, plan.settings, preparation
     done = together.launched(finetune.finetune, *given, **options)
-    features, embeddings = finetune.embed(done.network, images, plan.preparation)
+    features, embeddings = finetune.embed(done.network, images, preparation)
     return {
         "features": features,
         "embeddings": embeddings,

@@ -88,7 +88,8 @@ def _encoder(plan: Plan) -> nn.Module:
 
 
 def _before(images: ImageTable, plan: Plan) -> dict[str, Any]:
-    return {"z": finetune.embed(nn.Sequential(_encoder(plan), nn.Identity()), images, plan.preparation)[0]}
+    encoder = _encoder(plan)
+    return {"z": finetune.embed(nn.Sequential(encoder, nn.Identity()), images, plan.preparation.seen_by(encoder))[0]}
 
 
 def _trained(
@@ -105,8 +106,9 @@ def _trained(
     learnt = images.take(images.rows["image_id"].iloc[split.train])
     what = f"{name}, end to end, seed {split.seed}"
     leaves = seen.leaves[split.train]
-    done = two_views.train(encoder, head, loss, learnt, leaves, settings, plan.preparation, seed=split.seed, what=what)
-    features, z = finetune.embed(nn.Sequential(encoder, head), images, plan.preparation)
+    preparation = plan.preparation.seen_by(encoder)
+    done = two_views.train(encoder, head, loss, learnt, leaves, settings, preparation, seed=split.seed, what=what)
+    features, z = finetune.embed(nn.Sequential(encoder, head), images, preparation)
     return {"encoder": features, "head": z, "history": done}
 
 
