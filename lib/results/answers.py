@@ -145,6 +145,7 @@ def compare(
     ks: Sequence[int],
     *,
     metric: str = "ap_min",
+    by_class: bool = False,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Paired tests between methods on the same queries, over groups of images and over trainings.
@@ -155,6 +156,7 @@ def compare(
         pairs: names of methods, which is compared with which.
         ks: list lengths.
         metric: what is compared, of :class:`lib.metrics.retrieval.PerQuery`.
+        by_class: compare means over classes (:func:`lib.results.paired.of_classes`).
         seed: of the random sign flips.
 
     Returns:
@@ -173,5 +175,6 @@ def compare(
             for k in ks:
                 a, b = ([answer.per_query for answer in methods[name]] for name in (first, second))
                 names = {"rule": rule, "first": first, "second": second, "k": k}
-                lines.append(names | paired.difference(a, b, units, k, repeats=repeats, metric=metric, seed=seed))
+                how = {"repeats": repeats, "metric": metric, "by_class": by_class, "seed": seed}
+                lines.append(names | paired.difference(a, b, units, k, **how))
     return paired.together(lines)

@@ -29,6 +29,7 @@ def difference(
     *,
     repeats: np.ndarray | None = None,
     metric: str = "ap_min",
+    by_class: bool = False,
     seed: int = 0,
 ) -> dict[str, float]:
     """The paired test of AP@k (min(k, relevant), percent), or of another metric, between two methods on equal queries.
@@ -39,13 +40,40 @@ def difference(
         k: length of the list.
         repeats: the training of each query's value, splits one after the other, where there are several.
         metric: of :class:`lib.metrics.retrieval.PerQuery`.
+        by_class: of the mean over classes, of which a rare one weighs as much as a frequent one.
         seed: of the random sign flips.
 
     Returns:
         The fields of :class:`lib.metrics.significance.PairedTest`.
     """
     a, b = (np.concatenate([part.values[metric, k].to_numpy() for part in parts]) for parts in (first, second))
+    if by_class:
+        classes = np.concatenate([part.classes for part in first])
+        a, units, repeats = of_classes(a - b, classes, units, repeats)
+        b = np.zeros_like(a)
     return asdict(paired_permutation(100 * a, 100 * b, units, repeats, seed=seed))
+
+
+def of_classes(
+    values: np.ndarray, classes: np.ndarray, units: np.ndarray, repeats: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What every group adds to the mean over classes: one value of each group and training, its group, its training.
+
+    A class counts as the mean of its groups, a group in a class as the mean of its queries there. The mean of the
+    returned values, over groups, is the mean over classes; a NaN, a query without an answer, is left out.
+
+    Two groups of a frequent class and one of a rare one:
+
+    >>> of_classes(np.array([0.1, 0.3, 0.8]), np.array(["a", "a", "b"]), np.array([1, 2, 3]))[0].round(3).tolist()
+    [0.075, 0.225, 1.2]
+    """
+    repeats = np.zeros(len(values), dtype=int) if repeats is None else repeats
+    rows = pd.DataFrame({"unit": units, "repeat": repeats, "class": classes, "value": values}).dropna(subset="value")
+    means = rows.groupby(["unit", "repeat", "class"])["value"].mean().unstack()
+    of_training = means.groupby(level="repeat")
+    n_units, n_groups = of_training.transform("size"), of_training.transform("count")
+    shares = (means / n_groups).sum(axis=1) * n_units / n_groups.gt(0).sum(axis=1)
+    return shares.to_numpy(), *(means.index.get_level_values(name).to_numpy() for name in ("unit", "repeat"))
 
 
 def together(tests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -144,13 +172,20 @@ def relation(test: Any, level: float = 0.05) -> str:
 
 
 def size(test: Any) -> str:
-    """The difference and its interval, where there is one.
+    """The difference, its interval where there is one, and the corrected p, on which a verdict rests.
 
     >>> from types import SimpleNamespace as Test
-    >>> size(Test(difference=2.0, low=1.0, high=3.0)), size(Test(difference=2.0, low=float("nan"), high=float("nan")))
-    ('+2.00 points, +1.00 to +3.00', '+2.00 points')
+    >>> found = {"difference": 2.0, "p_value": 0.002, "p_floor": 0.0002}
+    >>> size(Test(**found, low=1.0, high=3.0, p_holm=0.0254)), size(Test(**found, low=np.nan, high=np.nan, p_holm=1e-5))
+    ('+2.00 points, +1.00 to +3.00; p (Holm) = 0.025', '+2.00 points; p (Holm) < 0.001')
+    >>> size(Test(difference=2.0, low=np.nan, high=np.nan, p_value=np.nan, p_floor=1.0, p_holm=np.nan))
+    '+2.00 points'
     """
-    return f"{points(test.difference)} points" + ("" if np.isnan(test.low) else f", {interval(test.low, test.high)}")
+    told = f"{points(test.difference)} points" + ("" if np.isnan(test.low) else f", {interval(test.low, test.high)}")
+    if np.isnan(test.p_holm):
+        return told
+    bound = "≤" if test.p_value <= test.p_floor else "="  # at the floor it may be smaller
+    return f"{told}; p (Holm) {'< 0.001' if test.p_holm < 0.001 else f'{bound} {test.p_holm:.3f}'}"
 
 
 def sentences(tests: pd.DataFrame) -> list[str]:
@@ -158,12 +193,13 @@ def sentences(tests: pd.DataFrame) -> list[str]:
 
     tests: rows of :func:`together`, with columns rule, gallery, archive and k where there are several.
 
-    >>> test = {"second": "flat", "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 2, "low": 1.5, "high": 3}
-    >>> rows = [test | {"first": name, "rule": "open", "k": 1, "difference": 2.5} for name in ("ball", "NCA")]
+    >>> test = {"second": "flat", "p_value": 0.005, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 2}
+    >>> test |= {"low": 1.5, "high": 3, "rule": "open", "k": 1, "difference": 2.5}
+    >>> rows = [test | {"first": name} for name in ("ball", "NCA")]
     >>> print("\\n".join(sentences(pd.DataFrame(rows))))
     Against flat:
-      ball: open, k = 1 better (+2.50 points, +1.50 to +3.00)
-      NCA: open, k = 1 better (+2.50 points, +1.50 to +3.00)
+      ball: open, k = 1 better (+2.50 points, +1.50 to +3.00; p (Holm) = 0.010)
+      NCA: open, k = 1 better (+2.50 points, +1.50 to +3.00; p (Holm) = 0.010)
     """
     lines = []
     for second, part in tests.groupby("second", sort=False):

@@ -51,7 +51,7 @@ def test_where_is_what_the_columns_say(tests):
     named = tests.assign(low=float("nan")).rename(columns={"rule": "archive"})
     assert paired.sentences(named.assign(archive="open"))[0].startswith("mapper against none: open, k = 20 cannot")
     (said,) = paired.sentences(named.drop(columns=["archive", "k"]))
-    assert said == "mapper against none: cannot be told with 4 groups (+20.00 points)"
+    assert said == "mapper against none: cannot be told with 4 groups (+20.00 points; p (Holm) ≤ 0.125)"
 
 
 def test_what_several_are_compared_with_is_named_once(tests):
@@ -68,3 +68,20 @@ def test_a_verdict_rests_on_all_tests_of_its_table(tests):
     assert several["p_holm"].tolist() == pytest.approx([12 / 2**8] * 6) and set(several["n_tests"]) == {6}
     assert " better (" in paired.sentences(several)[0]
     assert "cannot be told with 8 groups and 8 tests" in paired.sentences(paired.together([one] * 8))[0]
+
+
+def test_a_rare_class_counts_as_much_as_a_frequent_one():
+    """By a loop: the mean over classes of the mean over a class's groups of the mean over a group's queries there."""
+    draw = np.random.default_rng(0)
+    units, classes = draw.integers(0, 12, 400), draw.choice(["common", "rare"], 400, p=[0.9, 0.1])
+    repeats, values = np.repeat([0, 1], 200), draw.normal(size=400)
+    units[:200], classes[:200] = units[200:], classes[200:]
+    values[[3, 203]] = np.nan
+    shares, of_unit, of_repeat = paired.of_classes(values, classes, units, repeats)
+    for repeat in (0, 1):
+        per_class = []
+        for name in ("common", "rare"):
+            here = (repeats == repeat) & (classes == name) & ~np.isnan(values)
+            per_class.append(np.mean([values[here & (units == unit)].mean() for unit in np.unique(units[here])]))
+        assert shares[of_repeat == repeat].mean() == pytest.approx(np.mean(per_class))
+        assert list(of_unit[of_repeat == repeat]) == sorted(set(units))

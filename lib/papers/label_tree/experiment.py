@@ -17,7 +17,7 @@ from lib.datasets.table import ImageTable
 from lib.geometry import Geometry, Sphere
 from lib.losses.label_tree import distance
 from lib.metrics import hierarchy, retrieval
-from lib.papers.label_tree.names import NONE
+from lib.papers.label_tree.names import CHANCE, COMMONEST, NONE
 from lib.processes import spread
 from lib.progress import track
 from lib.results.inputs import Inputs
@@ -197,11 +197,16 @@ def apart(z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split:
     return [float(row.mean() / whole) if row.size else float("nan") for row in rows]
 
 
-def chance(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, float]:
-    """What answers would score that are drawn as often as each leaf has training images, whatever the image shows."""
+def blind(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, dict[str, float]]:
+    """What answers score that do not look at the image: drawn as often as each leaf has training images, and always
+    the leaf that has most of them.
+    """
     n = len(tree.leaves)
     often = np.bincount(leaves[split.train], minlength=n) / len(split.train)
     asked = np.bincount(leaves[split.test], minlength=n) / len(split.test)
     pairs = np.indices((n, n)).reshape(2, -1)
     every = hierarchy.of_predictions(*pairs, tree).drop(columns="shared_depth")
-    return every.mul((asked[:, None] * often).ravel(), axis=0).sum().to_dict()
+    answers = {CHANCE: often, COMMONEST: np.eye(n)[often.argmax()]}
+    return {
+        name: every.mul((asked[:, None] * answer).ravel(), axis=0).sum().to_dict() for name, answer in answers.items()
+    }

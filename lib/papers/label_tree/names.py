@@ -1,21 +1,24 @@
 """What the objectives of Section 4.3 are called, and what each of them is."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lib.geometry import PoincareBall
 from lib.losses.label_tree import COSINE, DIVIDED, PRINTED, SHIFTED
 from lib.training.label_tree import Objective
 
-NONE, CHANCE = "no head", "chance"
+NONE, CHANCE, COMMONEST = "no head", "chance", "always the commonest class"
 SIMCLR, SUPCON, OUTSIDE, HXE = "SimCLR", "SupCon", "Hierarchical Contrastive", "HXE"
 SUPCON_COSINE = "SupCon, cosine logits"
 AS_PRINTED, AS_TOLD, BY_COSINE, BY_DIVISION = "HWC as printed", "HWC", "HWC, cosine logits", "HWC, divided"
+OF_FORM = {PRINTED: AS_PRINTED, COSINE: BY_COSINE, SHIFTED: AS_TOLD, DIVIDED: BY_DIVISION}
+"""HWC in each form of :mod:`lib.losses.label_tree`."""
 CONSTANT = "HWC, constant ω"
 MARGIN, MARGIN_ALONE = "SupCon+LAM", "LAM alone"
 BOTH, BOTH_PRINTED = "HWC+LAM", "HWC as printed + LAM"
 FLAT, BALL = " (Euclidean)", " (Hyperbolic)"
 FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, CONSTANT, MARGIN_ALONE, BOTH_PRINTED)
-"""Not contrastive, a cosine, or a control: without a hyperbolic row. (LAM alone holds no point back from the rim.)"""
+"""Without a hyperbolic row: HXE, cosines, other forms of HWC, controls, and LAM alone (see :func:`alone_in_ball`)."""
 CURVED_AGAINST_FLAT = tuple((name + BALL, name + FLAT) for name in (SUPCON, BOTH))
 TOGETHER = (SUPCON + FLAT, BOTH + FLAT)
 """What is trained together with the encoder."""
@@ -26,11 +29,17 @@ BY_DEPTH = tuple(name for pair in CURVED_AGAINST_FLAT for name in pair)
 """What is trained on trees of every depth."""
 
 
+def alone_in_ball(chosen: Mapping[str, Objective], curvature: float) -> dict[str, Objective]:
+    """LAM alone in the ball, of :func:`objectives`: nothing in it holds points back from the rim."""
+    return {MARGIN_ALONE + BALL: replace(chosen[MARGIN_ALONE + FLAT], geometry=PoincareBall(curvature))}
+
+
 def objectives(base: Objective, margin_weight: float, curvature: float) -> dict[str, Objective]:
     """Every objective in both geometries, in the order of the published tables.
 
-    ``HWC`` is the shifted form, which does what the text says in both geometries (LT-1). A margin between
-    branches tells no leaves apart; so LAM is there with SupCon beside it, and alone, which is Equation 11 by itself.
+    ``HWC`` is the shifted form, which does what the text says in both geometries up to the mean distance of negatives
+    (LT-1). A margin between branches tells no leaves apart; so LAM is there with SupCon beside it, and alone, which is
+    Equation 11 by itself.
     base: settings that all share; margin_weight: λ_LAM; curvature: c of the hyperbolic rows.
     """
     lam = {"margin_weight": margin_weight}

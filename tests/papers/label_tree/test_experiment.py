@@ -104,8 +104,12 @@ def test_chance_is_the_mean_over_all_answers_drawn_as_often_as_leaves_were_learn
     drawn = random.choice(seen.leaves[split.train], size=200 * len(split.test))
     asked = np.tile(seen.leaves[split.test], 200)
     wanted = hierarchy.of_predictions(asked, drawn, seen.tree)[["top1", "hf1", "h_acc"]].mean()
-    found = experiment.chance(seen.leaves, seen.tree, split)
-    assert [found[name] for name in wanted.index] == pytest.approx(wanted.tolist(), abs=0.02)
+    found = experiment.blind(seen.leaves, seen.tree, split)
+    assert [found[names.CHANCE][name] for name in wanted.index] == pytest.approx(wanted.tolist(), abs=0.02)
+    most = np.bincount(seen.leaves[split.train]).argmax()
+    same = hierarchy.of_predictions(seen.leaves[split.test], np.full(len(split.test), most), seen.tree)
+    assert found[names.COMMONEST]["hf1"] == pytest.approx(same["hf1"].mean())
+    assert found[names.COMMONEST]["top1"] == pytest.approx((seen.leaves[split.test] == most).mean())
 
 
 def test_two_runs_agree_and_what_was_measured_is_kept(seen, several, tmp_path):

@@ -1,42 +1,61 @@
 """An image that everybody finds: what a few points further in than all others do to a search in the ball."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.geometry import Geometry, PoincareBall, Sphere
-from lib.results.markdown import markdown_table, percent
+from lib.datasets.categories import Halves
+from lib.geometry import Euclidean, Geometry, Sphere, clip
+from lib.papers.hyp_vit.retrieval import frozen
+from lib.papers.hyp_vit.retrieval import tables as recalls
+from lib.results import answers
+from lib.results.markdown import markdown_table, percent, points
 from lib.search.exact import nearest
 from lib.training.methods import Fitted
 
-SEARCHES = {"D_hyp": None, "D_cos": Sphere()}
-"""How embeddings are compared; None: by the distance that the head was trained with."""
+HYP, COSINE, FLAT = "D_hyp", "D_cos", "flat"
+"""How one network is searched: its points in the ball by D_hyp or D_cos, or its outputs by their flat distance."""
+
+
+LOST = 1.0
+"""Points of Recall@1 from which on it is asked what they were lost to."""
 
 
 def hubs(fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarray, queries: np.ndarray) -> pd.DataFrame:
     """How often the commonest first answer is given, and where it lies; every image of ``queries`` asks all others.
 
     Columns method, repeat, search, recall (Recall@1), most (of all queries, those whose first answer is the commonest
-    one), rest_of_it and rest (its norm, and the median of all, percent of the radius); percent.
+    one), rest_of_it and rest (norm in the ball of that answer, and the median of all, percent of the radius); percent.
     """
     lines = []
     for name, several in fitted.items():
         for one in several:
-            points = one.embed(x[queries])
-            for search, space in SEARCHES.items():
-                cells = _hub(points, space or one.geometry, one.geometry, codes[queries])
+            embedded, e = one.embed(x[queries]), outputs(one, x[queries])
+            rest = 100 * one.geometry.c**0.5 * embedded.norm(dim=-1)
+            spaces = {HYP: (embedded, one.geometry), COSINE: (embedded, Sphere()), FLAT: (e, Euclidean())}
+            for search, (given, space) in spaces.items():
+                cells = _hub(given, space, codes[queries], rest)
                 lines.append({"method": name, "repeat": one.split.repeat, "search": search} | cells)
     return pd.DataFrame(lines)
 
 
-def _hub(points: Tensor, space: Geometry, home: PoincareBall, codes: np.ndarray) -> dict[str, float]:
+@torch.inference_mode()
+def outputs(one: Fitted, x: np.ndarray) -> Tensor:
+    """What the head hands to exp0, (n, d): vectors of flat space, clipped where the head clips."""
+    e = one.network.linear(torch.from_numpy(one.reduction(x)))
+    radius = one.network.clip_radius
+    return e if radius is None else clip(e, radius)
+
+
+def _hub(points: Tensor, space: Geometry, codes: np.ndarray, rest: Tensor) -> dict[str, float]:
+    """The commonest first answer among ``points: (n, d)``; codes, rest: (n,) category and norm of each."""
     own = np.arange(len(points))
     first = nearest(points, points, 1, space, own, own)[1][:, 0]
     counts = torch.bincount(first, minlength=len(points))
-    rest = 100 * home.c**0.5 * points.norm(dim=-1)
     commonest = counts.argmax()
     return {
         "recall": 100 * float((codes[first.numpy()] == codes).mean()),
@@ -75,14 +94,29 @@ def further(inner: float, outer: float) -> float:
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:
-    """What each head loses to its commonest answer."""
+    """What each head loses to its commonest answer; means over the trainings, of the searches that the rows have."""
     lines = []
     for method, of_one in rows.groupby("method", sort=False):
-        hyp, cosine = (of_one[of_one["search"] == search].mean(numeric_only=True) for search in SEARCHES)
+        by = of_one.groupby("search", sort=False).mean(numeric_only=True)
+        hyp, lost = by.loc[HYP], by.loc[COSINE, "recall"] - by.loc[HYP, "recall"]
+        told = ", ".join(f"{row.most:.1f} % by {row.Index} (Recall@1 {row.recall:.2f})" for row in by.itertuples())
         lines.append(
-            f"{method}: the commonest first answer is given to {hyp['most']:.1f} % of the queries by D_hyp and to "
-            f"{cosine['most']:.1f} % by D_cos; Recall@1 {hyp['recall']:.2f} and {cosine['recall']:.2f}. By D_hyp it "
-            f"rests at {hyp['rest_of_it']:.2f} % of the radius, half of all at {hyp['rest']:.2f} % or further out: its "
-            f"key is divided by {further(hyp['rest_of_it'], hyp['rest']):.1f} beside theirs"
+            f"{method}: the commonest first answer is given to {told}. By D_hyp it rests at {hyp['rest_of_it']:.2f} % "
+            f"of the radius, half of all at {hyp['rest']:.2f} % or further out: its key is divided by "
+            f"{further(hyp['rest_of_it'], hyp['rest']):.1f} beside theirs. D_cos minus D_hyp: {points(lost)} points"
         )
+        if lost >= LOST:
+            lines[-1] += f", of which this one answer can be the cause of {min(hyp['most'], lost):.1f} at most"
     return lines
+
+
+def tests(fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, parts: Halves, seed: int = 0) -> pd.DataFrame:
+    """Paired tests of Recall@1 by D_cos against D_hyp, on the same networks, over categories and trainings."""
+    cosine = {
+        name: [replace(one, method=by) for one in several for by in frozen.by_cosine([one.method])]
+        for name, several in fitted.items()
+    }
+    both = dict(fitted) | {f"{name}{frozen.BY_COSINE}": several for name, several in cosine.items()}
+    found = {recalls.UNSEEN: frozen.asked(both, x, parts.codes, [1])}
+    pairs = [(f"{name}{frozen.BY_COSINE}", name) for name in fitted]
+    return answers.compare(found, parts.names, pairs, [1], metric=recalls.METRIC, seed=seed).drop(columns="rule")

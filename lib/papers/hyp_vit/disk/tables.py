@@ -1,6 +1,6 @@
 """What the pictures hold, as rows and as sentences."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -50,14 +50,18 @@ def plane(points: Mapping[str, tuple[Tensor, np.ndarray]], c: float, parts: Halv
     return pd.concat(frames, ignore_index=True)
 
 
-def bound_sentences(points: Mapping[str, Tensor], settings: Settings) -> list[str]:
-    """Which part of the embeddings (n, dim) of each head is at the bound that clipping sets."""
+def bound_sentences(points: Mapping[str, Sequence[Tensor]], settings: Settings) -> list[str]:
+    """Which part of the embeddings (n, dim) of each head's trainings is at the bound that clipping sets."""
     furthest = recalls.bound(settings)
     lines = []
-    for name, embedded in points.items():
-        norms = embedded.norm(dim=-1).numpy()
-        at_bound, innermost = recalls.clipped(settings, norms), recalls.shares(settings, norms).min()
-        lines.append(f"{name}: {at_bound:.1f} % at the bound of {furthest:.1f} %, the innermost at {innermost:.1f} %")
+    for name, trainings in points.items():
+        norms = [embedded.norm(dim=-1).numpy() for embedded in trainings]
+        at_bound = [recalls.clipped(settings, one) for one in norms]
+        innermost = min(recalls.shares(settings, one).min() for one in norms)
+        lines.append(
+            f"{name}: {np.mean(at_bound):.1f} % at the bound of {furthest:.1f} % ({min(at_bound):.1f} to "
+            f"{max(at_bound):.1f} over {len(norms)} trainings), the innermost of all at {innermost:.1f} %"
+        )
     return lines
 
 
@@ -70,26 +74,58 @@ def compared_layout(rows: pd.DataFrame) -> str:
             "embeddings rest at": "–" if np.isnan(row.rest) else f"{row.rest:.1f} %",
             "picture begins at": f"{row.begun:.1f} %",
             "shown at": f"{row.shown:.1f} % ({row.shown_low:.1f} to {row.shown_high:.1f})",
-            f"nearest {NEAR} kept": f"{row.kept:.1f} %",
+            f"nearest {NEAR} kept (by chance)": f"{row.kept:.1f} % ({_kept_by_chance(row.images):.1f})",
             "own category, embedding": f"{row.same:.1f} %",
             "own category, picture": f"{row.same_shown:.1f} %",
             "chance": f"{row.chance:.1f} %",
-            "radius with own neighbours": "–" if np.isnan(row.mixed) else f"{row.mixed:+.2f}",
+            "radius with own neighbours": _signed(row.mixed),
         }
         for row in rows.itertuples()
     ]
     return markdown_table(pd.DataFrame(lines))
 
 
+def _kept_by_chance(images: int) -> float:
+    """Of :data:`NEAR` images of a picture, how many are true neighbours if it shows none; percent.
+
+    >>> _kept_by_chance(101)
+    10.0
+    """
+    return 100 * NEAR / (images - 1)
+
+
 def disk_sentences(rows: pd.DataFrame) -> list[str]:
-    """Where embeddings rest and where a picture shows them, and what it keeps of their neighbours."""
-    return [
+    """Where embeddings rest and where a picture shows them, what it keeps of their neighbours, and what radii say."""
+    told = [
         f"{row.picture}: {_resting(row.rest)}the picture begins at {row.begun:.1f} % and shows half of them between "
-        f"{row.shown_low:.1f} and {row.shown_high:.1f} %; of ten neighbours in it {row.kept / 10:.1f} are true, "
-        f"{row.same_shown / 10:.1f} of the own category (in the embedding {row.same / 10:.1f}, by chance "
-        f"{row.chance / 10:.1f}); rank correlation of the radius with the own among the nearest {row.mixed:+.2f}"
+        f"{row.shown_low:.1f} and {row.shown_high:.1f} %; of ten neighbours in it {row.kept / 10:.1f} are true "
+        f"(by chance {_kept_by_chance(row.images) / 10:.2f}), {row.same_shown / 10:.1f} of the own category (in the "
+        f"embedding {row.same / 10:.1f}, by chance {row.chance / 10:.1f})"
         for row in rows.itertuples()
     ]
+    return [*told, radii(rows)]
+
+
+NO_HEAD = ", no head"
+"""Behind the name of a picture: the features of the same images."""
+
+
+def radii(rows: pd.DataFrame) -> str:
+    """Whether points further in have more mixed neighbours, beside the same images without a head, and noise."""
+    mixed = rows.set_index("picture")["mixed"]
+    told = []
+    for name in (name for name in mixed.index if not name.endswith(NO_HEAD)):
+        bare = f"{name}{NO_HEAD}"
+        beside = f" (without a head {_signed(mixed[bare])})" if bare in mixed else ""
+        told.append(f"{name} {_signed(mixed[name])}{beside}")
+    return (
+        f"rank correlation of the radius in the picture with the own category's share of the ten nearest embeddings, "
+        f"above 0 where points further in have more mixed neighbours: {', '.join(told)}"
+    )
+
+
+def _signed(value: float) -> str:
+    return "–" if np.isnan(value) else f"{value:+.2f}"
 
 
 def _resting(rest: float) -> str:

@@ -1,5 +1,6 @@
 """Figures of δ: what it measures on four points, what known spaces give, and what moves it."""
 
+from collections.abc import Iterable
 from textwrap import fill
 
 import matplotlib.pyplot as plt
@@ -99,26 +100,39 @@ def yardstick(known: pd.DataFrame, ours: pd.DataFrame, printed: tuple[float, flo
         figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 4.0), width_ratios=[1.25, 1])
         names = [*known["control"], *map(style.legible, ours["encoder"])]
         places = dict(zip(names, range(len(names)), strict=True))
-        for rows, column, number in ((known, "control", 0), (ours, "encoder", 1)):
-            at = [places[style.legible(name)] for name in rows[column]]
-            _bars(left, rows["relative"], at, rows, number, horizontal=True)
+        _bars(left, known["relative"], [places[name] for name in known["control"]], known, 0, horizontal=True)
+        for number, (name, row) in enumerate(ours.groupby("encoder", sort=False), start=1):
+            _bars(left, row["relative"], [places[style.legible(name)]], row, number, horizontal=True)
         left.axhline(len(known) - 0.5, color="black", linewidth=0.6)
         left.set_yticks(range(len(names)), names)
         left.invert_yaxis()
         left.set(xlim=(-0.03, 1.0), xlabel="relative δ (0: a tree)")
         left.axvspan(*printed, color="0.8", zorder=0)
-        clouds = known[known["control"].str.startswith("Gaussian")]
+        clouds = known[known["control"].str.startswith("Gaussian")].sort_values("dim")
         right.plot(clouds["dim"], clouds["relative"], color=style.PALETTE[0], marker="o", label="Gaussian cloud")
         for number, row in enumerate(ours.itertuples(), start=1):
             _bars(right, [row.dim], [row.relative], ours[ours["encoder"] == row.encoder], number, label=row.encoder)
         right.axhspan(*printed, color="0.8", zorder=0, label="published, Table 1")
-        ticks = sorted(set(clouds["dim"]))
+        ticks = _apart(clouds["dim"])
         right.set(xscale="log", xlabel="length of the feature (numbers)", ylabel="relative δ", ylim=(0, None))
         right.set_xticks(ticks, labels=[str(tick) for tick in ticks], rotation=45)
         right.minorticks_off()
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure
+
+
+def _apart(lengths: Iterable[int], least: float = 1.5) -> list[int]:
+    """Lengths for the ticks of a logarithmic axis: none within a factor ``least`` of the one before.
+
+    >>> _apart([2, 128, 156, 384])
+    [2, 128, 384]
+    """
+    ticks: list[int] = []
+    for length in sorted(set(lengths)):
+        if not ticks or length >= least * ticks[-1]:
+            ticks.append(length)
+    return ticks
 
 
 def _bars(axis, x, y, rows: pd.DataFrame, number: int, horizontal: bool = False, label: str | None = None) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 
 from lib.datasets.catalogue import facts
+from lib.papers.hyp_vit import verdicts
 from lib.papers.hyp_vit.hyperbolicity import measures
 from lib.papers.hyp_vit.hyperbolicity.measures import curvature
 from lib.papers.hyp_vit.published import DATASETS, curvatures, delta
@@ -22,6 +23,15 @@ DRAWS = (
 def says(run: Run) -> str:
     """How δ was taken in this run."""
     return DRAWS.format(**run.parameters)
+
+
+def three(value: float, sign: str = "") -> str:
+    """A number with three digits, from the four that the reports keep: a table and its csv then say the same.
+
+    >>> three(0.25847), three(0.2585), three(0.1365, "+")
+    ('0.259', '0.259', '+0.137')
+    """
+    return f"{round(value, 4):{sign}.3f}"
 
 
 def interval(low: float, high: float) -> str:
@@ -80,6 +90,9 @@ def table_curvature(run: Run, rows: pd.DataFrame) -> Table:
     return Table("curvature from δ", numbers, text, markdown=layout(rows, "c", "c_low", "c_high"))
 
 
+WITHOUT_FACTOR = "without the factor 2"
+
+
 def procedures(
     own: pd.DataFrame, unit: pd.DataFrame, ladder: pd.DataFrame, every_base: pd.DataFrame, size: int
 ) -> pd.DataFrame:
@@ -98,7 +111,7 @@ def procedures(
     parts = {
         "as in this notebook": measures.over_draws(own, "encoder"),
         "L2-normalised": measures.over_draws(unit, "encoder"),
-        "without the factor 2": measures.over_draws(half, "encoder"),
+        WITHOUT_FACTOR: measures.over_draws(half, "encoder"),
         f"{ladder['size'].min()} instead of {size} images": smallest,
         f"{few} images, first point as base": measures.over_draws(every_base[every_base["base"] == 0], "encoder"),
         f"{few} images, the worst of all base points": measures.over_draws(largest, "encoder"),
@@ -134,10 +147,10 @@ def table_copies(run: Run, rows: pd.DataFrame) -> Table:
         {
             "encoder": rows["encoder"],
             "copy": rows["features"],
-            "δ of the features": rows["own_relative"].map("{:.3f}".format),
-            "δ of the copy": rows["relative"].map("{:.3f}".format),
-            "copy − features": rows["difference"].map("{:+.3f}".format),
-            "95 % interval": [f"{row.low:+.3f} to {row.high:+.3f}" for row in rows.itertuples()],
+            "δ of the features": rows["own_relative"].map(three),
+            "δ of the copy": rows["relative"].map(three),
+            "copy − features": [three(value, "+") for value in rows["difference"]],
+            "95 % interval": [f"{three(row.low, '+')} to {three(row.high, '+')}" for row in rows.itertuples()],
             "directions of the features": rows["own_directions"].map("{:.1f}".format),
             "of the copy": rows["directions"].map("{:.1f}".format),
         }
@@ -170,10 +183,11 @@ def table_search(run: Run, rows: pd.DataFrame) -> Table:
         "MAP@k in percent, AP divided by min(k, relevant), without any training. The same centred features searched by "
         f"Euclidean and by hyperbolic distance; {run.parameters['folds']} folds, {run.parameters['rule']}. The longest "
         f"feature of the gallery has norm {measures.CLIP:g}, the paper's clipping radius, before exp0; c = c(X) of its "
-        "own δ; median radius: of the queries, 100 % is the rim. "
+        "own δ, which like c is of all images, queries as well, without their labels; median radius: of the queries, "
+        "100 % is the rim. "
     )
     layout = markdown_table(pd.DataFrame(lines).drop(columns="seeds"))
-    return Table("retrieval with the curvature from δ", rows, text + paired.SAYS, of=100, markdown=layout)
+    return Table("retrieval with the curvature from δ", rows, text + verdicts.SAYS, of=100, markdown=layout)
 
 
 def copy_sentences(rows: pd.DataFrame) -> list[str]:
@@ -186,9 +200,9 @@ def copy_sentences(rows: pd.DataFrame) -> list[str]:
         how = "does not clearly change" if row.low <= 0 <= row.high else "lowers" if row.difference < 0 else "raises"
         looks = {"lowers": "more like a tree", "raises": "less like a tree"}.get(how, "neither more nor less like one")
         lines.append(
-            f"{row.encoder}, {row.features}: {how} relative δ, from {row.own_relative:.3f} to {row.relative:.3f} "
-            f"({row.difference:+.3f}, {row.low:+.3f} to {row.high:+.3f}): {looks}; directions from "
-            f"{row.own_directions:.1f} to {row.directions:.1f}"
+            f"{row.encoder}, {row.features}: {how} relative δ, from {three(row.own_relative)} to {three(row.relative)} "
+            f"({three(row.difference, '+')}, {three(row.low, '+')} to {three(row.high, '+')}): {looks}; directions "
+            f"from {row.own_directions:.1f} to {row.directions:.1f}"
         )
     return lines
 
@@ -223,7 +237,7 @@ def yardstick(known: pd.DataFrame, ours: pd.DataFrame) -> list[str]:
     lines = [
         f"{known['control'].iloc[0]}: {known['relative'].iloc[0]:.3f}; {longest.control}: {longest.relative:.3f}",
         f"published: {printed.min():.3f} to {printed.max():.3f}, mean {printed.mean():.3f}; the nearest of our "
-        f"Gaussian clouds has {nearest.dim} numbers ({nearest.relative:.3f})",
+        f"Gaussian clouds has {nearest.dim} numbers ({nearest.relative:.3f}), in draws of our size",
     ]
     for row in ours.itertuples():
         near = known.loc[(known["relative"] - row.relative).abs().idxmin()]
@@ -232,14 +246,19 @@ def yardstick(known: pd.DataFrame, ours: pd.DataFrame) -> list[str]:
 
 
 def procedure_sentences(rows: pd.DataFrame) -> list[str]:
-    """Per encoder: by how much each unprinted choice moves δ, and what c becomes; rows of :func:`procedures`."""
+    """Per encoder: by how much each unprinted choice moves δ, and what c becomes; rows of :func:`procedures`.
+
+    c without the factor 2 stands apart: 0.144, which δ is divided by, belongs to the convention with it.
+    """
     lines = []
     for encoder, part in rows.groupby("encoder", sort=False):
         usual, *others = part.itertuples()
         one, every = others[-2:]
         told = [f"{row.procedure} × {row.relative / usual.relative:.2f}" for row in others[:-2]]
         told.append(f"{every.procedure} × {every.relative / one.relative:.2f} of the first")
-        ends = f"c(X) from {part['c'].min():.2f} to {part['c'].max():.2f}"
+        halved = part["procedure"] == WITHOUT_FACTOR
+        c = part["c"][~halved]
+        ends = f"c(X) from {c.min():.2f} to {c.max():.2f}, {WITHOUT_FACTOR} {part['c'][halved].item():.2f}"
         lines.append(f"{encoder}: {usual.relative:.3f}; {'; '.join(told)}; {ends}")
     return lines
 
@@ -266,15 +285,17 @@ def disk_sentence(known: pd.DataFrame) -> str:
 def came_out(known: pd.DataFrame, ours: pd.DataFrame, changed: pd.DataFrame, tested: pd.DataFrame) -> list[str]:
     """The notebook in a few sentences: controls and encoders over the draws, the copies, both distances.
 
-    known, ours: as :func:`yardstick`, ours with dim too; changed: of ``measures.changes``; tested: of ``searched``.
+    known, ours: as :func:`yardstick`, ours with dim too, of which known has a Gaussian cloud each; changed: of
+    ``measures.changes``; tested: of ``searched``.
     """
     lowest, highest = (ours.loc[place] for place in (ours["relative"].idxmin(), ours["relative"].idxmax()))
-    cloud = known[known["control"].str.startswith("Gaussian")].sort_values("dim").iloc[-1]
-    below = ours.loc[ours["relative"] < cloud.relative, "encoder"]
+    clouds = known[known["control"].str.startswith("Gaussian")].set_index("dim")["relative"]
+    alike = ours["dim"].map(clouds)
+    told = ", ".join(f"{dim:,} numbers: {clouds[dim]:.3f}" for dim in sorted(set(ours["dim"])))
     lines = [
         f"relative δ of the encoders: from {lowest.relative:.3f} ({lowest.encoder}) to {highest.relative:.3f} "
-        f"({highest.encoder}); {len(below)} of {len(ours)} lie below a {cloud.control} "
-        f"({cloud.relative:.3f})"
+        f"({highest.encoder}); {(ours['relative'] < alike).sum()} of {len(ours)} lie below a Gaussian cloud of their "
+        f"own length ({told})"
     ]
     for copy, rows in changed.groupby("features", sort=False):
         lower, higher = (rows["high"] < 0).sum(), (rows["low"] > 0).sum()

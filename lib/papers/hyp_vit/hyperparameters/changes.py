@@ -17,8 +17,6 @@ from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
 
 DEFAULT = "default"
-BY_COSINE = ", by D_cos"
-"""The same network, searched by the cosine."""
 PUBLISHED_BATCH = 900
 
 
@@ -121,8 +119,8 @@ def answers(
     x, n_seeds, seed: as in :func:`lib.papers.hyp_vit.retrieval.frozen.answers`; chosen: of its ``rates``.
     """
     own = frozen.at_rates([change.method for change in changes], chosen)
-    cosine = [replace(one, name=one.name + BY_COSINE, search="cosine") for one in own]
-    return frozen.answers(x, parts, [*own, *cosine], ks, n_seeds=n_seeds, seed=seed, what="settings")
+    methods = [*own, *frozen.by_cosine(own)]
+    return frozen.answers(x, parts, methods, ks, n_seeds=n_seeds, seed=seed, what="settings")
 
 
 def sees(encoder: str) -> str:

@@ -5,9 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.papers.hyp_vit.hyperparameters.changes import BY_COSINE, DEFAULT, PUBLISHED_BATCH, SAME_ALL, Change
+from lib.papers.hyp_vit import verdicts
+from lib.papers.hyp_vit.hyperparameters.changes import DEFAULT, PUBLISHED_BATCH, SAME_ALL, SAME_ROOM, Change
 from lib.papers.hyp_vit.retrieval import tables as recalls
-from lib.results import answers, paired
+from lib.papers.hyp_vit.retrieval.frozen import BY_COSINE
+from lib.results import answers
 from lib.results.markdown import markdown_table, percent, points
 from lib.training.methods import Answer, Method
 
@@ -147,12 +149,54 @@ def drawn(rows: pd.DataFrame, sizes: pd.DataFrame, one: Method, own: str, k: int
     return pd.DataFrame(lines)
 
 
+def elsewhere(rows: pd.DataFrame) -> pd.Series:
+    """Method → learning rate, of the rows that were trained at another one than the default (the first row)."""
+    lr = rows.set_index("method")["lr"]
+    return lr[lr != lr[DEFAULT]]
+
+
+def _with_rates(rows: pd.DataFrame) -> dict[str, str]:
+    """Method → its name with its learning rate, of those of :func:`elsewhere`."""
+    return {name: f"{name} (rate {rate:g})" for name, rate in elsewhere(rows).items()}
+
+
+def other_rates(rows: pd.DataFrame) -> str:
+    """Which rows differ from the default in their learning rate as well; rows: of :func:`settings`."""
+    lr, told = rows.set_index("method")["lr"][DEFAULT], "; ".join(_with_rates(rows).values()) or "none"
+    return f"Trained at another learning rate than the default's {lr:g}, and so different in two things: {told}"
+
+
+def marked(tested: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """The tests with the learning rate behind the name of every row that has another one than the default."""
+    return tested.assign(first=tested["first"].replace(_with_rates(rows)))
+
+
+def searched(rows: pd.DataFrame) -> list[str]:
+    """What D_hyp and D_cos find with the same networks, and what c does without its room; rows: of :func:`settings`.
+
+    Values that are the same when both are printed with two digits are told in one line.
+    """
+    alike = rows["hyp"].round(2) == rows["cosine"].round(2)
+    lines = [other_rates(rows), f"Recall@1 is the same by D_hyp and by D_cos: {'; '.join(rows['method'][alike])}"]
+    lines += [
+        f"{row.method}: {row.hyp:.2f} by D_hyp, {row.cosine:.2f} by D_cos; {row.clipped:.1f} % of the points clipped"
+        for row in rows[~alike].itertuples()
+    ]
+    ours, shown = rows.set_index("method")["hyp"], _with_rates(rows)
+    what = {"c = 1": "room and temperature changed", SAME_ROOM: "the temperature alone"}
+    if set(what) <= set(ours.index):
+        told = [f"{shown.get(name, name)}: {points(ours[name] - ours[DEFAULT])} ({how})" for name, how in what.items()]
+        lines.append(f"points of difference from the default: {'; '.join(told)}")
+    return lines
+
+
 def came_out(tested: pd.DataFrame, rows: pd.DataFrame, k: int) -> list[str]:
-    """The default, the best and the worst row, and all tests as sentences."""
+    """The default, the ends of the means, which no test has chosen, and all tests as sentences."""
     ours = rows.set_index("method")["hyp"]
     best, worst = ours.idxmax(), ours.idxmin()
     lines = [
-        f"Recall@{k} of the default {ours[DEFAULT]:.2f}; best: {best} ({points(ours[best] - ours[DEFAULT])} points), "
-        f"worst: {worst} ({points(ours[worst] - ours[DEFAULT])})"
+        f"Recall@{k} of the default {ours[DEFAULT]:.2f}; means of the other rows, which no test has ordered, from "
+        f"{points(ours[worst] - ours[DEFAULT])} ({worst}) to {points(ours[best] - ours[DEFAULT])} points ({best})",
+        other_rates(rows),
     ]
-    return [*lines, *paired.sentences(tested)]
+    return [*lines, *verdicts.sentences(marked(tested, rows))]

@@ -191,7 +191,7 @@ def gradient(small: pd.DataFrame, done: pd.DataFrame, marks: Mapping[str, float]
         marks: names of lengths that a vertical line marks.
     """
     panels = [
-        (small, "along", "small batch: in or out"),
+        (small, "along", "small batch: along the output"),
         (small, "sideways", "small batch: sideways"),
         (done, "log10_total", "sorted batch"),
     ]

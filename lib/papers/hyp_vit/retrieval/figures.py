@@ -6,6 +6,10 @@ from matplotlib.figure import Figure
 
 from lib.figures import style
 
+PLACES = {"head": "-", "encoder": ":"}
+"""What is searched after a training end to end, and its dashes."""
+CHOSEN = "step that the head chose"
+
 
 def recall(rows: pd.DataFrame) -> Figure:
     """Recall@K of every method, a panel for the smallest and the largest K; bars over trainings, dotted chance.
@@ -36,30 +40,41 @@ def recall(rows: pd.DataFrame) -> Figure:
 
 
 def course(rows: pd.DataFrame) -> Figure:
-    """Loss, and Recall@1 on categories set aside, over the steps of every training.
+    """Loss, a panel per method as their distances differ, and Recall@1 on categories set aside, over the steps.
+
+    A line per training, methods told apart by marker and dashes; the step that its head chose is ringed.
 
     rows: columns method, repeat, step, loss, head, encoder (percent); NaN where a step has no value.
     """
+    methods = list(dict.fromkeys(rows["method"]))
     with style.house():
-        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 2.7))
-        for number, (method, of_one) in enumerate(rows.groupby("method", sort=False)):
-            for repeat, part in of_one.groupby("repeat"):
-                look = {"color": style.PALETTE[number], "linewidth": 1.1}
+        figure, axes = plt.subplots(
+            1, len(methods) + 1, figsize=(style.WIDTH, 3.0), width_ratios=[1] * len(methods) + [1.8]
+        )
+        for number, method in enumerate(methods):
+            for _, part in rows[rows["method"] == method].groupby("repeat"):
                 losses = part.dropna(subset="loss")
-                label = method if repeat == 0 else None
-                axes[0].plot(losses["step"], losses["loss"].rolling(10, min_periods=1).mean(), label=label, **look)
-                for place, line in (("head", "-"), ("encoder", ":")):
-                    scores = part.dropna(subset=place)
-                    label = f"{method}, {place}" if repeat == 0 else None
-                    marker = style.MARKERS[number]
-                    axes[1].plot(scores["step"], scores[place], line, marker=marker, markersize=4, label=label, **look)
+                means = losses["loss"].rolling(10, min_periods=1).mean()
+                axes[number].plot(losses["step"], means, color=style.PALETTE[number], linewidth=1.1)
+                _scores(axes[-1], part, method, number)
+            axes[number].set(title=f"loss, {method.partition(',')[0]}", xlabel="steps")
         axes[0].set_ylabel("loss (mean of ten steps)")
-        axes[1].set_ylabel("Recall@1, validation (%)")
-        for axis in axes:
-            axis.set_xlabel("steps")
-        figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        axes[-1].set(title="categories set aside", xlabel="steps", ylabel="Recall@1 (%)")
+        handles = dict(zip(*reversed(axes[-1].get_legend_handles_labels()), strict=True))
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure
+
+
+def _scores(axis: plt.Axes, part: pd.DataFrame, method: str, number: int) -> None:
+    """Recall@1 of head and encoder over the steps of one training; the head's best, of equal ones the first, ringed."""
+    for place, dashes in PLACES.items():
+        scores = part.dropna(subset=place)
+        look = {"color": style.PALETTE[number], "marker": style.MARKERS[number], "markersize": 4, "linewidth": 1.1}
+        axis.plot(scores["step"], scores[place], dashes, label=f"{method}, {place}", **look)
+    heads = part.dropna(subset="head")
+    best = heads.loc[heads["head"].idxmax()]
+    axis.plot(best["step"], best["head"], "o", color="black", markerfacecolor="none", markersize=9, label=CHOSEN)
 
 
 def rest(rows: pd.DataFrame, bound: float) -> Figure:

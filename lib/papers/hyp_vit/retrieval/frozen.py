@@ -1,6 +1,6 @@
 """Heads on frozen features: half of the categories teach, the others, never seen, ask each other (section 3.3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,9 @@ from lib.training.hyp_vit import Settings, flat, spherical
 from lib.training.methods import Answer, Fitted, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import Split, repeated
+
+BY_COSINE = ", by D_cos"
+"""The same network, searched by the cosine."""
 
 
 def heads(settings: Settings, dim: int, dim_out: int, schedule: ByClass) -> list[Method]:
@@ -33,6 +36,11 @@ def heads(settings: Settings, dim: int, dim_out: int, schedule: ByClass) -> list
         INSIDE: inside,
     }
     return [Method(name, Recipe("raw", dim, dim_out), kind, schedule) for name, kind in kinds.items()]
+
+
+def by_cosine(methods: Iterable[Method]) -> list[Method]:
+    """The same networks, searched by the cosine, under a longer name."""
+    return [replace(one, name=f"{one.name}{BY_COSINE}", search="cosine") for one in methods]
 
 
 def opponents(
@@ -58,7 +66,7 @@ def answers(
     what: str = "heads",
 ) -> dict[str, list[Answer]]:
     """Fit ``methods`` on features ``x: (n, dim)`` of the categories that are learnt from; the others ask each other."""
-    return _asked_open(fitted(x, halves, methods, n_seeds=n_seeds, seed=seed, what=what), x, halves.codes, ks, what)
+    return asked(fitted(x, halves, methods, n_seeds=n_seeds, seed=seed, what=what), x, halves.codes, ks, what)
 
 
 def fitted(
@@ -69,9 +77,10 @@ def fitted(
     return fit(x, halves.codes, methods, repeated([split], n_seeds), what=what)
 
 
-def _asked_open(
-    several: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarray, ks: Sequence[int], what: str
+def asked(
+    several: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarray, ks: Sequence[int], what: str = "heads"
 ) -> dict[str, list[Answer]]:
+    """Fitted methods, asked by the images ``x: (n, dim)`` of other categories; ``codes: (n,)`` of all."""
     return ask(several, x, codes, ks, gallery="open", groups=np.arange(len(x)), what=f"{what}, queries")
 
 
@@ -88,7 +97,7 @@ def rates(
         several = [replace(one, schedule=replace(one.schedule, lr=lr)) for one in methods]
         what = f"learning rate {lr:g}"
         once = fit(x, halves.codes, several, [split], what=what)
-        for name, (answer,) in _asked_open(once, x, halves.codes, [1], what).items():
+        for name, (answer,) in asked(once, x, halves.codes, [1], what).items():
             value = 100 * answer.per_query.values["hit_rate", 1].mean()
             rows.append({"method": name, "lr": lr, "validation": value, "loss": answer.health.loss})
     table = pd.DataFrame(rows).sort_values("method", kind="stable", key=lambda names: names.map(_order(methods)))

@@ -77,6 +77,7 @@ def explorer(scene: forces.Scene, tau: float, alpha: float, gamma: float, margin
             values = [max(one[part], 1e-12) for one in found.values()]
             look = {"color": style.PALETTE[number], "hatch": hatch, "edgecolor": "black", "linewidth": 0.4}
             axes[0].bar(places + 0.4 * number - 0.2, values, 0.38, label=f"push on one {part} image", **look)
+        axes[0].set_ylabel("push (share of the gradient)")
         axes[0].set_yscale("log")
         axes[0].set_ylim(1e-7, 300)
         axes[0].set_yticks([1e-6, 1e-4, 1e-2, 1])

@@ -19,29 +19,36 @@ KINDS = (PLAIN, *losses.FORMS)
 
 @dataclass(frozen=True)
 class Scene:
-    """One anchor with one positive at the distance ``near``, and negatives all ``apart`` from it: siblings (ρ = ½) and
-    images of far classes (ρ = 0). The defaults are those of erratum LT-1: a batch of BreakHis, where L = 2.
+    """One anchor with positives at the distance ``near``, and negatives all ``apart`` from it: siblings (ρ = ½) and
+    images of far classes (ρ = 0). The defaults are a batch of BreakHis, 16 images of each class, where L = 2.
     """
 
     near: float = 0.3
     apart: float = 1.0
+    positives: int = 15
     siblings: int = 48
     far: int = 64
 
     def similarities(self, tau: float, kind: str) -> Tensor:
         """s of the positive, the siblings and the far classes, as the form has it; distances are chords."""
-        d = torch.tensor([self.near] + [self.apart] * (self.siblings + self.far), dtype=torch.float64)
+        near, apart = [self.near] * self.positives, [self.apart] * (self.siblings + self.far)
+        d = torch.tensor(near + apart, dtype=torch.float64)
         if kind == losses.COSINE:
             return (1 - d.square() / 2) / tau
-        return (d.mean() - d if kind == losses.SHIFTED else -d) / tau
+        return (self.apart - d if kind == losses.SHIFTED else -d) / tau
 
     def rho(self) -> Tensor:
         """ρ of all of them."""
-        return torch.tensor([1.0] + [0.5] * self.siblings + [0.0] * self.far, dtype=torch.float64)
+        return torch.tensor([1.0] * self.positives + [0.5] * self.siblings + [0.0] * self.far, dtype=torch.float64)
+
+    @property
+    def positive(self) -> Tensor:
+        """Which of them are positives."""
+        return self.rho() == 1
 
 
 def forces(scene: Scene, tau: float, alpha: float, gamma: float, kind: str) -> dict[str, float]:
-    """Equation 8 by autograd: pull on the positive, push on one sibling and on one far image, ω π of each.
+    """Equation 8 by autograd: pull on one positive, push on one sibling and on one far image, ω π of each.
 
     Keys pull, sibling, far, ratio (far over sibling), loss.
 
@@ -49,30 +56,28 @@ def forces(scene: Scene, tau: float, alpha: float, gamma: float, kind: str) -> d
     >>> found["far"] < found["sibling"]
     True
     """
-    positive = torch.tensor([True] + [False] * (scene.siblings + scene.far))
+    positive = scene.positive
     omega = losses.multipliers(scene.rho(), positive, *((0.0, 0.0) if kind == PLAIN else (alpha, gamma)))
     s = scene.similarities(tau, kind).requires_grad_()
     logits = losses.scaled(s, omega, positive, kind)
-    loss = -logits.log_softmax(-1)[0]
+    loss = -logits.log_softmax(-1)[positive].mean()
     (slope,) = torch.autograd.grad(loss, s)
-    found = {"pull": -slope[0].item(), "sibling": slope[1].item(), "far": slope[-1].item()}
+    found = {"pull": -slope[0].item(), "sibling": slope[scene.positives].item(), "far": slope[-1].item()}
     return found | {"ratio": found["far"] / found["sibling"], "loss": loss.item()}
 
 
 def equation_8(scene: Scene, tau: float, alpha: float, gamma: float) -> np.ndarray:
-    """Equation 8 as it is printed, −a·1[q = j] + ω_q π_q, for all of the scene."""
-    positive = torch.tensor([True] + [False] * (scene.siblings + scene.far))
-    omega = losses.multipliers(scene.rho(), positive, alpha, gamma)
+    """Equation 8 as it is printed, the mean over j of −a·1[q = j] + ω_q π_q, for all q of the scene."""
+    omega = losses.multipliers(scene.rho(), scene.positive, alpha, gamma)
     pi = (omega * scene.similarities(tau, losses.PRINTED)).softmax(-1)
-    return (omega * pi - omega * positive).numpy()
+    return (omega * pi - omega * scene.positive / scene.positives).numpy()
 
 
 def by_autograd(scene: Scene, tau: float, alpha: float, gamma: float) -> np.ndarray:
     """The same as the derivative of the loss by each s."""
-    positive = torch.tensor([True] + [False] * (scene.siblings + scene.far))
-    omega = losses.multipliers(scene.rho(), positive, alpha, gamma)
+    omega = losses.multipliers(scene.rho(), scene.positive, alpha, gamma)
     s = scene.similarities(tau, losses.PRINTED).requires_grad_()
-    (slope,) = torch.autograd.grad(-(omega * s).log_softmax(-1)[0], s)
+    (slope,) = torch.autograd.grad(-(omega * s).log_softmax(-1)[scene.positive].mean(), s)
     return slope.numpy()
 
 

@@ -14,9 +14,13 @@ def draw(alpha: float, gamma: float, tau: float, apart: float, margin: float) ->
 
 
 def describe(alpha: float, gamma: float, tau: float, apart: float, margin: float) -> str:
-    """The readout: pull, pushes, and who is pushed harder."""
+    """The readout: the pull on one positive, and who is pushed harder."""
     scene = forces.Scene(apart=apart)
-    lines = [f"positive at {scene.near:g}, {scene.siblings} siblings and {scene.far} far at {apart:g}", ""]
+    lines = [
+        f"{scene.positives} positives at {scene.near:g}",
+        f"{scene.siblings} siblings, {scene.far} far at {apart:g}",
+        "",
+    ]
     lines += [f"{'':12}{'pull':>8}{'far : sibling':>16}"]
     for kind in forces.KINDS:
         found = forces.forces(scene, tau, alpha, gamma, kind)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from lib.figures import style
 
 SHOWN = (("hf1", "HF1 (%)"), ("order", "PC-Order (%)"), ("top1", "Top-1 (%)"))
-GREYS = ("0.85", "0.6", "0.3", "0.1")
+LIGHT, DARK = 0.85, 0.2
 HATCHES = ("", "//", "xx", "..")
 
 
@@ -40,21 +40,51 @@ def scores(rows: pd.DataFrame) -> Figure:
 
 
 def mistakes(rows: pd.DataFrame, levels: Sequence[str]) -> Figure:
-    """Stacked bars of wrong answers by how far up the tree they go; rows: of :func:`.tables.mistakes`.
+    """Stacked bars of wrong answers by how far up the tree they go; rows: of :func:`.mistakes.rows`.
 
     levels: what a mistake at each depth is called, from depth 0 on.
     """
     methods = list(dict.fromkeys(rows["method"]))
     with style.house():
         figure, axis = plt.subplots(figsize=(style.WIDTH, 0.9 + 0.24 * len(methods)))
-        left = pd.Series(0.0, index=methods)
+        left, n_depths = pd.Series(0.0, index=methods), rows["depth"].nunique()
         for number, depth in enumerate(sorted(rows["depth"].unique(), reverse=True)):
             part = rows[rows["depth"] == depth].set_index("method")["share"].loc[methods]
-            look = {"color": GREYS[number], "hatch": HATCHES[number], "edgecolor": "black", "linewidth": 0.4}
+            grey = LIGHT - (LIGHT - DARK) * number / max(1, n_depths - 1)
+            look = {"color": str(grey), "hatch": HATCHES[number % len(HATCHES)], "edgecolor": "black", "linewidth": 0.4}
             axis.barh(methods, part, left=left, label=levels[depth], **look)
             left += part
         axis.invert_yaxis()
         axis.set_xlabel("wrong answers, share of all (%)")
+        figure.legend(loc="outside lower center", ncols=1 if max(map(len, levels)) > 40 else 2)
+        plt.close(figure)
+    return figure
+
+
+def confusions(rows: pd.DataFrame) -> Figure:
+    """Which class is taken for which, a bar for each method; rows: of :func:`.mistakes.confusions`.
+
+    A pair inside of one group has its name in plain letters, one of two groups in bold.
+    """
+    pairs = list(dict.fromkeys(zip(rows["true"], rows["answered"], strict=True)))
+    methods = list(dict.fromkeys(rows["method"]))
+    thick = 0.8 / len(methods)
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 1.0 + 0.42 * len(pairs)))
+        for number, (method, part) in enumerate(rows.groupby("method", sort=False)):
+            places = [place + (number - (len(methods) - 1) / 2) * thick for place in range(len(pairs))]
+            look = {"hatch": HATCHES[number], "edgecolor": "black", "linewidth": 0.4, "color": style.PALETTE[number]}
+            axis.barh(places, part["share"], thick, xerr=part["spread"], label=method, error_kw={"capsize": 2}, **look)
+        axis.set_yticks(range(len(pairs)), [f"{_short(true)} → {_short(answered)}" for true, answered in pairs])
+        for label, kin in zip(axis.get_yticklabels(), rows.drop_duplicates(["true", "answered"])["kin"], strict=True):
+            label.set_fontweight("normal" if kin else "bold")
+        axis.invert_yaxis()
+        axis.grid(False, axis="y")
+        axis.set_xlabel("taken for the other, share of all answers (%)")
         figure.legend(loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure
+
+
+def _short(name: str) -> str:
+    return style.legible(name.rpartition("/")[2]).replace("_", " ")

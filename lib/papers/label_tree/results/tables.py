@@ -6,7 +6,6 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
-from lib.metrics import hierarchy
 from lib.metrics.significance import paired_permutation
 from lib.papers.label_tree.experiment import SHARES, Images, Scored
 from lib.papers.label_tree.names import (
@@ -15,12 +14,14 @@ from lib.papers.label_tree.names import (
     BALL,
     BOTH,
     BY_COSINE,
-    CHANCE,
     CONSTANT,
     FLAT,
+    HXE,
     MARGIN,
     MARGIN_ALONE,
     NONE,
+    OUTSIDE,
+    SIMCLR,
     SUPCON,
     SUPCON_COSINE,
 )
@@ -40,13 +41,35 @@ COLUMNS = {
 }
 """Ours → the columns of the published tables."""
 Found = Mapping[str, Sequence[Scored]]
-TESTED = ("hf1", "order", "top1", "hit5")
+BY_CLASS = " by class"
+TESTED = {"hf1": "HF1", "order": "PC-Order", "top1": "Top-1", "top1 by class": "Top-1, class mean", "hit5": "R@5"}
+"""What is tested, and what it is called; *class mean*: each leaf counts alike."""
 ABOUT = (
     "Percent. HF1 with the root among the ancestors; H-Acc, Top-1: of one balanced logistic regression on the "
-    "standardised embeddings. PC-Order, Violations: nearest parent prototype. R@5: an image of the own leaf among the "
-    "five nearest training images. Class mean: of Top-1, per leaf first. ±: of HF1, over trainings. At the rim: "
-    "points at the edge of the ball; steps: of the optimiser."
+    "standardised embeddings. PC-Order, Violations: nearest parent prototype; a class that hangs on "
+    "the root is its own parent there. R@5: an image of the own leaf among the five nearest training images. Class "
+    "mean: of Top-1, per leaf first. ±: of HF1, over trainings. At the rim: points at the edge of the ball, "
+    "worst training; steps: of the optimiser."
 )
+NOT_THEIRS = (
+    " Published HF1 is not to be compared with ours. ✗ at HF1: below its Top-1, which no predictions can do (LT-4). At "
+    "Violations: with PC-Order they add up to less than 100 (✗), or to more, as only ties could (~, LT-6)."
+)
+ROUNDING = 0.1
+"""How far off two printed values may bring their sum, percent."""
+
+
+def marked(row: Mapping[str, float]) -> dict[str, str]:
+    """The signs of a published row, percent, where it breaks what must hold; as :data:`NOT_THEIRS` says.
+
+    >>> marked({"HF1": 60.0, "Top-1": 70.0, "PC-Order": 80.0, "Violations": 19.0})
+    {'HF1': ' ✗', 'Violations': ' ✗'}
+    """
+    total = row["PC-Order"] + row["Violations"] - 100
+    signs = {"HF1": " ✗"} if row["HF1"] < row["Top-1"] else {}
+    if abs(total) > ROUNDING + 1e-9:
+        signs["Violations"] = " ✗" if total < 0 else " ~"
+    return signs
 
 
 def rows(found: Found) -> pd.DataFrame:
@@ -86,17 +109,17 @@ def _by_training(several: Sequence[Scored], measure: str) -> pd.Series:
     return pd.DataFrame(means, columns=["repeat", "value"]).groupby("repeat")["value"].mean()
 
 
-def layout(table: pd.DataFrame, theirs: pd.DataFrame, chance: Mapping[str, float]) -> str:
-    """Published rows, then ours, then chance, as Markdown.
+def layout(table: pd.DataFrame, theirs: pd.DataFrame, blind: Mapping[str, Mapping[str, float]]) -> str:
+    """Published rows, then ours, then those that do not look at the image, as Markdown.
 
-    theirs: of :func:`lib.papers.label_tree.published.of`; chance: of :func:`lib.papers.label_tree.experiment.chance`.
+    theirs: of :func:`lib.papers.label_tree.published.of`; blind: of :func:`lib.papers.label_tree.experiment.blind`.
     """
     lines = []
     for row in theirs.rename(columns={"Recall@5": "R@5"}).to_dict("records"):
         values = 100 * pd.Series({title: row[title] for title in COLUMNS.values()}, dtype=float)
-        lines.append(
-            {"method": row["method"], "whose": "published"} | _cells(values, {name: name for name in values.index})
-        )
+        cells = _cells(values, {name: name for name in values.index})
+        cells |= {title: cells[title] + sign for title, sign in marked(values).items()}
+        lines.append({"method": row["method"], "whose": "published"} | cells)
     for method, part in table.groupby("method", sort=False):
         values, first = part.set_index("measure")["ours"], part.set_index("measure").loc["hf1"]
         cells = {"method": method, "whose": "ours"} | _cells(values, COLUMNS)
@@ -104,7 +127,8 @@ def layout(table: pd.DataFrame, theirs: pd.DataFrame, chance: Mapping[str, float
         cells |= {"class mean": percent(part.set_index("measure").loc["top1", "class_mean"])}
         begun = "–" if np.isnan(first["first_loss"]) else f"{first['first_loss']:.3f}"
         lines.append(cells | {"first loss": begun} | answers.health(first))
-    lines.append({"method": CHANCE, "whose": "ours"} | _cells(pd.Series(chance) * 100, COLUMNS))
+    for name, values in blind.items():
+        lines.append({"method": name, "whose": "ours"} | _cells(pd.Series(values) * 100, COLUMNS))
     columns = max(lines, key=len)
     return markdown_table(pd.DataFrame(lines, columns=list(columns), dtype=object).fillna("–"))
 
@@ -117,14 +141,15 @@ def pairs(found: Found) -> list[tuple[str, str]]:
     """What the paper claims, as comparisons: first against second, as far as both were trained."""
     flat = [
         (SUPCON, NONE),
-        (AS_TOLD, SUPCON),
-        (AS_PRINTED, SUPCON),
-        (AS_TOLD, AS_PRINTED),
         (AS_TOLD, CONSTANT),
+        (AS_PRINTED, CONSTANT),
+        (CONSTANT, SUPCON),
+        (AS_TOLD, SUPCON),
+        (AS_TOLD, AS_PRINTED),
         (BY_COSINE, SUPCON_COSINE),
         (MARGIN, SUPCON),
         (MARGIN_ALONE, SUPCON),
-        (BOTH, SUPCON),
+        *((BOTH, rival) for rival in (SIMCLR, SUPCON, OUTSIDE, HXE, AS_TOLD, MARGIN)),
     ]
     named = [(first + FLAT, second if second == NONE else second + FLAT) for first, second in flat]
     curved = [(name + BALL, name + FLAT) for name in (SUPCON, AS_TOLD, MARGIN, BOTH)]
@@ -142,14 +167,20 @@ def tests(found: Found, between: Sequence[tuple[str, str]], seed: int = 0) -> pd
     """Paired tests over groups and trainings: a row per pair and measure, as :func:`lib.results.paired.together`."""
     lines = []
     for first, second in between:
-        for measure in TESTED:
-            a, b = (np.concatenate([100 * one.values[measure] for one in found[name]]) for name in (first, second))
+        several = found[first]
+        groups = np.concatenate([one.values["group"] for one in several])
+        repeats = np.concatenate([[one.split.repeat] * len(one.values) for one in several])
+        leaves = np.concatenate([one.values["leaf"] for one in several])
+        for measure, title in TESTED.items():
+            column = measure.removesuffix(BY_CLASS)
+            a, b = (np.concatenate([100 * one.values[column] for one in found[name]]) for name in (first, second))
             if np.isnan(a).all():
                 continue
-            groups = np.concatenate([one.values["group"] for one in found[first]])
-            repeats = np.concatenate([[one.split.repeat] * len(one.values) for one in found[first]])
-            test = asdict(paired_permutation(a, b, groups, repeats, seed=seed))
-            lines.append({"first": first, "second": second, "measure": COLUMNS[measure]} | test)
+            units = a - b, groups, repeats
+            if measure.endswith(BY_CLASS):
+                units = paired.of_classes(a - b, leaves, groups, repeats)
+            test = asdict(paired_permutation(units[0], np.zeros_like(units[0]), *units[1:], seed=seed))
+            lines.append({"first": first, "second": second, "measure": title} | test)
     return paired.together(lines)
 
 
@@ -175,39 +206,6 @@ def tests_layout(table: pd.DataFrame) -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
-def mistakes(found: Found, tree: Taxonomy) -> pd.DataFrame:
-    """How far up wrong answers go: columns method, depth, share, of_mistakes.
-
-    depth: of the lowest common ancestor; share: of all answers, of_mistakes: of the wrong ones, percent.
-    """
-    lines = []
-    for method, several in found.items():
-        values = pd.concat([one.values for one in several])
-        counted = hierarchy.severity(values["leaf"].to_numpy(), values["predicted"].to_numpy(), tree)
-        for one in counted[::-1].itertuples():
-            share, of_mistakes = 100 * one.mistakes / len(values), 100 * one.share
-            lines.append({"method": method, "depth": one.depth, "share": share, "of_mistakes": of_mistakes})
-    return pd.DataFrame(lines)
-
-
-def levels(tree: Taxonomy) -> list[str]:
-    """What a mistake is called whose lowest common ancestor has the depth 0, 1, ..."""
-    names = [f"wrong from level {depth + 1} on" for depth in range(tree.depth)]
-    return [*names[:-1], "right parent, wrong class"] if tree.depth > 1 else ["wrong class"]
-
-
-def mistakes_layout(table: pd.DataFrame) -> str:
-    """The same as Markdown, a row per method."""
-    lines = []
-    for method, part in table.groupby("method", sort=False):
-        of_mistakes = part.set_index("depth")["of_mistakes"]
-        cells = {"method": method, "wrong": percent(part["share"].sum())}
-        depths = sorted(of_mistakes.index)
-        cells |= {f"leaves the way at level {depth + 1}": percent(of_mistakes[depth]) for depth in depths}
-        lines.append(cells)
-    return markdown_table(pd.DataFrame(lines))
-
-
 def apart(found: Found, tree: Taxonomy) -> pd.DataFrame:
     """How far leaves that part at each depth are from each other: columns method, depth, apart (share of the mean
     distance between leaves), spread (over trainings).
@@ -222,13 +220,12 @@ def apart(found: Found, tree: Taxonomy) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def apart_sentence(table: pd.DataFrame) -> str:
-    """Whether LT-1 is to be seen on images: siblings under each form of HWC, beside SupCon and no head."""
+def apart_sentences(table: pd.DataFrame) -> list[str]:
+    """Whether LT-1 is to be seen on images: siblings under each form of HWC, beside its controls and no head."""
     deepest = table[table["depth"] == table["depth"].max()].set_index("method")["apart"]
-    shown = [NONE, *(name + FLAT for name in (SUPCON, AS_PRINTED, AS_TOLD, BY_COSINE))]
-    return "siblings, over the mean of all classes: " + "; ".join(
-        f"{name} {deepest[name]:.2f}" for name in shown if name in deepest
-    )
+    shown = [NONE, *(name + FLAT for name in (SUPCON, CONSTANT, AS_PRINTED, AS_TOLD, BY_COSINE))]
+    told = "; ".join(f"{name} {deepest[name]:.2f}" for name in shown if name in deepest)
+    return [f"siblings, over the mean of all classes: {told}"]
 
 
 def apart_layout(table: pd.DataFrame) -> str:
@@ -236,14 +233,15 @@ def apart_layout(table: pd.DataFrame) -> str:
     wide = table.assign(cell=[f"{one.apart:.2f}" for one in table.itertuples()]).pivot_table(
         index="method", columns="depth", values="cell", aggfunc="first", sort=False
     )
-    return markdown_table(wide.rename(columns="leaves that part at depth {}".format).reset_index())
+    return markdown_table(wide.rename(columns=lambda depth: f"leaves that part at level {depth + 1}").reset_index())
 
 
 def by_depth(cuts: Mapping[int, Found], between: Sequence[tuple[str, str]], seed: int = 0) -> pd.DataFrame:
     """The tests of each depth that the tree was cut at; columns as :func:`tests`, and depth. Corrected together."""
     parts = [tests(found, between, seed).assign(depth=depth) for depth, found in cuts.items()]
     lines = pd.concat(parts, ignore_index=True).drop(columns=["n_tests", "p_holm"])
-    return paired.together(lines.to_dict("records"))
+    twice = (lines["depth"] == 1) & (lines["measure"] == COLUMNS["hf1"])  # of one level HF1 is (1 + Top-1)/2
+    return paired.together(lines[~twice].to_dict("records"))
 
 
 def depth_layout(table: pd.DataFrame) -> str:
@@ -267,14 +265,17 @@ def probe_layout(table: pd.DataFrame) -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
-def probe_sentence(table: pd.DataFrame) -> str:
-    """Where the penalty on short vectors costs most."""
+def probe_sentences(table: pd.DataFrame) -> list[str]:
+    """What reading embeddings as they are costs and gains, and how far HWC is from SupCon by each reading."""
     wide = table.pivot_table(index="method", columns="measure", values="ours", sort=False)
-    cost = (wide["top1"] - wide["top1_unscaled"]).sort_values()
-    return (
-        f"read as they are, {cost.index[-1]} loses {cost.iloc[-1]:.1f} points of Top-1 and {cost.index[-2]} "
-        f"{cost.iloc[-2]:.1f}; the median over all methods is {cost.median():.1f}"
-    )
+    gain = (wide["top1_unscaled"] - wide["top1"]).sort_values()
+    apart = wide.loc[AS_TOLD + FLAT] - wide.loc[SUPCON + FLAT]
+    return [
+        f"Top-1 read as they are, less standardised: from {gain.iloc[0]:+.1f} ({gain.index[0]}) to "
+        f"{gain.iloc[-1]:+.1f} ({gain.index[-1]}), median {gain.median():+.1f}",
+        f"{AS_TOLD} less {SUPCON}: {apart['top1']:+.1f} standardised, {apart['top1_unscaled']:+.1f} as they are, "
+        f"{apart['hit1']:+.1f} by the nearest image",
+    ]
 
 
 def identities(table: pd.DataFrame) -> list[str]:

@@ -1,59 +1,60 @@
 """What the tables say, in words: every verdict with its p after Holm's correction."""
 
-from typing import Any
-
-import numpy as np
 import pandas as pd
 
-from lib.papers.label_tree.names import NONE
+from lib.papers.label_tree.names import AS_TOLD, BALL, BOTH, CONSTANT, FLAT, MARGIN, NONE, SUPCON
 from lib.results import paired
 
-
-def outcome(test: Any) -> str:
-    """Difference, interval and p of a row of :func:`lib.results.paired.together`.
-
-    >>> from types import SimpleNamespace as Test
-    >>> outcome(Test(difference=2.0, low=1.0, high=3.0, p_holm=0.0254)), outcome(Test(difference=2.0, low=1.0, high=3.0,
-    ...     p_holm=0.00001))
-    ('+2.00 points, +1.00 to +3.00; p = 0.025', '+2.00 points, +1.00 to +3.00; p < 0.001')
-    """
-    if np.isnan(test.p_holm):
-        return paired.size(test)
-    return f"{paired.size(test)}; p {'< 0.001' if test.p_holm < 0.001 else f'= {test.p_holm:.3f}'}"
+QUESTIONS = {
+    "weights from the tree (HWC against a constant ω)": ((AS_TOLD, CONSTANT),),
+    "the margin (with LAM against without)": ((MARGIN, SUPCON), (BOTH, AS_TOLD)),
+    "both (HWC+LAM against SupCon)": ((BOTH, SUPCON),),
+}
+"""What the notebook asks, and the comparisons on the sphere that answer."""
 
 
 def clear(tested: pd.DataFrame) -> list[str]:
-    """What is clear after Holm's correction, and how much is not; p is the corrected one."""
+    """What is clear after Holm's correction, and how much is not."""
     found = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
-    lines = [f"{one.first} {paired.relation(one)} {one.second} in {one.measure} ({outcome(one)})" for one in found]
-    return [*lines, f"not clear: {len(tested) - len(found)} of {len(tested)} comparisons (p after Holm's correction)"]
+    lines = [f"{one.first} {paired.relation(one)} {one.second} in {one.measure} ({paired.size(one)})" for one in found]
+    few = sum("cannot" in paired.relation(test) for test in tested.itertuples())
+    why = f"; with so few groups p cannot reach 0.05 in {few} of them, whatever the methods do" if few else ""
+    rest = f"not clear: {len(tested) - len(found)} of {len(tested)} comparisons{why}"
+    return [*lines, rest]
 
 
-def sentences(table: pd.DataFrame) -> list[str]:
-    """What the tests say, a line per pair, what several are compared with above them; p is the corrected one."""
+def answered(tested: pd.DataFrame) -> list[str]:
+    """What is clear of the tree in the loss, of the margin, of both, and of the ball."""
+    pairs = tested["first"] + tested["second"]
+    asked = {what: tested[pairs.isin([a + FLAT + b + FLAT for a, b in these])] for what, these in QUESTIONS.items()}
+    asked["the ball (against the sphere)"] = tested[tested["first"].str.endswith(BALL)]
     lines = []
-    for second, part in table.groupby("second", sort=False):
-        alone = part["first"].nunique() == 1
-        lines += [] if alone else [f"Against {second} (p after Holm's correction):"]
-        for first, rival in part.groupby("first", sort=False):
-            told = "; ".join(f"{test.measure} {_said(test)} ({outcome(test)})" for test in rival.itertuples())
-            lines.append(f"{first} against {second}: {told}" if alone else f"  {first}: {told}")
+    for what, part in asked.items():
+        told = [
+            f"{test.first} {paired.OUTCOMES[paired.relation(test)]} in {test.measure} ({test.difference:+.1f})"
+            for test in part.itertuples()
+            if paired.relation(test) in paired.CLEAR
+        ]
+        lines.append(f"{what}: {'; '.join(told) or 'nothing clear'}, of {len(part)} tests")
     return lines
 
 
-def by_depth(table: pd.DataFrame) -> list[str]:
-    """What the tests by depth say, a line per pair; rows of :func:`.tables.by_depth`."""
+def clear_by_depth(table: pd.DataFrame) -> list[str]:
+    """The same of trees of several depths; rows of :func:`.tables.by_depth`."""
     titles = [
-        f"{n} level{'s' * (n > 1)}, {measure}" for n, measure in zip(table["depth"], table["measure"], strict=True)
+        f"{measure}, {n} level{'s' * (n > 1)}" for n, measure in zip(table["depth"], table["measure"], strict=True)
     ]
-    return sentences(table.assign(measure=titles))
+    return clear(table.assign(measure=titles))
 
 
-def _said(test: Any) -> str:
-    found = paired.relation(test)
-    return paired.OUTCOMES.get(found) or found.replace("cannot, with", "cannot be told with").removesuffix(
-        ", be told from"
-    )
+def at_rim(table: pd.DataFrame) -> list[str]:
+    """What each method scores, and how many of its training images the worst training leaves at the rim."""
+    first = table[table["measure"] == "hf1"]
+    return [
+        f"{row.method}: HF1 {row.ours:.1f}, {row.rim:.1f} % of the training images at the rim "
+        f"after {row.steps:.0f} steps"
+        for row in first.itertuples()
+    ]
 
 
 def trained(table: pd.DataFrame) -> str:

@@ -5,10 +5,12 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.figures import style
-from lib.papers.label_tree.names import SUPCON
+from lib.papers.label_tree.names import OF_FORM, SUPCON
 from lib.papers.label_tree.sweeps import tables
 
 PANELS = (("hf1", "HF1 (%), higher is better"), ("violation", "violations (%), lower is better"))
+MAPS = {"hf1": "cividis", "violation": "cividis_r"}
+"""Bright is good, above and below."""
 
 
 def temperatures(rows: pd.DataFrame) -> Figure:
@@ -48,19 +50,18 @@ def weights(rows: pd.DataFrame) -> Figure:
     forms = list(dict.fromkeys(rows["form"]))
     alphas, gammas = (sorted(rows[name].unique()) for name in ("alpha", "gamma"))
     with style.house():
-        figure, axes = plt.subplots(2, len(forms), figsize=(style.WIDTH, 4.6), squeeze=False)
+        figure, axes = plt.subplots(2, len(forms), figsize=(style.WIDTH, 5.0), squeeze=False)
         for line, (measure, title) in zip(axes, PANELS, strict=True):
             grids = [tables.grid(rows, form, measure) for form in forms]
             low, high = min(grid.min() for grid in grids), max(grid.max() for grid in grids)
             for axis, form, grid in zip(line, forms, grids, strict=True):
-                axis.imshow(grid, cmap="cividis", vmin=low, vmax=high, aspect="auto")
+                axis.imshow(grid, cmap=MAPS[measure], vmin=low, vmax=high, aspect="auto")
                 for (a, g), value in pd.DataFrame(grid).stack().items():
-                    ink = "white" if value < (low + high) / 2 else "black"
+                    ink = "white" if (value < (low + high) / 2) == (measure == "hf1") else "black"
                     axis.text(g, a, f"{value:.1f}", ha="center", va="center", color=ink, fontsize=8)
                 axis.set_xticks(range(len(gammas)), [f"{gamma:g}" for gamma in gammas])
                 axis.set_yticks(range(len(alphas)), [f"{alpha:g}" for alpha in alphas])
-                good = "high" if measure == "hf1" else "low"
-                axis.set_title(f"HWC {form}: {title.partition(',')[0]}, {good} is good", fontsize=8)
+                axis.set_title(f"{OF_FORM[form]}\n{title}", fontsize=8)
                 axis.set_xlabel("γ")
                 axis.grid(False)
             line[0].set_ylabel("α")

@@ -8,7 +8,18 @@ import pandas as pd
 
 from lib.losses.label_tree import FORMS
 from lib.papers.label_tree.experiment import Images, Scored, run
-from lib.papers.label_tree.names import AS_PRINTED, AS_TOLD, BOTH, BY_COSINE, CONSTANT, FLAT, MARGIN, OUTSIDE, SUPCON
+from lib.papers.label_tree.names import (
+    AS_PRINTED,
+    AS_TOLD,
+    BOTH,
+    BY_COSINE,
+    CONSTANT,
+    FLAT,
+    MARGIN,
+    OF_FORM,
+    OUTSIDE,
+    SUPCON,
+)
 from lib.papers.label_tree.results.tables import tests
 from lib.results.markdown import markdown_table, percent
 from lib.training.label_tree import Objective, Schedule
@@ -132,8 +143,16 @@ def answer(rows: pd.DataFrame) -> str:
     table = best(rows).set_index("method")["hf1"]
     spread = rows.groupby(["method", "temperature"])["hf1"].std().mean()
     forms = [name for name in (AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH) if name in table]
-    told = ", ".join(f"{name} {table[name]:.2f}" for name in forms)
-    return f"HF1 at each one's own best τ: SupCon {table[SUPCON]:.2f}, {told}; trainings differ by {spread:.2f}"
+    told = "; ".join(f"{name}: {table[name]:.2f}" for name in forms)
+    return f"HF1 at each one's own best τ: SupCon: {table[SUPCON]:.2f}; {told}. Trainings differ by {spread:.2f}"
+
+
+def beside(rows: pd.DataFrame, temperature: float) -> str:
+    """What SupCon has at the τ of another figure; nothing where it was not trained there."""
+    there = rows[(rows["method"] == SUPCON) & (rows["temperature"] == temperature)]
+    if there.empty:
+        return ""
+    return f"SupCon at this τ: HF1 {there['hf1'].mean():.1f}, violations {there['violation'].mean():.1f}."
 
 
 def plateau(rows: pd.DataFrame, low: float = 0.2, high: float = 1.0) -> list[str]:
@@ -144,10 +163,11 @@ def plateau(rows: pd.DataFrame, low: float = 0.2, high: float = 1.0) -> list[str
         cells = inside.groupby(["alpha", "gamma"])[["hf1", "violation"]]
         means, spread = cells.mean(), cells.std().mean()
         width = means.max() - means.min()
+        alpha, gamma = means["violation"].idxmin()
         lines.append(
-            f"{form}: for α and γ from {low:g} to {high:g}, HF1 lies within {width['hf1']:.2f} points and violations "
-            f"within {width['violation']:.2f}; trainings alone differ by {spread['hf1']:.2f} and "
-            f"{spread['violation']:.2f} (standard deviation)"
+            f"{OF_FORM[form]}: for α and γ from {low:g} to {high:g}, HF1 lies within {width['hf1']:.2f} points and "
+            f"violations within {width['violation']:.2f}; trainings alone differ by {spread['hf1']:.2f} and "
+            f"{spread['violation']:.2f} (standard deviation); fewest violations at α = {alpha:g}, γ = {gamma:g}"
         )
     return lines
 

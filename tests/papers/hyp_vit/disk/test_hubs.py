@@ -5,8 +5,14 @@ import pandas as pd
 import pytest
 import torch
 
+from lib.datasets.categories import halves
+from lib.datasets.table import ImageTable
 from lib.geometry import PoincareBall, Sphere
-from lib.papers.hyp_vit.disk import hubs
+from lib.papers.hyp_vit.disk import hubs, tables
+from lib.papers.hyp_vit.names import HYP, UNCLIPPED
+from lib.papers.hyp_vit.retrieval import frozen
+from lib.training.by_class import ByClass
+from lib.training.hyp_vit import Settings
 
 C = 0.1
 CODES = np.repeat(np.arange(5), 4)
@@ -23,10 +29,13 @@ def points():
     return unit * radius / C**0.5
 
 
+def searched(points, space):
+    """As :func:`lib.papers.hyp_vit.disk.hubs.hubs` asks, with the norms of the points themselves."""
+    return hubs._hub(points, space, CODES, 100 * C**0.5 * points.norm(dim=-1))
+
+
 def test_one_point_further_in_answers_everybody(points):
-    ball = PoincareBall(C)
-    hyp = hubs._hub(points, ball, ball, CODES)
-    cosine = hubs._hub(points, Sphere(), ball, CODES)
+    hyp, cosine = searched(points, PoincareBall(C)), searched(points, Sphere())
     assert hyp["most"] == 95 and hyp["rest_of_it"] == pytest.approx(90) and hyp["rest"] == pytest.approx(99.9)
     assert cosine["most"] < 25 and cosine["recall"] > 2 * hyp["recall"]
 
@@ -34,7 +43,7 @@ def test_one_point_further_in_answers_everybody(points):
 def test_first_answers_are_those_of_the_distances(points):
     distance = PoincareBall(C).pairwise(points, points).fill_diagonal_(torch.inf)
     first = distance.argmin(dim=1).numpy()
-    found = hubs._hub(points, PoincareBall(C), PoincareBall(C), CODES)
+    found = searched(points, PoincareBall(C))
     assert found["recall"] == pytest.approx(100 * (CODES[first] == CODES).mean())
     assert found["most"] == pytest.approx(100 * np.bincount(first).max() / 20)
 
@@ -49,12 +58,59 @@ def test_how_much_nearer_is_the_factor_of_the_key(points):
 
 
 def test_sentences_name_the_hub_and_both_searches(points):
-    ball = PoincareBall(C)
-    rows = [
-        {"method": "Hyp, not clipped", "repeat": 0, "search": name} | hubs._hub(points, space or ball, ball, CODES)
-        for name, space in hubs.SEARCHES.items()
-    ]
-    (line,) = hubs.sentences(pd.DataFrame(rows))
-    assert line.startswith("Hyp, not clipped: the commonest first answer is given to 95.0 % of the queries by D_hyp")
+    spaces = {hubs.HYP: PoincareBall(C), hubs.COSINE: Sphere()}
+    rows = pd.DataFrame(
+        {"method": "Hyp, not clipped", "repeat": 0, "search": name} | searched(points, space)
+        for name, space in spaces.items()
+    )
+    (line,) = hubs.sentences(rows)
+    assert line.startswith("Hyp, not clipped: the commonest first answer is given to 95.0 % by D_hyp (Recall@1 ")
     assert "rests at 90.00 % of the radius" in line and "divided by 95.0" in line
-    assert hubs.layout(pd.DataFrame(rows)).count("| Hyp, not clipped |") == 2
+    lost = rows["recall"][1] - rows["recall"][0]
+    assert line.endswith(f"{lost:+.2f} points, of which this one answer can be the cause of {lost:.1f} at most")
+    assert hubs.layout(rows).count("| Hyp, not clipped |") == 2
+    alike = rows.assign(recall=50.0)
+    assert hubs.sentences(alike)[0].endswith("D_cos minus D_hyp: +0.00 points")
+
+
+NAMES = np.repeat([f"c{number}" for number in range(12)], 6)
+RNG = np.random.default_rng(0)
+X = (RNG.normal(size=(72, 8)) + 2 * RNG.normal(size=(12, 8))[np.arange(72) // 6]).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Both heads of notebook 24 trained twice, and what they are asked."""
+    files = [f"{number}.png" for number in range(72)]
+    rows = pd.DataFrame({"image_id": files, "path": files, "label": NAMES, "group": files})
+    parts = halves(ImageTable("mine", ".", rows, "image"))
+    methods = tables.heads(Settings(), 8, 4, ByClass(epochs=2, batch_size=8, lr=1e-2, samples=2))[:2]
+    return frozen.fitted(X, parts, methods, n_seeds=2), parts
+
+
+def test_outputs_are_what_the_head_brings_into_the_ball(fitted):
+    several, _ = fitted
+    for one in (several[HYP][0], several[UNCLIPPED][0]):
+        e = hubs.outputs(one, X)
+        torch.testing.assert_close(one.geometry.exp0(e), one.embed(X), atol=1e-3, rtol=1e-3)
+    assert hubs.outputs(several[HYP][0], X).norm(dim=-1).max() <= 2.3 + 1e-5
+
+
+def test_every_network_is_searched_in_three_ways(fitted):
+    several, parts = fitted
+    rows = hubs.hubs(several, X, parts.codes, parts.queries)
+    assert len(rows) == 2 * 2 * 3 and list(rows["search"][:3]) == [hubs.HYP, hubs.COSINE, hubs.FLAT]
+    norms = several[UNCLIPPED][1].embed(X[parts.queries]).norm(dim=-1)
+    last = rows.iloc[-1]
+    assert last["rest"] == pytest.approx(100 * 0.1**0.5 * norms.median().item())
+    assert "by flat (Recall@1" in hubs.sentences(rows)[0]
+
+
+def test_the_cosine_is_tested_against_the_distance_of_the_same_network(fitted):
+    several, parts = fitted
+    tests = hubs.tests(several, X, parts)
+    assert tests[["first", "second"]].values.tolist() == [[f"{name}, by D_cos", name] for name in several]
+    rows = hubs.hubs(several, X, parts.codes, parts.queries).groupby(["method", "search"])["recall"].mean()
+    for test in tests.itertuples():
+        gain = rows[test.second, hubs.COSINE] - rows[test.second, hubs.HYP]
+        assert test.difference == pytest.approx(gain) and test.n_units == 6 and test.n_seeds == 2

@@ -39,22 +39,29 @@ def test_the_ball_is_drawn_with_radius_one():
 
 def test_which_part_is_at_the_bound_is_counted():
     bound = np.tanh(0.1**0.5 * 2.3) / 0.1**0.5
-    (line,) = tables.bound_sentences({"Hyp": torch.tensor([[bound, 0.0], [0.0, 1.0]])}, Settings())
-    assert line == "Hyp: 50.0 % at the bound of 62.1 %, the innermost at 31.6 %"
+    trainings = [torch.tensor([[bound, 0.0], [0.0, 1.0]]), torch.tensor([[bound, 0.0], [0.0, bound]])]
+    (line,) = tables.bound_sentences({"Hyp": trainings}, Settings())
+    assert line == (
+        "Hyp: 75.0 % at the bound of 62.1 % (50.0 to 100.0 over 2 trainings), the innermost of all at 31.6 %"
+    )
 
 
 def test_a_picture_is_told_with_and_without_a_ball():
     row = {"picture": "unseen", "images": 600, "rest": 62.1, "begun": 85.0, "shown": 92.0, "shown_low": 90.0}
     row |= {"shown_high": 95.0, "kept": 50.0, "same": 61.0, "same_shown": 60.0, "chance": 5.0, "mixed": 0.45}
     rows = pd.DataFrame([row, row | {"picture": "noise", "rest": np.nan}])
-    first, second = tables.disk_sentences(rows)
+    first, second, _ = tables.disk_sentences(rows)
     assert "unseen: embeddings rest at 62.1 % of the radius, the picture begins at 85.0 %" in first
     assert (
         second.startswith("noise: the picture begins at 85.0 %")
-        and "5.0 are true, 6.0 of the own category" in second
-        and "+0.45" in second
+        and "5.0 are true (by chance 0.17), 6.0 of the own category" in second
     )
-    assert "| noise | 600 | – | 85.0 % | 92.0 % (90.0 to 95.0) |" in tables.compared_layout(rows)
+    assert "| noise | 600 | – | 85.0 % | 92.0 % (90.0 to 95.0) | 50.0 % (1.7) |" in tables.compared_layout(rows)
+
+
+def test_radii_are_told_beside_those_without_a_head():
+    rows = pd.DataFrame({"picture": ["unseen", "unseen, no head", "noise"], "mixed": [0.53, 0.43, np.nan]})
+    assert tables.radii(rows).endswith("more mixed neighbours: unseen +0.53 (without a head +0.43), noise –")
 
 
 def test_eight_categories_have_a_mark_and_the_rim_is_drawn():

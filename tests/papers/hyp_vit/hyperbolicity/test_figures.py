@@ -46,7 +46,8 @@ def test_the_yardstick_draws_controls_encoders_and_the_printed_range():
     names = [text.get_text() for text in left.get_yticklabels()]
     assert names[:3] == KNOWN["control"].tolist() and names[3] == "net" and names[4].isascii()
     drawn = [container.lines[0].get_xydata().tolist() for container in left.containers]
-    assert drawn == [[[0.0, 0], [0.4, 1], [0.2, 2]], [[0.24, 3], [0.3, 4]]]
+    assert drawn == [[[0.0, 0], [0.4, 1], [0.2, 2]], [[0.24, 3]], [[0.3, 4]]]
+    assert len({container.lines[0].get_marker() for container in left.containers}) == 3
     assert [right.lines[0].get_xydata().tolist()] == [[[2, 0.4], [384, 0.2]]]
     assert [container.lines[0].get_xydata().tolist() for container in right.containers] == [
         [[1280, 0.24]],

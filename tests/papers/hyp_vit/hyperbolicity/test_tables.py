@@ -16,7 +16,9 @@ RUN = Run(
     "two encoders",
     {"draws": 3, "size": 60, "folds": 5, "rule": "by patient"},
 )
-OURS = pd.DataFrame({"encoder": ["net", "texture"], "relative": [0.24, 0.36], "low": [0.2, 0.3], "high": [0.28, 0.4]})
+OURS = pd.DataFrame(
+    {"encoder": ["net", "texture"], "dim": [384, 2], "relative": [0.24, 0.36], "low": [0.2, 0.3], "high": [0.28, 0.4]}
+)
 
 
 def cells(markdown: str) -> list[list[str]]:
@@ -91,7 +93,7 @@ def test_every_procedure_is_named_with_its_number(procedures):
 def test_what_a_procedure_changes_is_told_as_a_factor(procedures):
     assert tables.procedure_sentences(procedures) == [
         "net: 0.250; L2-normalised × 1.20; without the factor 2 × 0.50; 20 instead of 60 images × 0.80; 2 images, the "
-        "worst of all base points × 1.20 of the first; c(X) from 0.23 to 1.33"
+        "worst of all base points × 1.20 of the first; c(X) from 0.23 to 0.52, without the factor 2 1.33"
     ]
 
 
@@ -117,6 +119,14 @@ def test_a_copy_is_more_or_less_like_a_tree_only_where_its_interval_says_so(chan
     assert "does not clearly change" in unclear and "neither" in unclear
 
 
+def test_a_sentence_from_the_csv_says_what_the_table_says(changed):
+    """The csv keeps four digits; 0.25847 must not be 0.258 in the table and, read as 0.2585, 0.259 in the sentence."""
+    exact = changed.head(1).assign(own_relative=0.25847, high=0.136453)
+    (told,), (kept,) = tables.copy_sentences(exact), tables.copy_sentences(exact.round(4))
+    assert told == kept and "from 0.259 to" in told and "to +0.137)" in told
+    assert "| 0.259 |" in tables.table_copies(RUN, exact).markdown
+
+
 def test_the_table_of_copies_prints_both_deltas(changed):
     rows = cells(tables.table_copies(RUN, changed).markdown)
     assert rows[2] == ["net", "shuffled", "0.200", "0.100", "-0.100", "-0.120 to -0.080", "3.0", "30.0"]
@@ -139,7 +149,8 @@ KNOWN = pd.DataFrame(
 def test_encoders_are_placed_among_the_controls():
     assert tables.yardstick(KNOWN, OURS) == [
         "random tree: 0.000; Gaussian cloud, 384 numbers: 0.300",
-        "published: 0.270 to 0.343, mean 0.308; the nearest of our Gaussian clouds has 384 numbers (0.300)",
+        "published: 0.270 to 0.343, mean 0.308; the nearest of our Gaussian clouds has 384 numbers (0.300), in draws "
+        "of our size",
         "net: 0.240; nearest control: Gaussian cloud, 384 numbers (0.300)",
         "texture: 0.360; nearest control: Gaussian cloud, 2 numbers (0.400)",
     ]
@@ -181,13 +192,14 @@ def test_both_distances_stand_beside_chance(searched):
     assert (row["MAP@k Euclidean"], row["MAP@k hyperbolic"], row["chance"]) == ("80.00", "77.00", "12.50")
     assert row["hyperbolic − Euclidean, pp"] == "-3.00" and row["median radius"] == "55 %"
     assert "5 folds, by patient" in shown.caption and "norm 2.3" in shown.caption
+    assert "queries as well, without their labels" in shown.caption and "not corrected" in shown.caption
 
 
 def test_what_came_out_counts_and_names(changed, searched):
     lines = tables.came_out(KNOWN, OURS, changed, searched)
     assert lines == [
-        "relative δ of the encoders: from 0.240 (net) to 0.360 (texture); 1 of 2 lie below a Gaussian cloud, 384 "
-        "numbers (0.300)",
+        "relative δ of the encoders: from 0.240 (net) to 0.360 (texture); 2 of 2 lie below a Gaussian cloud of their "
+        "own length (2 numbers: 0.400, 384 numbers: 0.300)",
         "shuffled: δ clearly lower than the features' with 1 of 2 encoders, higher with 1",
         "other: δ clearly lower than the features' with 0 of 1 encoders, higher with 0",
         "hyperbolic distance with the c of δ, against Euclidean: better in 0, worse in 1 of 2 comparisons; -3.00 to "

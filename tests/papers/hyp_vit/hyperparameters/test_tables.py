@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib.papers.hyp_vit import published
+from lib.papers.hyp_vit import published, verdicts
 from lib.papers.hyp_vit.hyperparameters import changes, figures, tables
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
@@ -25,8 +25,12 @@ def rows():
         ("room", np.nan, "r = 1.15", np.nan, np.nan, 69.0, 69.0),
     ]
     names = ("of", "value", "method", "encoder", "head", "hyp", "cosine")
+    rates = (1e-3, 1e-3, 1e-3, 3e-4, 1e-3)
     return pd.DataFrame(
-        [dict(zip(names, line, strict=True), room=62.1, clipped=100.0, lr=1e-3, **health) for line in lines]
+        [
+            dict(zip(names, line, strict=True), room=62.1, clipped=100.0, lr=lr, **health)
+            for line, lr in zip(lines, rates, strict=True)
+        ]
     )
 
 
@@ -71,5 +75,24 @@ def test_the_default_in_other_words_is_not_tested_against_itself(rows):
 
 def test_what_came_out_names_best_and_worst(rows):
     none = pd.DataFrame(columns=["second", "first"])
-    (line,) = tables.came_out(none, rows, 1)
-    assert "default 70.00; best: batch of 4 (+1.50 points), worst: 16 numbers (-20.00)" in line
+    ends, rates, note = tables.came_out(none, rows, 1)
+    assert "default 70.00" in ends and "from -20.00 (16 numbers) to +1.50 points (batch of 4)" in ends
+    assert rates.endswith("default's 0.001, and so different in two things: batch of 4 (rate 0.0003)")
+    assert note == verdicts.NOTE
+
+
+def test_rows_at_another_rate_are_marked_in_the_tests(rows):
+    tests = pd.DataFrame({"first": ["c = 1", "batch of 4"], "second": "default"})
+    assert tables.marked(tests, rows)["first"].tolist() == ["c = 1", "batch of 4 (rate 0.0003)"]
+    assert tables.other_rates(rows.head(3)).endswith("two things: none")
+
+
+def test_both_searches_are_told_and_what_the_temperature_does_alone(rows):
+    _, alike, other = tables.searched(rows)
+    assert alike == "Recall@1 is the same by D_hyp and by D_cos: default; 16 numbers; batch of 4; r = 1.15"
+    assert other == "c = 1: 60.00 by D_hyp, 65.00 by D_cos; 100.0 % of the points clipped"
+    room = pd.concat([rows, rows.tail(1).assign(method=changes.SAME_ROOM, hyp=58.0)])
+    assert tables.searched(room)[-1] == (
+        "points of difference from the default: c = 1: -10.00 (room and temperature changed); c = 1, same √c·r: "
+        "-12.00 (the temperature alone)"
+    )

@@ -55,3 +55,11 @@ def test_rates_are_chosen_without_those_who_ask():
     best = chosen.loc[chosen.groupby("method")["validation"].idxmax()].set_index("method")["lr"]
     for one in frozen.at_rates(methods, chosen):
         assert one.schedule.lr == best[one.name]
+
+
+def test_the_same_networks_are_asked_by_the_cosine():
+    heads = frozen.heads(Settings(clip_radius=None), 8, 4, SCHEDULE)[:1]
+    found = frozen.answers(X, PARTS, [*heads, *frozen.by_cosine(heads)], [1])
+    (own,), (cosine,) = found.values()
+    assert list(found) == ["Hyp", "Hyp, by D_cos"] and cosine.method.search == "cosine"
+    assert own.method.training == cosine.method.training and own.history == cosine.history

@@ -1,15 +1,19 @@
 """Rows in the paper's layout, published ones apart from ours; categories are the units of the tests."""
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
+from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.metrics.retrieval import evaluate
-from lib.papers.hyp_vit.names import BEFORE, HYP, NONE, SPH
+from lib.papers.hyp_vit import verdicts
+from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH
 from lib.papers.hyp_vit.published import recall
-from lib.papers.hyp_vit.retrieval import figures, tables
+from lib.papers.hyp_vit.retrieval import figures, frozen, tables
 from lib.results.store import Run
 from lib.training.hyp_vit import Settings, spherical
 from lib.training.methods import Answer, Health, Method
@@ -79,7 +83,8 @@ def test_end_to_end_is_compared_with_end_to_end_and_with_no_training(found):
 
 
 def test_where_points_rest_is_said_of_the_ball_alone(found):
-    rows = tables.rest(found)
+    again = [replace(one, method=by) for one in found[HYP] for by in frozen.by_cosine([one.method])]
+    rows = tables.rest(found | {f"{HYP}, by D_cos": again})  # the same points, which are not drawn twice
     assert set(rows["method"]) == {HYP} and len(rows) == 40
     assert rows["share"].max() == pytest.approx(100 * 0.1**0.5 * 1.9)
     bound, said = tables.rest_sentences(rows, Settings())
@@ -95,14 +100,42 @@ def test_rates_show_what_was_chosen():
 
 def test_what_came_out_names_the_best_and_the_tests(found):
     lines = tables.came_out(tables.tests(found, NAMES, [1, 2]), tables.recall(found), 1)
-    assert lines[0].startswith("Recall@1, best of all: ") and len(lines) == 3
-    assert all("k = 1" in line and "k = 2" not in line for line in lines[1:])
+    assert lines[0].startswith("Recall@1, highest mean, without a test of it: ") and len(lines) == 4
+    assert lines[1] == verdicts.NOTE and all("k = 1" in line and "k = 2" not in line for line in lines[2:])
+
+
+def test_trainings_that_kept_step_0_are_counted_and_have_no_last_loss(found):
+    name = f"{HYP}{END}encoder"
+    kept = [
+        replace(one, health=Health(loss, 0.0, steps))
+        for one, loss, steps in zip(found[HYP], (0.5, 3, 4), (20, 0, 0), strict=True)
+    ]
+    rows = tables.recall({name: kept})
+    assert rows["loss"].unique().tolist() == [0.5] and rows["steps_each"][0] == "20 / 0 / 0"
+    (line,) = tables.untrained(rows)
+    assert line.startswith(f"{name}: 2 of 3 trainings kept step 0") and tables.untrained(tables.recall(found)) == []
+    none = tables.recall({name: [replace(one, health=Health(3.0, 0.0, 0)) for one in found[HYP]]})
+    assert none["loss"].isna().all() and "3 of 3 trainings" in tables.untrained(none)[0]
+
+
+def test_what_the_encoder_loses_to_the_step_of_the_head_is_told():
+    rows = {"step": [0, 10, 20], "head": [50.0, 60.0, 60.0], "encoder": [55.0, 58.0, 62.0], "loss": np.nan}
+    several = [pd.DataFrame(rows).assign(method="Hyp, end to end", repeat=repeat) for repeat in range(2)]
+    (line,) = tables.course_sentences(pd.concat(several))
+    assert "58.00 at the steps that the heads chose (10 / 10), 62.00 at its own best (20 / 20)" in line
+
+
+def test_choices_at_an_end_of_the_candidates_are_named():
+    rows = pd.DataFrame({"method": ["Hyp", "Hyp", "Sph", "Sph"], "lr": [1e-4, 1e-3] * 2, "chosen": [False, True] * 2})
+    assert "smallest candidate, 0.0001: none. Chosen at the largest candidate, 0.001: Hyp; Sph." in tables.edges(rows)
 
 
 def test_a_table_says_where_its_rows_come_from(found):
     run = Run("22_hyp_vit_retrieval", "sample", "cub", "40 images", "abc", "a network")
     table = tables.numbered(run, tables.recall(found), recall(3), "Table 3", "About.")
-    assert "Published rows" in table.caption and "| Hyp-ViT (" in table.markdown
+    assert "no yardstick for ours" in table.caption and "| Hyp-ViT (" in table.markdown
+    parts = Halves(NAMES, LABELS, ROWS[:20], ROWS[20:], ROWS[20:], 0)
+    assert tables.asking(parts) == "20 images of 5 categories ask."
 
 
 def test_figures_draw_their_rows(found):
@@ -114,9 +147,13 @@ def test_figures_draw_their_rows(found):
         {"method": "Hyp, end to end", "repeat": 0, "step": [0, 1, 2], "loss": [np.nan, 3.0, 2.0]}
         | {"head": [50.0, np.nan, 60.0], "encoder": [55.0, np.nan, 58.0]}
     )
-    loss, scores = figures.course(course).axes
+    other = course.assign(method="Sph, end to end")
+    loss, second, scores = figures.course(pd.concat([course, other])).axes
+    assert loss.get_title() == "loss, Hyp" and second.get_title() == "loss, Sph"
     assert loss.lines[0].get_xydata().tolist() == [[1, 3.0], [2, 2.5]]
-    assert scores.lines[0].get_xydata().tolist() == [[0, 50], [2, 60]]
+    head, encoder, ringed, of_sph = scores.lines[:4]
+    assert head.get_xydata().tolist() == [[0, 50], [2, 60]] and ringed.get_xydata().tolist() == [[2, 60]]
+    assert head.get_linestyle() != encoder.get_linestyle() and head.get_marker() != of_sph.get_marker()
     axis = figures.rest(tables.rest(found), tables.bound(Settings(PoincareBall(0.1)))).axes[0]
     assert axis.get_xlim()[1] > 100 and any(line.get_linestyle() == "--" for line in axis.lines)
     plt.close("all")

@@ -1,5 +1,7 @@
 """The numbers of erratum LT-1, and every slider moves what it says."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -31,10 +33,10 @@ def test_equation_8_is_the_gradient(gamma):
 
 def test_free_centres_end_as_erratum_lt_1_says():
     tree = trees.load("breakhis", "tumour")
-    kinds = [(losses.PRINTED, 0.5), (losses.COSINE, 0.5), (losses.DIVIDED, 0.5)]
+    kinds = [(form, 0.5) for form in losses.FORMS]
     rows = forces.simulation(tree, kinds, tau=0.1, alpha=0.5, n_seeds=1, steps=60).set_index("kind")
     assert rows.loc[losses.PRINTED, "siblings"] > rows.loc[losses.PRINTED, "far"]
-    for form in (losses.COSINE, losses.DIVIDED):
+    for form in (losses.COSINE, losses.SHIFTED, losses.DIVIDED):
         assert rows.loc[form, "siblings"] < rows.loc[form, "far"]
 
 
@@ -46,10 +48,25 @@ def test_every_slider_changes_picture_and_readout(name):
     assert bytes(board.picture.value) != before[0] and board.text != before[1]
 
 
+@pytest.mark.parametrize(
+    "kind, tau, apart, by_hand",
+    [  # b is 1.25 for siblings and 1.5 for far classes
+        (losses.PRINTED, 0.1, 1.0, 1.2 * np.exp(-0.25 * 10)),
+        (losses.PRINTED, 0.1, 0.1, 1.2 * np.exp(-0.25)),
+        (losses.PRINTED, 0.2, 0.1, 1.2 * np.exp(-0.125)),
+        (losses.DIVIDED, 0.1, 1.0, np.exp(10 / 1.25 - 10 / 1.5) / 1.2),
+        (losses.DIVIDED, 1.0, 1.0, np.exp(1 / 1.25 - 1 / 1.5) / 1.2),
+        (losses.SHIFTED, 0.1, 1.0, 1.2),
+    ],
+)
+def test_far_over_sibling_is_what_two_multipliers_make_of_one_distance(kind, tau, apart, by_hand):
+    found = forces.forces(forces.Scene(apart=apart), tau, 0.5, 0.5, kind)
+    assert found["ratio"] == pytest.approx(by_hand, rel=1e-9)
+
+
 def test_the_readout_is_the_gradient():
-    board = sliders.explore()
-    far = forces.forces(forces.Scene(), 0.1, 0.5, 0.5, losses.COSINE)
-    assert f"cosine{far['pull']:14.3f}{far['ratio']:16.3g}" in board.text
+    """Far over sibling as printed is 1.2·exp(−2.5) = 0.0985 at the start position."""
+    assert re.search(r"printed +\d\.\d{3} +0\.0985\n", sliders.explore().text)
 
 
 def test_the_pictures_have_a_line_for_every_form():

@@ -1,5 +1,7 @@
 """The tables say what the values say: means by hand, identities, and every verdict by its test."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from lib.metrics import hierarchy
 from lib.papers.label_tree import names, published
 from lib.papers.label_tree.experiment import Scored
-from lib.papers.label_tree.results import figures, tables, verdicts
+from lib.papers.label_tree.results import figures, mistakes, tables, verdicts
 from lib.taxonomy import from_paths
 from lib.training.methods import Health
 from lib.training.splits import Split
@@ -59,22 +61,24 @@ def test_rows_are_means_over_trainings(found):
 def test_the_layout_has_published_rows_ours_and_chance(found):
     table, theirs = published.of("bh200x")
     assert table == 1
-    text = tables.layout(tables.rows(found), theirs, {"hf1": 0.5, "top1": 0.25, "h_acc": 0.4})
+    blind = {names.CHANCE: {"hf1": 0.5, "top1": 0.25, "h_acc": 0.4}, names.COMMONEST: {"hf1": 0.6}}
+    text = tables.layout(tables.rows(found), theirs, blind)
     lines = text.splitlines()
-    assert "| HWC+LAM (Hyperbolic) | published | 75.30 | 78.10 | 87.20 | 12.10 | 74.20 | – |" in lines[10]
-    assert lines[-1].startswith("| chance | ours | 50.00 | 40.00 | – | – | 25.00 |")
-    assert len(lines) == 2 + 9 + 3 + 1
+    assert "| HWC+LAM (Hyperbolic) | published | 75.30 | 78.10 | 87.20 | 12.10 ✗ | 74.20 | – |" in lines[10]
+    assert lines[-2].startswith("| chance | ours | 50.00 | 40.00 | – | – | 25.00 |")
+    assert lines[-1].startswith("| always the commonest class | ours | 60.00 | – |")
+    assert len(lines) == 2 + 9 + 3 + 2
 
 
 def test_a_clear_difference_is_called_clear_and_no_difference_is_not(found):
     between = [(names.AS_TOLD + names.FLAT, names.SUPCON + names.FLAT), (names.SUPCON + names.FLAT, names.NONE)]
     tests = tables.tests(found, between)
-    assert len(tests) == 8 and set(tests["n_tests"].dropna()) == {8 - int(tests["p_value"].isna().sum())}
+    assert len(tests) == 10 and set(tests["n_tests"].dropna()) == {10 - int(tests["p_value"].isna().sum())}
     clear = tests.set_index(["first", "measure"])["p_holm"]
     assert clear[(names.AS_TOLD + names.FLAT, "Top-1")] < 0.05 < clear[(names.SUPCON + names.FLAT, "Top-1")]
-    (told,) = [line for line in verdicts.sentences(tests) if "Top-1 better" in line]
+    (told,) = [line for line in verdicts.clear(tests) if "in Top-1 (" in line]
     p = clear[(names.AS_TOLD + names.FLAT, "Top-1")]
-    assert ("; p < 0.001)" if p < 0.001 else f"; p = {p:.3f})") in told
+    assert ("; p < 0.001)" if p < 0.001 else f" {p:.3f})") in told
     assert "| first | second | measure |" in tables.tests_layout(tests)
 
 
@@ -83,6 +87,13 @@ def test_verdicts_name_what_is_clear_and_count_the_rest(found):
     *clear, rest = verdicts.clear(tests)
     assert any("HWC (Euclidean) is better than SupCon (Euclidean) in Top-1" in line for line in clear)
     assert rest.startswith(f"not clear: {len(tests) - len(clear)} of {len(tests)} comparisons")
+    assert rest.endswith("comparisons") and all("; p (Holm) " in line for line in clear)
+    few = verdicts.clear(tests.assign(p_floor=0.125, p_holm=1.0, n_units=4))
+    assert few[-1].endswith(f"p cannot reach 0.05 in {len(tests)} of them, whatever the methods do")
+    both = tests.assign(first=names.BOTH + names.FLAT)
+    tree, _, told, _ = verdicts.answered(both)
+    assert tree == "weights from the tree (HWC against a constant ω): nothing clear, of 0 tests"
+    assert "HWC+LAM (Euclidean) better in Top-1 (+" in told and told.endswith("of 5 tests")
 
 
 def test_the_pairs_are_those_that_were_trained(found):
@@ -92,13 +103,32 @@ def test_the_pairs_are_those_that_were_trained(found):
 
 
 def test_mistakes_add_up_to_the_wrong_answers(found):
-    rows = tables.mistakes(found, TREE)
+    rows = mistakes.rows(found, TREE)
     for method, part in rows.groupby("method"):
         wrong = 100 * np.mean([one.values["top1"] == 0 for one in found[method]])
         assert part["share"].sum() == pytest.approx(wrong) and part["of_mistakes"].sum() == pytest.approx(100)
         assert part.set_index("depth")["share"][0] == 0  # the toy's mistakes stay in their branch
-    assert tables.levels(TREE) == ["wrong from level 1 on", "right parent, wrong class"]
-    assert "leaves the way at level 2" in tables.mistakes_layout(rows)
+    assert mistakes.levels(TREE) == [f"wrong group of level 1 ({', '.join(TREE.level(1))})", "right group, wrong class"]
+    assert "leaves the way at level 2" in mistakes.layout(rows)
+
+
+def test_confusions_are_counted_by_hand_and_told_by_kinship(found):
+    rows = mistakes.confusions(found, TREE, most=4)
+    assert rows["kin"].all() and set(rows["method"]) == {names.SUPCON + names.FLAT, names.NONE}
+    several = found[names.NONE]
+    one = rows[rows["method"] == names.NONE].iloc[0]
+    pair = [list(TREE.leaves).index(one[side]) for side in ("true", "answered")]
+    shares = [100 * np.mean((s.values["leaf"] == pair[0]) & (s.values["predicted"] == pair[1])) for s in several]
+    assert one["share"] == pytest.approx(np.mean(shares)) and one["spread"] == pytest.approx(np.std(shares))
+    assert rows.groupby("method")["share"].sum()[names.NONE] == pytest.approx(70)  # the toy has no other mistakes
+    axis = figures.confusions(rows).axes[0]
+    assert len(axis.patches) == len(rows) and axis.get_yticklabels()[0].get_fontweight() == "normal"
+
+
+@pytest.mark.parametrize("depth", [2, 7])
+def test_a_picture_of_mistakes_takes_any_depth(depth):
+    rows = pd.DataFrame([{"method": "a", "depth": level, "share": 1.0} for level in range(depth)])
+    assert len(figures.mistakes(rows, [f"level {level}" for level in range(depth)]).axes[0].patches) == depth
 
 
 def test_identities_are_counted_not_assumed(found):
@@ -113,14 +143,18 @@ def test_identities_are_counted_not_assumed(found):
 def test_what_the_classifier_reads_is_told_for_every_method(found):
     rows = tables.rows(found)
     assert "| HWC (Euclidean) | 90.00 | 25.00 | 50.00 |" in tables.probe_layout(rows)
-    assert tables.probe_sentence(rows).startswith("read as they are, HWC (Euclidean) loses 65.0 points of Top-1")
+    spread, apart = tables.probe_sentences(rows)
+    assert "from -65.0 (HWC (Euclidean)) to -5.0 (no head), median -5.0" in spread
+    assert apart == "HWC less SupCon: +60.0 standardised, +0.0 as they are, +0.0 by the nearest image"
 
 
 def test_tests_of_several_depths_are_corrected_together(found):
     between = [(names.AS_TOLD + names.FLAT, names.SUPCON + names.FLAT)]
     rows = tables.by_depth({1: found, 2: found}, between)
-    assert set(rows["depth"]) == {1, 2} and set(rows["measure"]) == {"HF1", "PC-Order", "Top-1", "R@5"}
-    assert "1 level, HF1" in " ".join(verdicts.by_depth(rows)) and "2 levels, HF1" in " ".join(verdicts.by_depth(rows))
+    assert set(rows["depth"]) == {1, 2} and set(rows["measure"]) == set(tables.TESTED.values())
+    assert "HF1" not in set(rows.loc[rows["depth"] == 1, "measure"])  # it is Top-1 there
+    told = " ".join(verdicts.clear_by_depth(rows))
+    assert "Top-1, 1 level " in told and "Top-1, 2 levels " in told
     assert tables.depth_layout(rows).startswith("| levels | first |")
 
 
@@ -128,7 +162,15 @@ def test_pictures_show_every_method(found):
     rows = tables.rows(found)
     figure = figures.scores(rows)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == list(found)
-    bars = figures.mistakes(tables.mistakes(found, TREE), tables.levels(TREE)).axes[0]
+    bars = figures.mistakes(mistakes.rows(found, TREE), mistakes.levels(TREE)).axes[0]
     widths = pd.Series([patch.get_width() for patch in bars.patches]).to_numpy().reshape(2, 3)
-    wrong = tables.mistakes(found, TREE).groupby("method", sort=False)["share"].sum()
+    wrong = mistakes.rows(found, TREE).groupby("method", sort=False)["share"].sum()
     assert widths.sum(0) == pytest.approx(wrong.loc[list(found)].to_numpy())
+
+
+def test_how_many_points_are_at_the_rim_is_that_of_the_worst_training(found):
+    ends = {
+        name: [replace(one, health=Health(0.5, 10.0 * one.split.repeat, 100)) for one in several]
+        for name, several in found.items()
+    }
+    assert verdicts.at_rim(tables.rows(ends))[1].endswith("20.0 % of the training images at the rim after 100 steps")

@@ -51,18 +51,24 @@ def test_the_claim_of_fig_2_is_counted_at_every_temperature():
 
 
 def test_best_is_compared_with_best():
-    assert "SupCon 80.50" in tables.answer(ROWS) and f"{names.BY_COSINE} 85.50" in tables.answer(ROWS)
+    assert "SupCon: 80.50" in tables.answer(ROWS) and f"{names.BY_COSINE}: 85.50" in tables.answer(ROWS)
+
+
+def test_supcon_stands_beside_another_figure_where_it_was_trained_there():
+    assert tables.beside(ROWS, 1.0) == "SupCon at this τ: HF1 70.5, violations 20.0."
+    assert tables.beside(ROWS, 0.3) == ""
 
 
 def test_a_plateau_is_as_wide_as_its_cells_inside_the_printed_ranges():
-    cells = [(0.2, 0.2, 80), (1.0, 0.2, 83), (0.2, 0.0, 10)]
+    cells = [(0.2, 0.2, 80, 21), (1.0, 0.2, 83, 20), (0.2, 0.0, 10, 1)]
     rows = [
-        {"form": "printed", "alpha": a, "gamma": g, "repeat": r, "hf1": h + r, "violation": 20 - r, "top1": 0}
-        for a, g, h in cells
+        {"form": "printed", "alpha": a, "gamma": g, "repeat": r, "hf1": h + r, "violation": v - r, "top1": 0}
+        for a, g, h, v in cells
         for r in (0, 2)
     ]
     (line,) = tables.plateau(pd.DataFrame(rows))
     assert "HF1 lies within 3.00 points" in line and f"differ by {np.std([0, 2], ddof=1):.2f}" in line
+    assert line.endswith("fewest violations at α = 1, γ = 0.2")
 
 
 def test_sweeps_train_every_cell_on_validation_images_alone(seen):

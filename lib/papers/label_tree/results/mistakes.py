@@ -1,0 +1,82 @@
+"""Which wrong answers are left: how far up the tree they go, and which class is taken for which."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+from lib.metrics import hierarchy
+from lib.papers.label_tree.names import BOTH, FLAT, NONE, SUPCON
+from lib.papers.label_tree.results.tables import Found
+from lib.results.markdown import markdown_table, percent
+from lib.taxonomy import Taxonomy
+
+COMPARED = (NONE, SUPCON + FLAT, BOTH + FLAT)
+"""Whose confusions are shown."""
+NAMED = 4
+"""The groups of a level are named where they are no more than these."""
+
+
+def rows(found: Found, tree: Taxonomy) -> pd.DataFrame:
+    """How far up wrong answers go: columns method, depth, share, of_mistakes.
+
+    depth: of the lowest common ancestor; share: of all answers, of_mistakes: of the wrong ones, percent.
+    """
+    lines = []
+    for method, several in found.items():
+        values = pd.concat([one.values for one in several])
+        counted = hierarchy.severity(values["leaf"].to_numpy(), values["predicted"].to_numpy(), tree)
+        for one in counted[::-1].itertuples():
+            share, of_mistakes = 100 * one.mistakes / len(values), 100 * one.share
+            lines.append({"method": method, "depth": one.depth, "share": share, "of_mistakes": of_mistakes})
+    return pd.DataFrame(lines)
+
+
+def levels(tree: Taxonomy) -> list[str]:
+    """What a mistake is called whose lowest common ancestor has the depth 0, 1, ..., for who does not know the tree."""
+    if tree.depth == 1:
+        return ["wrong class"]
+    names = []
+    for level in range(1, tree.depth):
+        groups = [node.rpartition("/")[2].replace("_", " ") for node in tree.level(level) if node not in tree.leaves]
+        listed = f" ({', '.join(groups)})" if len(groups) <= NAMED else f" (of {len(groups)})"
+        names.append(f"wrong group of level {level}{listed}")
+    return [*names, "right group, wrong class"]
+
+
+def layout(table: pd.DataFrame) -> str:
+    """:func:`rows` as Markdown, a row per method."""
+    lines = []
+    for method, part in table.groupby("method", sort=False):
+        of_mistakes = part.set_index("depth")["of_mistakes"]
+        cells = {"method": method, "wrong": percent(part["share"].sum())}
+        depths = sorted(of_mistakes.index)
+        cells |= {f"leaves the way at level {depth + 1}": percent(of_mistakes[depth]) for depth in depths}
+        lines.append(cells)
+    return markdown_table(pd.DataFrame(lines))
+
+
+def confusions(found: Found, tree: Taxonomy, most: int = 8) -> pd.DataFrame:
+    """The ``most`` frequent confusions, by their mean over :data:`COMPARED`.
+
+    Columns method, true, answered, kin (whether both are below one group under the root), share (percent of all
+    answers), spread (over trainings).
+    """
+    shown = {name: found[name] for name in COMPARED if name in found}
+    counts = {name: [_confused(one.values, len(tree.leaves)) for one in several] for name, several in shown.items()}
+    mean = np.mean([np.mean(several, axis=0) for several in counts.values()], axis=0)
+    ordered = sorted(itertools.permutations(range(len(tree.leaves)), 2), key=lambda pair: -mean[pair])[:most]
+    kin = tree.lca_depth() > 0
+    lines = []
+    for (true, answered), (name, several) in itertools.product(ordered, counts.items()):
+        each = np.array([one[true, answered] for one in several])
+        named = {"method": name, "true": tree.leaves[true], "answered": tree.leaves[answered]}
+        lines.append(named | {"kin": bool(kin[true, answered]), "share": each.mean(), "spread": each.std()})
+    return pd.DataFrame(lines)
+
+
+def _confused(values: pd.DataFrame, n: int) -> np.ndarray:
+    """Percent of all answers by true class (rows) and answered class (columns)."""
+    table = np.zeros((n, n))
+    np.add.at(table, (values["leaf"], values["predicted"]), 100 / len(values))
+    return table
