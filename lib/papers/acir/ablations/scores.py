@@ -101,18 +101,21 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
     return grouped[numbers].mean().assign(seeds_spread=spread, n_seeds=n).reset_index()
 
 
-def tests(found: Found, pairs: Sequence[tuple[str, str]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
+def tests(
+    found: Found, pairs: Sequence[tuple[str, str]], groups: np.ndarray, seed: int = 0, *, by_class: bool = False
+) -> pd.DataFrame:
     """Paired tests of mAP (min(k, R)) over groups and trainings, corrected together; ``pairs``: first against second.
 
-    groups: (q,) of the queries. Where one of two was made once, as what is not trained, it stands beside every training
-    of the other.
+    groups: (q,) of the queries. by_class: of maAP, where each class counts alike. Where one of two was made once, as
+    what is not trained, it stands beside every training of the other.
     """
     lines = []
     for first, second in pairs:
         n = max(len(found[first]), len(found[second]))
         a, b = ([one.per_query for one in _times(found[name], n)] for name in (first, second))
         repeats = np.repeat(np.arange(n), len(groups))
-        measured = paired.difference(a, b, np.tile(groups, n), TOP, repeats=repeats, seed=seed)
+        how = {"repeats": repeats, "by_class": by_class, "seed": seed}
+        measured = paired.difference(a, b, np.tile(groups, n), TOP, **how)
         lines.append({"first": first, "second": second} | measured)
     return paired.together(lines)
 

@@ -87,29 +87,31 @@ def _published() -> dict[tuple[str, ...], str]:
     return found
 
 
-def gains(found: Mapping[str, Sequence[Scored]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
+def gains(
+    found: Mapping[str, Sequence[Scored]], groups: np.ndarray, seed: int = 0, *, by_class: bool = False
+) -> pd.DataFrame:
     """What every part earns: columns part, where (on, off, ours), first, second, those of the paired test of mAP
 
     (min(k, R), points), hits (the same difference of mAP by hits) and published (by hits; NaN where there is none).
-    groups: (q,) of the queries.
+    groups: (q,) of the queries. by_class: of maAP, where each class counts alike.
     """
     steps = parts.steps(found)
-    tested = scores.tests(found, [(step.first, step.second) for step in steps], groups, seed)
-    value = scores.means(scores.rows(found)).set_index("name")["mAP"]
+    tested = scores.tests(found, [(step.first, step.second) for step in steps], groups, seed, by_class=by_class)
+    value = scores.means(scores.rows(found)).set_index("name")["maAP" if by_class else "mAP"]
     hits = [value[step.first] - value[step.second] for step in steps]
-    known = published_gains()
+    known = published_gains("maAP" if by_class else "mAP")
     theirs = [known.get(step.part, np.nan) if step.where == "on" else np.nan for step in steps]
     names = {"part": [step.part for step in steps], "where": [step.where for step in steps]}
     return pd.concat([pd.DataFrame(names), tested.assign(hits=hits, published=theirs)], axis=1)
 
 
-def published_gains() -> dict[str, float]:
-    """Part → what switching it on adds to mAP in Table 2, in points.
+def published_gains(measure: str = "mAP") -> dict[str, float]:
+    """Part → what switching it on adds to mAP, or maAP, in Table 2, in points.
 
     >>> {part: round(gain, 1) for part, gain in published_gains().items()}["L_WSC (ViT)"]
     3.7
     """
-    value = published.ablation().set_index(published.PARTS)["mAP"]
+    value = published.ablation().set_index(published.PARTS)[measure]
     off = (False, False, False, False)
     loss, fused, learnt = (True, False, False, False), (True, True, False, False), (True, True, True, False)
     pairs = {f"L_WSC ({name})": ((eye, *loss), (eye, *off)) for name, eye in _BACKBONES.items()}

@@ -101,6 +101,8 @@ class Plan:
 
 ALPHA = 0.1
 """Weight of the quantisation term where none was chosen."""
+OURS, MEAN, BY_LABELS = f"ours, α = {ALPHA:g}", "every pair at the mean likeness", "labels alone"
+"""ACIR's loss, changed one thing at a time, as it is, and two controls of its fingerprints."""
 
 
 def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> dict[str, Loss]:
@@ -132,11 +134,14 @@ def heads(
 
 
 def opponents(plan: Plan, lengths: Sequence[int], classifier_lr: float) -> list[Method]:
-    """What needs no hash loss, on features without fingerprints: no code at all, and the signs of components."""
+    """What needs no hash loss, on features without fingerprints: no code at all, and the signs of components.
+
+    The classifier's images are compared by the probabilities of their classes, which serve it best.
+    """
     none, plain = Settings(binary=False), Recipe("raw", plan.dim, 0)
     codes = [Method(f"{PCA}-{bits}bit", Recipe("PCA", bits, 0), Settings()) for bits in lengths]
     whole = replace(plain, dim_out=plan.n_classes)
-    linear = classifier.method(LINEAR, whole, plan.n_classes, plan.schedule, classifier_lr)
+    linear = classifier.method(LINEAR, whole, plan.n_classes, plan.schedule, classifier_lr, ranking="probability")
     return [Method(NONE, plain, none, search="cosine"), linear, *codes]
 
 
@@ -144,14 +149,15 @@ def variants(plan: Plan, bits: int, lr: float) -> list[Method]:
     """ACIR's loss with one thing changed at a time, from α = :data:`ALPHA`."""
     ours = StructureAware(alpha=ALPHA, fingerprint=plan.fingerprint, class_weights=plan.class_weights)
     kinds = {
-        f"ours, α = {ALPHA:g}": ours,
+        OURS: ours,
         f"ours, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA),
         "α = 0": replace(ours, alpha=0.0),
         f"L_Q as printed, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA, quantisation="printed"),
         f"L_Q of the code, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA, quantisation="code"),
         "S clamped": replace(ours, clamped=True),
         "likeness by cosine": replace(ours, likeness="cosine"),
-        "labels alone": replace(ours, fingerprint=0),
+        MEAN: replace(ours, even=True),
+        BY_LABELS: replace(ours, fingerprint=0),
         "no class weights": replace(ours, class_weights=()),
     }
     return [plan.method(name, loss, bits, lr) for name, loss in kinds.items()]

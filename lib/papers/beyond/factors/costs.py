@@ -96,7 +96,7 @@ def figure_costs(table: pd.DataFrame, archives: Sequence[str]) -> Figure:
     part = table[table["archive"].isin(archives)]
     text = (
         f"MAP over the bytes of a stored image; bars: standard deviation over folds. Methods of equal bytes are drawn "
-        f"side by side. {ABOUT}"
+        f"side by side around them. {ABOUT}"
     )
     kept = ["archive", "method", "bytes", "k", "ours", "spread"]
     title = "what an image costs, and what is found for it"
@@ -131,7 +131,7 @@ def drawn(table: pd.DataFrame, archives: Sequence[str]) -> mpl.Figure:
 def _aside(sizes: pd.Series, method: str) -> float:
     """A factor that sets methods of equal size side by side."""
     same = [name for name, size in sizes.items() if size == sizes[method]]
-    return 2.0 ** (0.22 * (same.index(method) - (len(same) - 1) / 2))
+    return 2.0 ** (0.11 * (same.index(method) - (len(same) - 1) / 2))
 
 
 SIGNS = (*style.MARKERS, "X")

@@ -21,9 +21,6 @@ PROTOTYPES, FLAT, BALL = "prototype head", "flat head", "ball"
 COMPARED = (NONE, NCA, LOGITS, PROBABILITY, PROTOTYPES, FLAT, BALL)
 """The methods that the picture shows; the other one is how the Hyper-DINO paper measures without a head."""
 
-BESIDE_SEEDS = 3
-"""Trainings of each head on encoders that stand beside: no test rests on them."""
-
 Results = dict[str, dict[str, list[Answer]]]
 """Archive (which gallery, and how folds are made) → method, or "encoder, method" → its answer on each split."""
 
@@ -92,18 +89,11 @@ def trained(
     several: Sequence[Method],
     splits_of: Mapping[str, Sequence[Split]],
     what: str,
-    most: int | None = None,
 ) -> Trained:
-    """``several`` methods fitted under every fold rule; x: (n, dim), labels: (n,).
-
-    most: so many trainings of each head at most, where no test rests on them.
-    """
+    """``several`` methods fitted under every fold rule; x: (n, dim), labels: (n,)."""
     found: Trained = {}
     for rule, parts in splits_of.items():
-        few = [split for split in parts if most is None or split.repeat < most]
-        heads = fit(x, labels, [one for one in several if one.recipe.dim_out], few, what=f"{what}, {rule}")
-        bare = fit(x, labels, [one for one in several if not one.recipe.dim_out], parts, what=f"{what}, {rule}")
-        found[rule] = {one.name: (heads | bare)[one.name] for one in several}
+        found[rule] = fit(x, labels, several, parts, what=f"{what}, {rule}")
     return found
 
 

@@ -41,6 +41,34 @@ def factors(values: pd.DataFrame, earned: pd.DataFrame) -> Figure:
     return figure
 
 
+def earned(tests: pd.DataFrame) -> Figure:
+    """A bar for each factor, the largest gain first, with its number; hollow where the difference is not clear.
+
+    tests: columns factor, k, difference, low, high (points), p_holm.
+    """
+    rows = tests.sort_values("difference", ascending=False, kind="stable")
+    edges = rows[["difference", "low", "high"]].fillna(0)
+    low, high = min(0, edges.min().min()), max(0, edges.max().max())
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 0.9 + 0.32 * len(rows)))
+        for place, row in enumerate(rows.itertuples()):
+            clear = row.p_holm <= 0.05
+            face = style.PALETTE[0] if row.difference > 0 else style.PALETTE[1]
+            axis.barh(place, row.difference, 0.62, facecolor=face if clear else "white", edgecolor=face, linewidth=1.2)
+            if not np.isnan(row.low):
+                axis.plot([row.low, row.high], [place, place], color="black", linewidth=0.9)
+            told = f"{row.difference:+z.1f}" + ("" if clear else ", not clear")
+            axis.annotate(told, (high, place), (6, 0), textcoords="offset points", va="center", fontsize=9)
+        axis.axvline(0, color="black", linewidth=1)
+        axis.set_xlim(low - 0.03 * (high - low), high + 0.4 * (high - low))
+        axis.set_yticks(range(len(rows)), rows["factor"])
+        axis.invert_yaxis()
+        axis.grid(False, axis="y")
+        axis.set_xlabel(f"points of MAP@{rows['k'].iloc[0]} that it earns")
+        plt.close(figure)
+    return figure
+
+
 def _look(number: int) -> dict[str, object]:
     return {"color": style.PALETTE[number], "marker": style.MARKERS[number], "fillstyle": FILLED[number]}
 

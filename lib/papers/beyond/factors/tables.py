@@ -12,7 +12,7 @@ from lib.papers.beyond.factors import figures
 from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PROBABILITY, Results, with_margin
 from lib.results import answers, paired
 from lib.results.answers import values
-from lib.results.markdown import markdown_table, points
+from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
 from lib.training.methods import Answer
 
@@ -22,13 +22,20 @@ ABOUT = (
 )
 
 
-def factors(encoder: str, untrained: str | None) -> dict[str, tuple[str, str]]:
+TEXTURE = "texture"
+FEWEST = 3
+"""Where queries of fewer classes have an answer, an archive is not tested: it cannot say who tells classes apart."""
+
+
+def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Factor → what is compared with what: one thing changes, everything else stays.
 
     The linear classifier ranks by its class probabilities, by which it is the stronger opponent over a list.
+    beside: the other encoders; one that has learnt nothing is compared with without a head, and the descriptor of
+    texture, whose numbers are not of one scale, below a linear classifier on both.
 
-    >>> factors("network", None)["curvature: ball, not flat"]
-    ('network, ball', 'network, flat head')
+    >>> factors("network", ["texture"])["encoder: pretrained, not texture (classifier on both)"]
+    ('network, linear classifier, probability', 'texture, linear classifier, probability')
     """
     pairs = {
         "labels: linear classifier, not none": (PROBABILITY, NONE),
@@ -37,18 +44,32 @@ def factors(encoder: str, untrained: str | None) -> dict[str, tuple[str, str]]:
         "curvature: ball, not flat": (BALL, FLAT),
     }
     found = {factor: (f"{encoder}, {first}", f"{encoder}, {second}") for factor, (first, second) in pairs.items()}
-    if untrained is None:
-        return found
-    return {"encoder: pretrained, not untrained": (f"{encoder}, {NONE}", f"{untrained}, {NONE}")} | found
+    rivals = {}
+    for untrained in (name for name in beside if name.endswith("-untrained")):
+        rivals["encoder: pretrained, not untrained"] = (f"{encoder}, {NONE}", f"{untrained}, {NONE}")
+    if TEXTURE in beside:
+        both = (f"{encoder}, {PROBABILITY}", f"{TEXTURE}, {PROBABILITY}")
+        rivals["encoder: pretrained, not texture (classifier on both)"] = both
+    return rivals | found
 
 
 def all_values(found: Results) -> pd.DataFrame:
-    """:func:`lib.results.answers.values` of AP@k, with the encoder apart: archive, encoder, method, k ..."""
+    """:func:`lib.results.answers.values` of AP@k, with the encoder apart: archive, encoder, method, k ...
+
+    n_classes: of how many classes a query has an answer there.
+    """
     rows = values(found).query("metric == 'ap_min'").drop(columns="metric").rename(columns={"rule": "archive"})
     names = rows.pop("method").str.partition(", ")
     rows.insert(1, "encoder", names[0])
     rows.insert(2, "method", names[2])
-    return rows.reset_index(drop=True)
+    return rows.assign(n_classes=rows["archive"].map({name: answered(of) for name, of in found.items()}))
+
+
+def answered(by_method: Mapping[str, Sequence[Answer]]) -> int:
+    """Of how many classes a query has an answer in an archive: an image of its class is there."""
+    several = next(iter(by_method.values()))
+    asked = (part.per_query.classes[part.per_query.values["ap_min"].notna().any(axis=1)] for part in several)
+    return len(np.unique(np.concatenate(list(asked))))
 
 
 def factors_layout(rows: pd.DataFrame) -> str:
@@ -61,8 +82,8 @@ def factors_layout(rows: pd.DataFrame) -> str:
         cells = {"encoder": encoder, "method": method}
         for row in part.sort_values(["k"], kind="stable").itertuples():
             cells[f"MAP@{row.k}, {row.archive}"] = f"{_mean(row)} ({row.class_mean:.1f})"
-        worst = answers.health(part.loc[part["rim"].fillna(0).idxmax()])
-        lines.append(cells | {name: worst[name] for name in ("at the rim", "steps")})
+        worst = answers.health(part.loc[part["rim"].fillna(0).idxmax()].to_dict() | {"loss": part["loss"].mean()})
+        lines.append(cells | worst)
     by_archive = rows.groupby(["k", "archive"], sort=False)["chance"].mean()
     guessed = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in by_archive.items()}
     lines.append(dict.fromkeys(lines[0], "–") | {"encoder": "chance"} | guessed)
@@ -84,35 +105,43 @@ def strict(found: Mapping[str, object]) -> list[str]:
     return [archive for archive in found if archive.endswith(rule)]
 
 
+def fair(found: Results) -> list[str]:
+    """Those of :func:`strict` in which queries of at least :data:`FEWEST` classes have an answer: what is tested."""
+    return [archive for archive in strict(found) if answered(found[archive]) >= FEWEST]
+
+
 def tested(
     found: Results,
     encoder: str,
-    untrained: str | None,
+    beside: Sequence[str],
     groups: np.ndarray,
     ks: Sequence[int],
     *,
     kind: str = "group",
+    by_class: bool = False,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """The paired test of every factor in the archives of :func:`strict`, and what the query's own group is worth.
+    """The paired test of every factor in the archives of :func:`fair`, and what the query's own group is worth.
 
     Args:
         found: archives as :func:`.experiment.archives` has them, of "encoder, method".
-        encoder, untrained: the leading encoder, and the one beside it that has learnt nothing, if there is one.
+        encoder, beside: the leading encoder, and those beside it.
         groups: (n,) of all images, ``kind`` what they are.
         ks: list lengths.
+        by_class: compare means over classes; what the own group is worth is left out then.
         seed: of the random sign flips.
 
     Returns:
         factor and archive, then as :func:`lib.results.answers.compare`; p is corrected for all rows.
     """
-    pairs, archives = factors(encoder, untrained), strict(found)
+    pairs, archives = factors(encoder, beside), fair(found)
     names = {pair: factor for factor, pair in pairs.items()}
-    tests = answers.compare({a: found[a] for a in archives}, groups, list(pairs.values()), ks, seed=seed)
+    fairly = {archive: found[archive] for archive in archives}
+    tests = answers.compare(fairly, groups, list(pairs.values()), ks, by_class=by_class, seed=seed)
     tests = tests.rename(columns={"rule": "archive"}).drop(columns=["n_tests", "p_holm"])
     tests.insert(0, "factor", [names[pair] for pair in zip(tests["first"], tests["second"], strict=True)])
     lines = tests.to_dict("records")
-    if len(archives) < len(found):
+    if len(strict(found)) < len(found) and not by_class:
         ball, first = f"{encoder}, {BALL}", {"factor": f"own {kind} in the archive (ball)", "archive": archives[0]}
         with_own, without = (found[archive][ball] for archive in (next(iter(found)), archives[0]))
         named = first | {"first": next(iter(found)), "second": archives[0]}
@@ -144,82 +173,36 @@ def _asked(several: Sequence[Answer], k: int) -> pd.Series:
     return pd.concat(parts)
 
 
-def sentences(tests: pd.DataFrame) -> list[str]:
-    """What each factor earns, where most and least, and how often that is clear, where it costs included."""
-    found = []
-    for factor, part in tests.groupby("factor", sort=False):
-        outcomes = [paired.relation(test) for test in part.itertuples()]
-        ends = [part.loc[part["difference"].idxmin()], part.loc[part["difference"].idxmax()]]
-        low, high = (f"{points(end['difference'])} ({where(end)})" for end in ends)
-        untold = sum(outcome.startswith("cannot") for outcome in outcomes)
-        costs = [
-            where(test) for (_, test), outcome in zip(part.iterrows(), outcomes, strict=True) if "worse" in outcome
-        ]
-        text = f"{factor}: {low} to {high} points; clearly a gain in {outcomes.count('is better than')} of {len(part)}"
-        text += f", clearly a loss in {len(costs)}" + (f" ({'; '.join(costs)})" if costs else "")
-        found.append(text + (f"; too few groups to tell in {untold}" if untold else ""))
-    return found
-
-
-def ranking(tests: pd.DataFrame, k: int) -> list[str]:
-    """The factors by what they earn at ``k`` in the first archive of the tests, largest first, below a heading."""
-    part = tests[(tests["k"] == k) & (tests["archive"] == tests["archive"].iloc[0])]
-    ordered = part.sort_values("difference", ascending=False)
-    earned = [f"  {points(row.difference)}  {row.factor}" for row in ordered.itertuples()]
-    return [f"MAP@{k}, {part['archive'].iloc[0]}, points earned:", *earned]
-
-
-def best(rows: pd.DataFrame, encoder: str, archive: str, k: int) -> str:
-    """Which method on which encoder has the highest mean, and which on the notebook's own ``encoder``."""
-    part = rows[(rows["archive"] == archive) & (rows["k"] == k)]
-    ends = [among.loc[among["ours"].idxmax()] for among in (part, part[part["encoder"] == encoder])]
-    highest, own = ends
-    first = f"{highest['method']} on {highest['encoder']} ({highest['ours']:.1f})"
-    return f"MAP@{k}, {archive}: highest of all is {first}; on {encoder}: {own['method']} ({own['ours']:.1f})"
-
-
-def came_out(tests: pd.DataFrame, curved: pd.DataFrame, kin: pd.DataFrame | None) -> list[str]:
-    """The notebook in a few sentences.
-
-    Args:
-        tests: of :func:`tested`.
-        curved, kin: the ball against the flat head at each margin, and on relatives, as
-            :func:`lib.results.answers.compare` has them; no kin where classes hang on no tree.
-    """
-    means = tests.groupby("factor", sort=False)["difference"].mean().sort_values(ascending=False)
-    earned = "; ".join(f"{name} {value:+z.1f}" for name, value in means.items())
-    lines = [f"Points earned, mean over lists and archives: {earned}"]
-    for what, part in (("A larger margin", curved), ("A tree of classes", kin)):
-        if part is not None:
-            outcomes = [paired.relation(test) for test in part.itertuples() if FLAT in test.second]
-            better, worse = (outcomes.count(f"is {word} than") for word in ("better", "worse"))
-            lines.append(
-                f"{what}: the ball is clearly better than the flat head in {better} of {len(outcomes)} tests, clearly "
-                f"worse in {worse}"
-            )
-    return lines
-
-
-def where(test: pd.Series) -> str:
-    """List and archive of a test, as sentences name them."""
-    return f"MAP@{test['k']}, {test['archive']}"
-
-
 def table_factors(rows: pd.DataFrame) -> Table:
     """:func:`all_values` as a table."""
-    text = f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order."
+    text = (
+        f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order. Last "
+        "loss: each method's own, of no use between methods. At the rim: of the worst training."
+    )
     return Table("every method on every encoder", rows, text, markdown=factors_layout(rows))
 
 
-def table_tests(tests: pd.DataFrame) -> Table:
-    """:func:`tested` as a table."""
+def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
+    """:func:`tested` as a table; ``of``: what is added to its text."""
     rows = [
         {"factor": test.factor, "archive": test.archive, "k": test.k} | paired.cells(test, "points earned")
         for test in tests.itertuples()
     ]
     layout = markdown_table(pd.DataFrame(rows))
-    text = f"{ABOUT} Linear classifier: by its class probabilities. {paired.SAYS}"
+    text = f"{ABOUT} {of} Linear classifier: by its class probabilities. {paired.SAYS}".replace("  ", " ")
     return Table("what earns how many points", tests, text, of=100, markdown=layout)
+
+
+def figure_earned(tests: pd.DataFrame) -> Figure:
+    """What one change earns, in one panel: the longest list, in the first archive of the tests."""
+    k, archive = tests["k"].max(), tests["archive"].iloc[0]
+    part = tests[(tests["k"] == k) & (tests["archive"] == archive)]
+    kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
+    text = (
+        f"Points of MAP@{k} that one change earns, the rest left as it is, {archive}; lines: 95 % interval over groups "
+        f"and trainings. Full bars: clear after Holm's correction for all tests of the section. {ABOUT}"
+    )
+    return Figure("what one change earns", kept, text, figure=figures.earned(part))
 
 
 def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Figure:
@@ -233,6 +216,10 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
     kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance"]
     drawn = figures.factors(shown, tests)
     return Figure("what earns how many points", shown[kept], text, figure=drawn)
+
+
+HEALTH = {BALL: ("last loss", "at the rim", "steps"), FLAT: ("last loss",)}
+"""What of the health of each head stands in the table of margins."""
 
 
 def margin_rows(found: Results, m0s: Sequence[float]) -> pd.DataFrame:
@@ -258,12 +245,12 @@ def table_margins(rows: pd.DataFrame) -> Table:
         for head, of_head in part.groupby("head"):
             cells |= {f"{head}, MAP@{row.k}": _mean(row) for row in of_head.itertuples()}
             cells |= {f"{head}, norm": f"{of_head['norm'].iloc[0]:.2f}"}
-            cells |= {f"{head}, last loss": answers.health(of_head.iloc[0])["last loss"]}
-            cells |= {f"{head}, at the rim": answers.health(of_head.iloc[0])["at the rim"]} if head == BALL else {}
+            cells |= {f"{head}, {what}": answers.health(of_head.iloc[0])[what] for what in HEALTH[head]}
         lines.append(cells)
     text = (
-        f"{ABOUT} The flat head has half the margin. Norm: median over the archive. Last loss: a large margin is a "
-        "longer way, so look whether a head has arrived before you blame the curvature."
+        f"{ABOUT} The flat head has half the margin, and half the ball's loss where both do equally well. Norm: median "
+        "over the archive. Last loss: a large margin is a longer way, so look whether a head has arrived before you "
+        "blame the curvature."
     )
     return Table("a margin that lets the curvature act", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 

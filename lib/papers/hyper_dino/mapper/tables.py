@@ -125,9 +125,10 @@ def table_starts(run: Run, rows: pd.DataFrame) -> Table:
     text = (
         f"Every head from both starts: one fold by image, {of['epochs']} epochs (published: {Schedule().epochs}), "
         f"{of['seeds']} seeds. Norm: median of the training images, before → after training. At the rim: the share "
-        "in the last hundredth below the largest norm that the projection allows. Held: images of the first batch "
-        "whose gradient has no part towards the centre. Two classes apart: mean distance of their pairs in that batch, "
-        "in margins m. MAP@k in percent, AP divided by min(k, relevant), ± over the seeds; chance is "
+        "in the last hundredth below the largest norm that the projection allows, before the mean, after it that of "
+        "the worst training. Held: images of the first batch whose gradient has no part towards the centre. Two "
+        "classes apart: mean distance of their pairs in that batch, in margins m. MAP@k in percent, AP divided by "
+        "min(k, relevant), ± over the seeds; chance is "
         f"{high:.1f} at k = {rows['k'].min()} and {low:.1f} at k = {rows['k'].max()}."
     )
     return Table("where heads begin and end", rows, text, markdown=starts_layout(rows))
@@ -160,8 +161,10 @@ def began(rows: pd.DataFrame) -> list[str]:
             if len(some):
                 held, apart = _range(some["held"]), _range(some["apart"])
                 heads += f"; {where} {held} % of the images are held, and two classes are {apart} margins apart"
-        ends = f"{(part['rim'] > 5).sum()} of {len(part)} heads end with more than 5 % of their images at the rim"
-        lines += [heads, f"{begin}: {ends}; last loss {_range(part['loss'], 2)}"]
+        ends = (
+            f"{(part['rim'] > 5).sum()} of {len(part)} heads end, in some training, with more than 5 % of their images"
+        )
+        lines += [heads, f"{begin}: {ends} at the rim; last loss {_range(part['loss'], 2)}"]
     return lines
 
 

@@ -64,7 +64,8 @@ def table_opponents(run: Run, table: pd.DataFrame) -> Table:
     text = (
         "MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over "
         f"{of['folds']} folds. Every head was trained {of['n_seeds']} times for {of['epochs']} epochs; ± seeds is the "
-        "standard deviation over the trainings. Class mean: averaged per class first. NCA learns from at most "
+        "standard deviation over the trainings. Class mean: averaged per class first. At the rim: worst training. "
+        "NCA learns from at most "
         f"{of['nca_images']:,} training images of a fold."
     )
     return Table("the mapper and its opponents", table, text, markdown=answers.layout(table))

@@ -93,17 +93,18 @@ def came_out(tests: pd.DataFrame) -> list[str]:
     tighter, separable, bent = (paired.relation(test) for test in tests.head(3).itertuples())
     if any(relation.startswith("cannot") for relation in (tighter, separable, bent)):
         return ["There are too few groups to answer."]
-    nothing = (
-        "A kernel adds nothing to the frozen features that these tests can tell: as far as they are separable, they "
-        "were so by a line before any head."
-    )
-    more = "A kernel finds more in the frozen features than a line: they were not linearly separable."
+    found = {
+        "is better than": "A kernel finds more in the frozen features than a line: they were not linearly separable.",
+        "is worse than": "The kernel classifier does worse on the frozen features than a line, so it could have missed "
+        "what no line divides: this cannot be told here.",
+    }
+    nothing = "A kernel adds nothing to the frozen features that these tests can tell."
     line = {"is better than": "became more", "is worse than": "became less"}.get(
         separable, "did not clearly become more"
     )
     tight = {"is better than": "became tighter", "is worse than": "became looser"}
     return [
-        more if bent == "is better than" else nothing,
+        found.get(bent, nothing),
         f"By the head classes {tight.get(tighter, 'did not clearly become tighter')}, and {line} separable by a line.",
     ]
 

@@ -63,8 +63,8 @@ def test_steps_that_help_and_harm_are_counted():
     assert told.startswith("of 3 steps") and "1 clearly help here, 1 clearly harm, and of 1 it" in told
     lines = tables.gain_sentences(GAINS)
     assert lines[1] == (
-        "DaRF: switched on, it harms (-2.00 points, -4.00 to +5.00); "
-        "taken out of the whole, the whole gains (-3.00 points, -4.00 to +5.00)"
+        "DaRF: switched on, it harms (-2.00 points, -4.00 to +5.00; p (Holm) = 0.020); "
+        "taken out of the whole, the whole gains (-3.00 points, -4.00 to +5.00; p (Holm) = 0.010)"
     )
     assert "KAN: switched on, nothing clear (" in lines[2]
     assert lines[3].startswith("a is better than one layer (+4.00 points")
@@ -153,10 +153,10 @@ def test_the_five_questions_are_answered_from_the_tables():
     codes = pd.DataFrame([mean(name, value) for name, value in names]).assign(n_seeds=2)
     told = more.answered(gains, swept(50.0), costs, codes, [16, 256])
     assert "of the parts taken out none is clearly missed, and DaRF is better left out" in told[0]
-    assert told[1].endswith("it is better than one layer, Cauchy (+4.00 points, -4.00 to +5.00)")
+    assert told[1].endswith("it is better than one layer, Cauchy (+4.00 points, -4.00 to +5.00; p (Holm) = 0.010)")
     assert "from 40.0 at α = 0 to 30.0 at α = 0.5" in told[2]
     assert "largest α is α = 0" in told[2]
-    assert told[3] == "4. ACIR's loss is more than CSQ's (+3.00 points, +1.00 to +5.00)"
+    assert told[3].startswith("4. ACIR's loss is more than CSQ's (+3.00 points, +1.00 to +5.00; p (Holm)")
     assert told[4].endswith("what it makes its code of: 50.0 (2 trainings, no test: not to be ranked)")
 
 

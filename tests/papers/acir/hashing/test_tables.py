@@ -6,7 +6,7 @@ import pytest
 
 from lib.papers.acir import published
 from lib.papers.acir.hashing import figures, tables
-from lib.papers.acir.hashing.experiment import ACIR, NONE
+from lib.papers.acir.hashing.experiment import ACIR, BY_LABELS, MEAN, NONE, OURS
 
 ROWS = pd.DataFrame(
     [
@@ -52,6 +52,16 @@ def test_the_other_metric_has_its_own_values():
     assert cells(tables.layout(ROWS, published.maps().iloc[:0], "ap_min"))[2][3] == "75.00 (79.00)"
 
 
+def test_rare_classes_give_a_place_of_their_own():
+    rows = ROWS.copy()
+    rows.loc[(rows["method"] == "CSQ") & (rows["bits"] == 16), "class_mean"] = 83.5
+    first, second = tables.by_class(rows)
+    assert first == ("8 bits: ACIR is number 2 of 2 by mAP (74.0), number 2 by maAP (78.0); first by maAP: CSQ (79.0)")
+    assert second == (
+        "16 bits: ACIR is number 1 of 2 by mAP (79.0), number 2 by maAP (83.0); first by maAP: CSQ (83.5)"
+    )
+
+
 def test_who_gains_as_much_by_content_is_counted():
     sentence = tables.ranking_sentence(RANKED)
     assert "adds +0.5 points of mAP to ACIR (published: +1.5)" in sentence
@@ -91,6 +101,16 @@ def test_a_term_without_a_gradient_is_told(off, words):
     assert words in first
     assert second == "numbers before the sign have +2.0 to +2.0 points of mAP beside their codes"
     assert "|h|" not in tables.bits_layout(rows)
+
+
+def test_controls_of_fingerprints_stand_beside_each_other():
+    values = {OURS: (80.0, 82.0), MEAN: (79.0, 79.0), BY_LABELS: (84.0, 86.0)}
+    rows = pd.DataFrame([{"method": name, "codes": value} for name, both in values.items() for value in both])
+    told = tables.looks_sentence(rows)
+    assert told.startswith(
+        "mAP with fingerprints 81.0 ± 1.4; every pair at the mean likeness 79.0 ± 0.0, labels alone "
+    )
+    assert told.endswith("85.0 ± 1.4 (α = 0.1)")
 
 
 def test_the_mean_over_losses_is_told_by_length():

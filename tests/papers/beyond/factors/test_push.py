@@ -63,9 +63,11 @@ def test_the_weight_comes_from_the_classes_that_are_learnt_from():
     even = push.EvenSettings()
     lessons = even.lessons(np.zeros((1, 60, 6), dtype=np.float32), labels, SCHEDULE, "here")
     assert lessons.loss == push.EvenPush(even.loss, 4.0)
-    two = even.lessons(np.zeros((1, 60, 6), dtype=np.float32), labels % 2, SCHEDULE, "here")
+    two = even.lessons(np.zeros((1, 60, 6), dtype=np.float32), np.arange(60) % 2, SCHEDULE, "here")
     h = torch.randn(8, 3) / 5
     assert two.loss(h, torch.arange(8) % 2) == even.loss(h, torch.arange(8) % 2)
+    uneven = even.lessons(np.zeros((1, 60, 6), dtype=np.float32), np.minimum(labels, 1), SCHEDULE, "here")
+    assert uneven.loss.weight == pytest.approx(60**2 / (12**2 + 48**2) - 1)  # pairs of two classes over those of one
 
 
 def test_flat_and_ball_are_trained_with_it_and_end_elsewhere_than_the_printed_heads():
@@ -74,8 +76,10 @@ def test_flat_and_ball_are_trained_with_it_and_end_elsewhere_than_the_printed_he
     settings = hyper_dino.Settings(hidden=8, half=False)
     even, split = push.methods(RECIPE, settings, SCHEDULE), splits(np.arange(60) % 3, seed=0)[:1]
     printed = [replace(one, head=_printed(one.head)) for one in even]
-    assert [one.name for one in even] == [push.EVEN_FLAT, push.EVEN_BALL]
-    for one, other in zip(even, printed, strict=True):
+    assert [one.name for one in even] == [push.EVEN_FLAT, push.EVEN_BALL, push.LONG_BALL, push.LONG_EVEN]
+    assert [one.schedule.epochs for one in even] == [2, 2, 8, 8]
+    assert not isinstance(even[2].head, push.EvenSettings)
+    for one, other in zip(even[:2], printed[:2], strict=True):
         pushed, plain = (fit(x, labels, [method], split, workers=1)[method.name][0] for method in (one, other))
         assert (pushed.embed(x) != plain.embed(x)).any() and np.isfinite(pushed.history).all()
 

@@ -7,7 +7,14 @@ from lib.papers.hyper_dino.beyond import findings
 
 
 def test(difference: float, p_holm: float, **names: object) -> dict[str, object]:
-    size = {"low": difference - 1, "high": difference + 1, "p_floor": 0.0002, "n_units": 24, "n_tests": 4}
+    size = {
+        "low": difference - 1,
+        "high": difference + 1,
+        "p_floor": 0.0002,
+        "p_value": 0.001,
+        "n_units": 24,
+        "n_tests": 4,
+    }
     return {"rule": "by patient", "k": 20, "difference": difference, "p_holm": p_holm} | size | names
 
 
@@ -24,7 +31,8 @@ def test_switches_that_decide_are_counted_and_named():
     )
     assert findings.switches(rows, 20) == [
         "k = 20: 1 of 2 switches change the score clearly",
-        "k = 20: as printed (start norm 0) is worse than the default (-20.00 points, -21.00 to -19.00)",
+        "k = 20: as printed (start norm 0) is worse than the default (-20.00 points, -21.00 to -19.00; "
+        "p (Holm) = 0.010)",
     ]
     assert findings.printed(rows) == [
         "default: last loss 0.25, 0 % of the training images end at the rim",
@@ -36,7 +44,7 @@ def test_what_knowing_the_patient_is_worth():
     rows = pd.DataFrame([test(-2.0, 0.5, method="ball"), test(-9.0, 0.01, method="no mapper")])
     assert findings.knowing(rows, "ball", "patient") == [
         "k = 20, ball: the score with folds by patient is not clearly different from that with folds by image "
-        "(-2.00 points, -3.00 to -1.00)"
+        "(-2.00 points, -3.00 to -1.00; p (Holm) = 0.500)"
     ]
 
 

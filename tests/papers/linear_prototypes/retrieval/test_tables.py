@@ -159,7 +159,10 @@ def test_what_came_out_answers_every_question_from_its_own_tests():
     said = tables.came_out(gains, others, sizes, "texture", 41.0)
     answers = [line.strip() for line in said if line.startswith("  ")]
     assert len(said) - len(answers) == 5 and not any("other, TL" in line for line in answers)
-    assert answers[0] == f"texture, {TL} against texture, {PT}: closed, k = 3 better (+5.00 points, +4.00 to +6.00)"
+    assert (
+        answers[0]
+        == f"texture, {TL} against texture, {PT}: closed, k = 3 better (+5.00 points, +4.00 to +6.00; p (Holm) = 0.001)"
+    )
     order = ["cosine, cosine search", LINEAR, OPPONENTS[0]]
     assert [line.partition(" against the paper's head (")[0] for line in answers[1:4]] == order
     assert all("closed, k = 3 worse (-2.00 points, " in line for line in answers[1:4])

@@ -58,6 +58,8 @@ def test_the_answer_follows_from_the_first_three_tests():
     kernel, head = tables.came_out(tested)
     assert kernel.startswith("A kernel finds more")
     assert head == "By the head classes did not clearly become tighter, and became less separable by a line."
+    worse = tables.came_out(tested.assign(difference=[1.0, 1.0, -5.0, 0.0, 0.0]))[0]
+    assert worse.endswith("this cannot be told here.")  # a probe that loses to a line sees nothing
 
 
 def test_where_nothing_was_measured_nothing_is_said():

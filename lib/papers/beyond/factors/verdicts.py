@@ -1,0 +1,93 @@
+"""The balanced experiment in sentences, made from its tables."""
+
+import pandas as pd
+
+from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, with_margin
+from lib.papers.beyond.factors.tables import FEWEST
+from lib.results import paired
+from lib.results.markdown import points
+
+
+def sentences(tests: pd.DataFrame) -> list[str]:
+    """What each factor earns, where most and least, and how often that is clear, where it costs included."""
+    found = []
+    for factor, part in tests.groupby("factor", sort=False):
+        outcomes = [paired.relation(test) for test in part.itertuples()]
+        ends = [part.loc[part["difference"].idxmin()], part.loc[part["difference"].idxmax()]]
+        low, high = (
+            f"{points(end['difference'])} ({where(end)}; {paired.interval(end['low'], end['high'])})" for end in ends
+        )
+        untold = sum(outcome.startswith("cannot") for outcome in outcomes)
+        costs = [
+            where(test) for (_, test), outcome in zip(part.iterrows(), outcomes, strict=True) if "worse" in outcome
+        ]
+        text = f"{factor}: {low} to {high} points; clearly a gain in {outcomes.count('is better than')} of {len(part)}"
+        text += f", clearly a loss in {len(costs)}" + (f" ({'; '.join(costs)})" if costs else "")
+        found.append(text + (f"; too few groups to tell in {untold}" if untold else ""))
+    return found
+
+
+def ranking(tests: pd.DataFrame, k: int) -> list[str]:
+    """The factors by what they earn at ``k`` in the first archive of the tests, largest first, below a heading."""
+    part = tests[(tests["k"] == k) & (tests["archive"] == tests["archive"].iloc[0])]
+    ordered = part.sort_values("difference", ascending=False)
+    earned = [f"  {points(row.difference)}  {row.factor}" for row in ordered.itertuples()]
+    return [f"MAP@{k}, {part['archive'].iloc[0]}, points earned:", *earned]
+
+
+def best(rows: pd.DataFrame, encoder: str, archive: str, k: int) -> str:
+    """Which method on which encoder has the highest mean, and which on the notebook's own ``encoder``."""
+    part = rows[(rows["archive"] == archive) & (rows["k"] == k)]
+    ends = [among.loc[among["ours"].idxmax()] for among in (part, part[part["encoder"] == encoder])]
+    highest, own = ends
+    first = f"{highest['method']} on {highest['encoder']} ({highest['ours']:.1f})"
+    return f"MAP@{k}, {archive}: highest of all is {first}; on {encoder}: {own['method']} ({own['ours']:.1f})"
+
+
+def came_out(curved: pd.DataFrame, kin: pd.DataFrame | None, m0: float) -> list[str]:
+    """What a larger margin and a tree of classes do for the ball.
+
+    Args:
+        curved, kin: the ball against the flat head at each margin, and on relatives, as
+            :func:`lib.results.answers.compare` has them; no kin where classes hang on no tree.
+        m0: the paper's margin; only larger ones count as such.
+    """
+    curved, lines = curved[curved["first"] != with_margin(BALL, m0)], []
+    for what, part in (("A larger margin", curved), ("A tree of classes", kin)):
+        if part is not None:
+            outcomes = [paired.relation(test) for test in part.itertuples() if FLAT in test.second]
+            better, worse = (outcomes.count(f"is {word} than") for word in ("better", "worse"))
+            lines.append(
+                f"{what}: the ball is clearly better than the flat head in {better} of {len(outcomes)} tests, clearly "
+                f"worse in {worse}"
+            )
+    return lines
+
+
+def caveats(rows: pd.DataFrame) -> list[str]:
+    """What means over queries do not say: who is left out, and where class means turn a difference round.
+
+    rows: of :func:`.tables.all_values`; the leading encoder is the first.
+    """
+    own = rows[rows["encoder"] == rows["encoder"].iloc[0]]
+    lines = []
+    for archive, part in own.groupby("archive", sort=False):
+        n, lost = part[["n_queries", "n_without_relevant"]].iloc[0].astype(int)
+        if lost:
+            lines.append(f"{archive}: {lost} of {n} queries have no image of their class there, and are left out")
+        if (classes := part["n_classes"].iloc[0]) < FEWEST:
+            lines.append(f"{archive}: all queries with an answer are of {classes} of the classes, so nothing is tested")
+    told_apart = own[own["n_classes"] >= FEWEST]
+    for (archive, k), part in told_apart.groupby(["archive", "k"], sort=False):
+        table = part.set_index("method")
+        for second in (NONE, PROBABILITY):
+            apart = table.loc[BALL, ["ours", "class_mean"]] - table.loc[second, ["ours", "class_mean"]]
+            if apart.prod() < 0:
+                told = f"{apart['ours']:+.1f} over queries, {apart['class_mean']:+.1f} over classes"
+                lines.append(f"{archive}, MAP@{k}: {BALL} less {second}: {told}")
+    return lines or ["all queries have an answer, and class means turn no difference of the ball round"]
+
+
+def where(test: pd.Series) -> str:
+    """List and archive of a test, as sentences name them."""
+    return f"MAP@{test['k']}, {test['archive']}"
