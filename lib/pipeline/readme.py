@@ -27,22 +27,20 @@ PLAIN, CLASSIFIER = "raw features, cosine", "linear classifier, probability"  # 
 LEVEL = 0.05
 CELLS = [f"{where}: {what}" for where in ("by image", "by group", "published") for what in ("first", "list")]
 COUNTED = (
-    "Real images, Hyper-DINO, in points, averaged per group first (the table below is not); 2 and 3 by group. A "
-    f"dataset counts where p ≤ {LEVEL} in a paired test over groups and five trainings, after Holm's correction for "
-    "all tests of its table: notebooks [16](notebooks/16_hyper_dino_beyond.ipynb) (1, 2) and "
+    "Hyper-DINO on real images, in points averaged per group first; 2 and 3 by group. A dataset counts where p ≤ "
+    f"{LEVEL} over groups and five trainings, after Holm: notebooks [16](notebooks/16_hyper_dino_beyond.ipynb) (1, 2), "
     "[13](notebooks/13_hyper_dino_retrieval.ipynb) (3)."
 )
 NOTE = (
-    "Plain features → with the head, in percent, means over folds and five trainings. *First*: MAP@1. *List*: MAP@20 "
-    "(linear prototypes: MAP@15). "
-    "*Published*: the paper's best without and with a head, perhaps of two networks, or what it prints without a k; "
-    "other encoders, all images, patient rule unknown."
+    "Plain features → with the head, percent, means over folds and five trainings. *First*: MAP@1. *List*: MAP@20 "
+    "(prototypes: MAP@15). *Published*: the best printed without and with a head, perhaps of two networks; other "
+    "encoders, all images, patient rule unknown."
 )
 MORE = (
-    "The other papers by their own measures, in percent, five trainings: Recall@1 of categories that nobody learnt, "
-    "MAP@100 of codes of 16 bits, HF1 (a mistake inside the family costs less; as all answers share the root, guessing "
-    "scores high). HWC+LAM: our form of HWC, on the sphere. Groups are on one side only. *Difference*: paper's − "
-    "rival's, averaged per group first; bold: clear after Holm."
+    "The other papers by their own measures, five trainings: Recall@1 of categories that nobody learnt, MAP@100 of "
+    "codes of 16 bits, HF1 (mistakes inside the family cost less; guessing scores high, as all answers share the "
+    "root). HWC+LAM: our form, on the sphere. Groups are on one side only. *Difference*: paper's − rival's, averaged "
+    "per group first; bold: clear after Holm."
 )
 
 
@@ -227,15 +225,15 @@ def findings() -> list[str]:
     rare, alike = paired("retrieval", "table_tests_by_class"), ""
     if len(rare):
         rare = rare[(rare["rule"] != "by image") & (rare["second"] == PLAIN) & (rare["k"] == 20)]
-        alike = f" With every class counting alike, over a list of 20, on {wins(rare)}: {listed(rare)}."
+        alike = f" With every class counting alike (list of 20), on {wins(rare)}: {listed(rare)}."
     return [
         f"**A part of the head's score is the query's own group, on {wins(head)}.** What its other images add to "
-        f"MAP@20 of the head, which has learnt from them, and of the features without a head: {listed(head, plain)}.",
+        f"MAP@20 of the head, which learnt from them, and of plain features: {listed(head, plain)}.",
         f"**Curvature helps on {wins(curved)}.** MAP@20 of the head in the ball minus that of the same head in flat "
         f"space: {listed(curved)}.",
         f"**The head beats the plain features on {wins(long)} over a list of 20, on {wins(first)} at first.** "
-        f"Its gain in MAP@20, and in MAP@1: {listed(long, first)}.{alike} A linear classifier, which learns from the "
-        f"same labels, it beats on {wins(fair)}, and loses to on {losses(fair)}: {listed(fair)}.",
+        f"Its gain in MAP@20, and in MAP@1: {listed(long, first)}.{alike} Against a linear classifier it "
+        f"wins on {wins(fair)} and loses on {losses(fair)}: {listed(fair)}.",
     ]
 
 

@@ -94,8 +94,8 @@ def test_the_findings_follow_from_the_tests(monkeypatch):
     assert "group, on 1 of 1 datasets" in own and "+9.50 and -1.25 on Kather 2016" in own
     assert "helps on 0 of 1 datasets" in curvature and "-3.50 on Kather 2016" in curvature
     assert "on 0 of 1 datasets over a list of 20, on 1 of 1" in gain and "+2.75 and +4.50 on Kather 2016" in gain
-    assert "counting alike, over a list of 20, on 0 of 1 datasets: -6.25 on Kather 2016." in gain
-    assert gain.endswith("it beats on 0 of 1 datasets, and loses to on 1: -1.50 on Kather 2016.")
+    assert "counting alike (list of 20), on 0 of 1 datasets: -6.25 on Kather 2016." in gain
+    assert gain.endswith("it wins on 0 of 1 datasets and loses on 1: -1.50 on Kather 2016.")
     tables["table_tests_by_class"] = pd.DataFrame()
     assert "counting alike" not in readme.findings()[2]
 

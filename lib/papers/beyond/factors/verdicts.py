@@ -76,7 +76,7 @@ def caveats(rows: pd.DataFrame) -> list[str]:
         if lost:
             lines.append(f"{archive}: {lost} of {n} queries have no image of their class there, and are left out")
         if (classes := part["n_classes"].iloc[0]) < FEWEST:
-            lines.append(f"{archive}: all queries with an answer are of {classes} of the classes, so nothing is tested")
+            lines.append(f"{archive}: queries of {classes} of the classes have an answer, so nothing is told by it")
     told_apart = own[own["n_classes"] >= FEWEST]
     for (archive, k), part in told_apart.groupby(["archive", "k"], sort=False):
         table = part.set_index("method")

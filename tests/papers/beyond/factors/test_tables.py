@@ -127,7 +127,7 @@ def test_caveats_name_who_is_left_out_and_what_class_means_turn_round():
     assert left == "open: 4 of 10 queries have no image of their class there, and are left out"
     assert turned.endswith("linear classifier, probability: +2.0 over queries, -4.0 over classes")
     few = verdicts.caveats(rows.assign(n_classes=1))
-    assert few[1] == "open: all queries with an answer are of 1 of the classes, so nothing is tested" and len(few) == 2
+    assert few[1] == "open: queries of 1 of the classes have an answer, so nothing is told by it" and len(few) == 2
     clean = rows.assign(n_without_relevant=0, class_mean=rows["ours"])
     assert verdicts.caveats(clean)[0].startswith("all queries have an answer")
 
@@ -179,6 +179,7 @@ def test_an_archive_in_which_too_few_classes_ask_is_not_tested(found):
     poor = found | {"open, by patient": {name: [only_class_0(one) for one in several] for name, several in rest}}
     assert tables.answered(poor["open, by patient"]) == 1 and tables.answered(poor["closed, by patient"]) == 4
     assert tables.fair(poor) == ["closed, by patient"] and tables.strict(poor) == tables.strict(found)
+    assert tables.fair({"open, by patient": poor["open, by patient"]}) == ["open, by patient"]  # nothing else is there
     assert set(tables.tested(poor, "net", [], GROUPS, (1,))["archive"]) == {"closed, by patient"}
 
 
