@@ -99,7 +99,7 @@ def lacking(built: pd.DataFrame) -> Iterator[dict[str, Any]]:
             for dataset, run in datasets.items():
                 if (profile, dataset, notebooks[stage]) in made:
                     continue
-                own = {example.get(kind): run.get(kind) for kind in ("table", "figure") if kind in example}
+                own = {example[kind]: run.get(kind, example[kind]) for kind in ("table", "figure") if kind in example}
                 for row in shown.to_dict("records"):
                     name = own.get(row["name"], row["name"])
                     yield (

@@ -66,6 +66,14 @@ def test_what_a_run_would_make_says_what_it_needs(reports):
     }
 
 
+def test_a_run_that_names_no_table_makes_the_one_that_its_notebook_names(reports, monkeypatch):
+    runs = RUNS | {"paper": {"p_stage": {"bh40x": {"encoder": "texture"}}}}
+    monkeypatch.setattr(profiles, "runs", runs.__getitem__)
+    save(reports, "demo", "tissue", "table_2")
+    rows = index.overview()
+    assert rows.loc[rows["profile"] == "paper", "name"].tolist() == ["table_2"]
+
+
 def test_a_paper_is_one_matrix_and_what_is_missing_is_folded(reports):
     save(reports, "demo", "tissue", "table_2", "figure_more")
     save(reports, "sample", "kather", "table_2")

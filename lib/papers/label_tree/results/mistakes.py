@@ -1,11 +1,13 @@
 """Which wrong answers are left: how far up the tree they go, and which class is taken for which."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from lib.metrics import hierarchy
+from lib.papers.label_tree.experiment import Scored
 from lib.papers.label_tree.names import BOTH, FLAT, NONE, SUPCON
 from lib.papers.label_tree.results.tables import Found
 from lib.results.markdown import markdown_table, percent
@@ -63,7 +65,7 @@ def confusions(found: Found, tree: Taxonomy, most: int = 8) -> pd.DataFrame:
     answers), spread (over trainings).
     """
     shown = {name: found[name] for name in COMPARED if name in found}
-    counts = {name: [_confused(one.values, len(tree.leaves)) for one in several] for name, several in shown.items()}
+    counts = {name: _by_training(several, len(tree.leaves)) for name, several in shown.items()}
     mean = np.mean([np.mean(several, axis=0) for several in counts.values()], axis=0)
     ordered = sorted(itertools.permutations(range(len(tree.leaves)), 2), key=lambda pair: -mean[pair])[:most]
     kin = tree.lca_depth() > 0
@@ -75,8 +77,12 @@ def confusions(found: Found, tree: Taxonomy, most: int = 8) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def _confused(values: pd.DataFrame, n: int) -> np.ndarray:
-    """Percent of all answers by true class (rows) and answered class (columns)."""
-    table = np.zeros((n, n))
-    np.add.at(table, (values["leaf"], values["predicted"]), 100 / len(values))
-    return table
+def _by_training(several: Sequence[Scored], n: int) -> list[np.ndarray]:
+    """Percent of all answers of each training, of all its folds, by true class (rows) and answered class (columns)."""
+    found = []
+    for repeat in sorted({one.split.repeat for one in several}):
+        values = pd.concat([one.values for one in several if one.split.repeat == repeat])
+        table = np.zeros((n, n))
+        np.add.at(table, (values["leaf"], values["predicted"]), 100 / len(values))
+        found.append(table)
+    return found

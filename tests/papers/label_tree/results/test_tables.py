@@ -125,6 +125,19 @@ def test_confusions_are_counted_by_hand_and_told_by_kinship(found):
     assert len(axis.patches) == len(rows) and axis.get_yticklabels()[0].get_fontweight() == "normal"
 
 
+def test_the_spread_of_confusions_is_over_trainings_not_over_folds(found):
+    """Two folds of very different classes, the same in every training: no spread."""
+    one = found[names.NONE][0]
+    halves = [one.values.iloc[:10], one.values.iloc[10:]]
+    folds = [
+        replace(one, values=half, split=replace(one.split, fold=fold, repeat=repeat))
+        for repeat in range(2)
+        for fold, half in enumerate(halves)
+    ]
+    rows = mistakes.confusions({names.NONE: folds}, TREE, most=2)
+    assert (rows["spread"] == 0).all() and (rows["share"] > 0).all()
+
+
 @pytest.mark.parametrize("depth", [2, 7])
 def test_a_picture_of_mistakes_takes_any_depth(depth):
     rows = pd.DataFrame([{"method": "a", "depth": level, "share": 1.0} for level in range(depth)])
