@@ -9,6 +9,7 @@ from scipy import stats
 
 from lib.metrics.significance import paired_permutation
 from lib.results.markdown import markdown_table
+from lib.results.paired import p_cell
 
 LEVEL = 0.05
 
@@ -51,7 +52,7 @@ def false_alarms(differences: np.ndarray, groups: np.ndarray, n: int = 2000, see
     Returns:
         p: of the test as it is made. by_query: alarms where they change places for every query by itself, which is
         what the test assumes. by_group: where they do so for all queries of a group at once, as patients differ.
-        p_groups: of the sign flips of groups. n_groups.
+        p_groups, p_floor: of the sign flips of groups, and their smallest p. n_groups.
     """
     rng = np.random.default_rng(seed)
     _, of = np.unique(groups, return_inverse=True)
@@ -60,7 +61,15 @@ def false_alarms(differences: np.ndarray, groups: np.ndarray, n: int = 2000, see
     centred = differences - shift(differences)
     alarms = {name: 100 * float((wilcoxon(some * centred) < LEVEL).mean()) for name, some in signs.items()}
     fair = paired_permutation(differences, np.zeros_like(differences), groups, seed=seed)
-    return {"p": float(wilcoxon(differences[None])[0])} | alarms | {"p_groups": fair.p_value, "n_groups": fair.n_units}
+    return (
+        {"p": float(wilcoxon(differences[None])[0])}
+        | alarms
+        | {
+            "p_groups": fair.p_value,
+            "p_floor": fair.p_floor,
+            "n_groups": fair.n_units,
+        }
+    )
 
 
 def table(compared: Mapping[str, pd.Series], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
@@ -105,7 +114,7 @@ def alarms_layout(rows: pd.DataFrame) -> str:
         {
             "difference of mAP": row.comparison,
             "Wilcoxon over queries, p": f"{row.p:.2g}",
-            "sign flips of groups, p": f"{row.p_groups:.4f}",
+            "sign flips of groups, p": p_cell(row.p_groups, row.p_floor),
             "false alarms, queries permuted": f"{row.by_query:.1f} %",
             "false alarms, groups permuted": f"{row.by_group:.1f} %",
         }
