@@ -56,14 +56,19 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Coder:
-    """A trained code: numbers before the sign of all images (n, bits), what came before the last layer, its health."""
+    """A trained code: numbers before the sign of all images (n, bits), features (n, ·) of each level, its health."""
 
     name: str
     h: np.ndarray
-    inside: np.ndarray
+    levels: Sequence[np.ndarray]
     loss_first: float
     loss_last: float
     steps: int
+
+    @property
+    def inside(self) -> np.ndarray:
+        """(n, ·) what came before the last layer: the levels but the shallow one, or a head's only one."""
+        return np.concatenate(self.levels[1:] or self.levels, axis=1)
 
     def distances(self, scene: Scene) -> np.ndarray:
         """Bits to the centre of each known class, (n, C): a centre is the majority of the images learnt from."""
@@ -100,7 +105,7 @@ def heads(
 def _of_head(one: Fitted, x: np.ndarray) -> Coder:
     raw = replace(one, method=replace(one.method, head=replace(one.method.head, binary=False)))
     history = one.history
-    return Coder(one.method.name, raw.embed(x).numpy(), x, history[0], history[-1], one.health.steps)
+    return Coder(one.method.name, raw.embed(x).numpy(), [x], history[0], history[-1], one.health.steps)
 
 
 def networks(scene: Scene, plan: Plan, prints: np.ndarray, rate: float, seeds: Sequence[int]) -> list[Coder]:
@@ -114,8 +119,7 @@ def networks(scene: Scene, plan: Plan, prints: np.ndarray, rate: float, seeds: S
 
 def _of_network(one: Trained, scene: Scene) -> Coder:
     coded = one.outputs(scene.taps)
-    inside = np.concatenate(coded.levels[1:], axis=1)
-    return Coder(ACIR, coded.h, inside, one.history[0], one.history[-1], one.steps)
+    return Coder(ACIR, coded.h, coded.levels, one.history[0], one.history[-1], one.steps)
 
 
 def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float]) -> pd.DataFrame:

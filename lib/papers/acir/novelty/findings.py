@@ -1,20 +1,27 @@
 """What the numbers say, in sentences."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
 
+from lib.metrics.hashing import pack
 from lib.papers.acir import published
 from lib.papers.acir.choices import few
-from lib.papers.acir.novelty.experiment import ACIR, L1, MAHALANOBIS, NEAREST, RESIDUAL
+from lib.papers.acir.novelty.experiment import ACIR, L1, MAHALANOBIS, NEAREST, RESIDUAL, Coder
 from lib.papers.acir.novelty.maps import Page
 from lib.papers.acir.novelty.rules import PUBLISHED_RULE, Rule
-from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR
+from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR, Scene
 from lib.papers.acir.novelty.scores import Limit
 from lib.results import paired
-from lib.search.refusal import Gate, refuse
+from lib.search.recommend import Archive
+from lib.search.refusal import Gate
 
 TITLES = {NEAR: "left-out class", FAR: "OOD"}
+
+FIRST = 10
+"""Answers of an example."""
 
 
 def limits(rows: pd.DataFrame, names: Sequence[str] = (RESIDUAL, L1)) -> list[str]:
@@ -133,9 +140,17 @@ def pages(drawn: Mapping[str, Page]) -> list[str]:
     ]
 
 
-def examples(names: Sequence[str], gates: Sequence[Gate], scores: Sequence[Sequence[float]]) -> list[str]:
-    """For each query what it is and the reason why it is refused, or that it is answered."""
-    return [
-        f"{name}: {f'refused, {reason}' if (reason := refuse(gates, values)) else 'answered'}"
-        for name, values in zip(names, scores, strict=True)
-    ]
+def examples(scene: Scene, coder: Coder, gates: Sequence[Gate], rows: np.ndarray, scores: np.ndarray) -> list[str]:
+    """Algorithm 1 for each query: what it is, and the classes of its first answers or the reason why it has none.
+
+    The archive is what the ``coder`` learnt from. rows: (q,) of the queries; scores: (gates, q).
+    """
+    learnt, codes = scene.rows(LEARNT), pack(coder.h)
+    archive = Archive(codes[learnt], [level[learnt] for level in coder.levels], gates)
+    lines = []
+    for row, values in zip(rows, scores.T, strict=True):
+        found = archive.recommend(codes[row], [level[row] for level in coder.levels], values.tolist(), FIRST)
+        counts = Counter(scene.kind[learnt[found.images]]).most_common()
+        told = ", ".join(f"{n} {name}" for name, n in counts)
+        lines.append(f"{scene.kind[row]}: " + (f"refused, {found.reason}" if found.reason else f"answered, {told}"))
+    return lines

@@ -12,10 +12,11 @@ from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.figures import strips, style
-from lib.metrics.hashing import content_similarity, hamming, pack
+from lib.metrics.hashing import hamming, pack
 from lib.papers.acir.hashing.experiment import TOP
 from lib.papers.acir.ranking.experiment import BEST, HAMMING, LEVELS, POOLED, WORST, Coder, Scene
 from lib.results.markdown import markdown_table
+from lib.search.recommend import Archive
 
 SHOWN = 3
 """Answers at either end of a list (Fig. 6)."""
@@ -39,18 +40,17 @@ class Listed:
 
 def algorithm(coder: Coder, features: Sequence[np.ndarray], scene: Scene, names: Sequence[str], query: int) -> Listed:
     """Steps 4 and 5: distances, content, and lexsort by both; names: of the classes."""
-    one, archive = np.array([query]), scene.gallery
-    packed = pack(coder.h)
-    distance = hamming(packed[one], packed[archive])[0].astype(int)
-    content = content_similarity([level[one] for level in features], [level[archive] for level in features])[0]
-    places = {}
-    orders = {"by_hamming": distance.argsort(kind="stable"), "by_content": np.lexsort((-content, distance))}
-    for name, order in orders.items():
-        places[name] = np.empty(len(archive), dtype=int)
-        places[name][order] = np.arange(1, len(archive) + 1)
-    labels = scene.labels[archive]
-    rows = {"image": archive, "label": [names[c] for c in labels], "right": labels == scene.labels[query]}
-    return Listed(query, pd.DataFrame(rows | {"distance": distance, "content": content} | places))
+    packed, gallery = pack(coder.h), scene.gallery
+    archive = Archive(packed[gallery], [level[gallery] for level in features])
+    found = archive.recommend(packed[query], [level[query] for level in features], k=len(gallery))
+    labels = scene.labels[gallery]
+    rows = pd.DataFrame({"image": gallery, "label": [names[c] for c in labels], "right": labels == scene.labels[query]})
+    place = pd.Series(range(1, len(gallery) + 1), index=found.images)
+    rows = rows.assign(
+        distance=pd.Series(found.distance, index=found.images), content=pd.Series(found.content, index=found.images)
+    )
+    by_hamming = rows["distance"].rank(method="first").astype(int)
+    return Listed(query, rows.assign(by_hamming=by_hamming, by_content=place))
 
 
 def most_tied(coder: Coder, scene: Scene) -> int:

@@ -52,7 +52,7 @@ def coders(scene):
         return h + noise * rng.normal(size=h.shape)
 
     return {
-        name: [Coder(name, code(0.6), rng.normal(size=(len(scene.labels), 5)), 1.0, 0.5, 10) for _ in range(2)]
+        name: [Coder(name, code(0.6), [rng.normal(size=(len(scene.labels), 5))], 1.0, 0.5, 10) for _ in range(2)]
         for name in ("CSQ", "ACIR")
     }
 

@@ -11,9 +11,9 @@ from lib.errors import InputError
 from lib.metrics import novelty
 from lib.papers.acir import published
 from lib.papers.acir.novelty import figures, findings, maps, pictures, rules, scores, sliders, tables
-from lib.papers.acir.novelty.experiment import ACIR, L1, NEAREST, RESIDUAL
+from lib.papers.acir.novelty.experiment import ACIR, L1, NEAREST, RESIDUAL, Coder
 from lib.papers.acir.novelty.rules import Rule
-from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, NEAR
+from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR
 from lib.papers.acir.novelty.scores import Limit
 from lib.results.shown import Figure
 from lib.search.refusal import Gate
@@ -91,12 +91,16 @@ def test_the_worst_kind_of_the_residual_is_named_with_the_rival_beside():
     assert lines[4].startswith("hardest for all scores: fog (best AUROC 90.0, nearest feature)")
 
 
-def test_a_query_is_answered_or_refused_with_its_reason():
+def test_a_query_is_answered_with_classes_or_refused_with_its_reason(scene):
+    """An image of the archive finds itself first, and with codes that are the classes only its own class."""
+    own = np.where(np.eye(len(scene.classes))[scene.labels] > 0, 1.0, -1.0)
+    coder = Coder("ACIR", own, [np.arange(3.0 * len(own)).reshape(-1, 3) % 7], 1.0, 0.5, 10)
     gates = [Gate("rebuilt with an error of", 0.3, 0.99)]
-    lines = findings.examples(["page", "tissue"], gates, [(0.4,), (0.2,)])
-    assert (
-        lines[0].startswith("page: refused, rebuilt with an error of 0.4, above 0.3") and lines[1] == "tissue: answered"
-    )
+    rows = scene.rows(LEARNT)[:2]
+    lines = findings.examples(scene, coder, gates, rows, np.array([[0.4, 0.2]]))
+    assert lines[0].startswith(f"{scene.kind[rows[0]]}: refused, rebuilt with an error of 0.4, above 0.3")
+    same = int((scene.kind[scene.rows(LEARNT)] == scene.kind[rows[1]]).sum())
+    assert lines[1].startswith(f"{scene.kind[rows[1]]}: answered, {min(same, findings.FIRST)} {scene.kind[rows[1]]}")
 
 
 def test_sliders_count_what_lies_beyond_both_limits(scene, found):
