@@ -181,10 +181,14 @@ def test_a_layer_learns_a_curve_that_a_line_cannot_follow():
 
 
 @torch.no_grad()
-def test_beyond_the_grid_only_the_base_is_left():
-    layer = begun(KAN(1, 2))
-    x = torch.tensor([[40.0], [-40.0]])
-    assert torch.allclose(layer(x), torch.nn.functional.silu(x) @ layer.base.mT)
+@pytest.mark.parametrize(("grid", "order", "reach"), [(5, 3, 2.0), (4, 2, 1.0)])
+def test_beyond_the_grid_splines_fade_out_within_order_intervals(grid, order, reach):
+    layer = begun(KAN(1, 2, grid, order, reach))
+    end = reach + order * 2 * reach / grid
+    x = torch.tensor([[end], [-end], [40.0], [-40.0]])
+    assert torch.allclose(layer(x), torch.nn.functional.silu(x) @ layer.base.mT, atol=1e-6)
+    fading = layer.basis(torch.linspace(reach, end, 50)).sum(-1)
+    assert fading[0] == pytest.approx(1, abs=1e-5) and (fading.diff() <= 1e-6).all() and fading[25] > 1e-4
 
 
 @torch.no_grad()

@@ -76,7 +76,7 @@ def test_heads_have_them_and_one_variant_does_not():
     plan = PLAN.of(LABELS, SPLIT)
     ours = {name: loss for name, loss in hashing.losses(plan, 4).items() if isinstance(loss, StructureAware)}
     assert len(ours) == 2 and {loss.class_weights for loss in ours.values()} == {WEIGHTS}
-    without = [one.name for one in hashing.variants(plan, 4, 0.01) if one.head.loss.class_weights != WEIGHTS]
+    without = [one.name for one in hashing.variants(plan, 4, 0.01, 0.5) if one.head.loss.class_weights != WEIGHTS]
     assert without == ["no class weights-4bit"]
 
 

@@ -103,6 +103,8 @@ ALPHA = 0.1
 """Weight of the quantisation term where none was chosen."""
 OURS, MEAN, BY_LABELS = f"ours, α = {ALPHA:g}", "every pair at the mean likeness", "labels alone"
 """ACIR's loss, changed one thing at a time, as it is, and two controls of its fingerprints."""
+THREE = "three kinds of pairs"
+"""Positive, neutral and negative, as Section 3.3 announces them (AC-6)."""
 
 
 def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> dict[str, Loss]:
@@ -145,8 +147,19 @@ def opponents(plan: Plan, lengths: Sequence[int], classifier_lr: float) -> list[
     return [Method(NONE, plain, none, search="cosine"), linear, *codes]
 
 
-def variants(plan: Plan, bits: int, lr: float) -> list[Method]:
-    """ACIR's loss with one thing changed at a time, from α = :data:`ALPHA`."""
+def neutral_limit(prints: np.ndarray, labels: np.ndarray, split: Split) -> float:
+    """The median likeness of fingerprints (n, p) of two images of one class, among those that teach."""
+    of = labels[split.train]
+    first, second = np.triu_indices(len(of), k=1)
+    h = likeness(torch.from_numpy(prints[split.train])).numpy()[first, second]
+    return float(np.median(h[of[first] == of[second]]))
+
+
+def variants(plan: Plan, bits: int, lr: float, neutral: float) -> list[Method]:
+    """ACIR's loss with one thing changed at a time, from α = :data:`ALPHA`.
+
+    neutral: likeness of the fingerprints of a pair of one class below which it is neutral where there are three kinds.
+    """
     ours = StructureAware(alpha=ALPHA, fingerprint=plan.fingerprint, class_weights=plan.class_weights)
     kinds = {
         OURS: ours,
@@ -156,6 +169,7 @@ def variants(plan: Plan, bits: int, lr: float) -> list[Method]:
         f"L_Q of the code, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA, quantisation="code"),
         "S clamped": replace(ours, clamped=True),
         "likeness by cosine": replace(ours, likeness="cosine"),
+        THREE: replace(ours, neutral=neutral),
         MEAN: replace(ours, even=True),
         BY_LABELS: replace(ours, fingerprint=0),
         "no class weights": replace(ours, class_weights=()),

@@ -68,8 +68,8 @@ def test_the_table_puts_published_lines_first_and_counts_csq_as_one():
     rows.append(("ResNet-50, ACIR's network", 8.0, 100.0))
     ours = pd.DataFrame([{"network": n, "pixels": 224, "macs": m, "parameters": p} for n, m, p in rows])
     lines = tables.layout(ours, published.costs()).split("\n")
-    assert "| ACIR | published | – | 12.44 | 151.33 | 3.01 / 5.92 |" in lines[5]
-    assert lines[-1].endswith("8.00 | 100.00 | 2.00 / 5.00 |")
+    assert "| ACIR | published | – | 12.44 | 151.33 | 3.01 / 5.92 | 0.080 |" in lines[5]
+    assert lines[-1].endswith("8.00 | 100.00 | 2.00 / 5.00 | – |")
     sizes = {"width": 64, "ratio": 2, "layers": 3, "decoder": 0, "macs": 12.0, "parameters": 150.0, "off": 3.5}
     said = tables.sentences(ours, published.costs(), pd.DataFrame([sizes]))
     assert "has 25.00 M, with 16 bits in their place 20.00 M" in said[0] and "no decoder" in said[2]

@@ -7,6 +7,7 @@ import torch
 
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
+from lib.losses.acir import kinds
 from lib.metrics import hashing
 from lib.papers.acir.hashing import experiment
 from lib.training.fit import Schedule
@@ -77,11 +78,20 @@ def test_an_opponent_sees_no_fingerprint():
 
 
 def test_the_variants_without_a_gradient_are_one_training():
-    variants = [one for one in experiment.variants(PLAN, BITS, 1e-2) if "L_Q" in one.name or "α = 0-" in one.name]
+    variants = [one for one in experiment.variants(PLAN, BITS, 1e-2, 0.5) if "L_Q" in one.name or "α = 0-" in one.name]
     assert len(variants) == 3
     found = experiment.fitted(X, LABELS, variants, SPLIT, n_seeds=1, workers=1)
     first, *others = (torch.cat([p.flatten() for p in ones[0].network.parameters()]) for ones in found.values())
     assert all(torch.equal(first, other) for other in others)
+
+
+def test_half_of_the_pairs_of_one_class_are_neutral():
+    prints = X[:, DIM:]
+    limit = experiment.neutral_limit(prints, LABELS, SPLIT)
+    counts = kinds(torch.from_numpy(LABELS[SPLIT.train]), torch.from_numpy(prints[SPLIT.train]), limit)
+    assert abs(counts["positive"] - counts["neutral"]) <= 1 and counts["negative"] > 0
+    (three,) = [one for one in experiment.variants(PLAN, BITS, 1e-2, limit) if experiment.THREE in one.name]
+    assert three.head.loss.neutral == limit
 
 
 def test_ranking_by_content_changes_ties_alone(fitted):
