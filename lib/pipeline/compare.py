@@ -18,9 +18,6 @@ from lib.results.tolerance import SHARE
 REBUILT = BUILD / "rebuilt"
 """Sections that were built again and agreed with those in ``reports/``, which stayed."""
 
-SPREADS = 2.0
-"""A row whose folds differ by a standard deviation of ``spread`` may deviate by so many of them more."""
-
 
 @dataclass(frozen=True)
 class Deviation:
@@ -42,13 +39,11 @@ class Deviation:
 class Tolerance:
     """How far the numbers of a table may deviate, as the table itself says (:meth:`lib.results.store.Run.save`).
 
-    share: of ``of``, or of the largest number of the committed table that is compared and is not whole.
-    free: columns that are not compared.
+    share: of the largest number of the committed column. free: columns that are not compared.
     """
 
     share: float = SHARE
     free: tuple[str, ...] = ()
-    of: float | None = None
 
 
 def tolerance(record: str) -> Tolerance:
@@ -59,8 +54,8 @@ def tolerance(record: str) -> Tolerance:
 def tables(committed: pd.DataFrame, built: pd.DataFrame, tolerance: Tolerance, name: str) -> list[Deviation]:
     """Compare two versions of one table, column by column.
 
-    Whole numbers and words must be equal. Where a table states the spread of its rows over the folds, what is unstable
-    there may also differ more between two processors: :data:`SPREADS` times the committed spread is added.
+    Whole numbers and words must be equal, other numbers within a share of the largest one of their column: so nothing
+    that stands in one column makes another looser, and a column of zeros is never taken for what was measured.
 
     Args:
         committed, built: the two versions.
@@ -68,26 +63,24 @@ def tables(committed: pd.DataFrame, built: pd.DataFrame, tolerance: Tolerance, n
         name: of the table, for the message.
 
     >>> one = pd.DataFrame({"k": [1, 20], "ours": [100.0, 88.0]})
-    >>> two = one.assign(ours=[97.5, 88.0])
+    >>> two = one.assign(ours=[99.5, 88.0])
     >>> [(d.column, float(d.deviation), float(d.allowed), d.within) for d in tables(one, two, Tolerance(), "table_2")]
-    [('k', 0.0, 0.0, True), ('ours', 2.5, 3.0, True)]
+    [('k', 0.0, 0.0, True), ('ours', 0.5, 1.0, True)]
     """
     if list(committed.columns) != list(built.columns) or len(committed) != len(built):
         shapes = f"{committed.shape[0]} × {committed.shape[1]} committed, {built.shape[0]} × {built.shape[1]} built"
         return [Deviation(name, "", float("inf"), 0.0, f"other rows or columns ({shapes})")]
-    compared = committed.drop(columns=[*tolerance.free], errors="ignore")
-    numbers = compared.select_dtypes("floating")
-    largest = numbers.abs().max().max() if tolerance.of is None else tolerance.of
-    spread = committed.get("spread", pd.Series(0.0, committed.index)).fillna(0.0)
-    loose, strict = tolerance.share * largest + SPREADS * spread, 0.0 * spread
-    return [_column(committed[c], built[c], loose if c in numbers else strict, name) for c in compared]
+    compared = committed.columns.drop(list(tolerance.free), errors="ignore")
+    return [_column(committed[column], built[column], tolerance.share, name) for column in compared]
 
 
-def _column(committed: pd.Series, built: pd.Series, allowed: pd.Series, name: str) -> Deviation:
+def _column(committed: pd.Series, built: pd.Series, share: float, name: str) -> Deviation:
     column = str(committed.name)
     if committed.empty:
         return Deviation(name, column, 0.0, 0.0)
     words = not (_of_numbers(committed) and _of_numbers(built))
+    finite = committed[np.isfinite(committed)].abs() if pd.api.types.is_float_dtype(committed) else pd.Series([0.0])
+    allowed = share * float(finite.max()) if len(finite) else 0.0
     if words:
         both_empty = committed.isna() & built.isna()
         deviation = ((committed.astype(str) != built.astype(str)) & ~both_empty).astype(float)
@@ -96,8 +89,8 @@ def _column(committed: pd.Series, built: pd.Series, allowed: pd.Series, name: st
         deviation = (committed.astype(float) - built.astype(float)).abs().fillna(0.0).mask(one_empty, np.inf)
     over = deviation if words else deviation - allowed
     largest, row = deviation.idxmax(), over.idxmax()
-    problem = f"row {row}: {committed[row]} committed, {built[row]} built" + ("" if words else f" (± {allowed[row]:g})")
-    return Deviation(name, column, deviation[largest], allowed[largest], problem if over[row] > 0 else "")
+    problem = f"row {row}: {committed[row]} committed, {built[row]} built" + ("" if words else f" (± {allowed:g})")
+    return Deviation(name, column, deviation[largest], allowed, problem if over[row] > 0 else "")
 
 
 def _of_numbers(column: pd.Series) -> bool:

@@ -100,7 +100,7 @@ def tests_layout(tests: pd.DataFrame, what: str = "folds", column: str = "rule")
 
 def table(tests: pd.DataFrame, title: str, text: str, what: str = "folds", column: str = "rule") -> Table:
     """The paired tests as a table to save; ``text`` is what their values are, ``what`` heads the ``column``."""
-    return Table(title, tests, f"{text} {SAYS}", of=100, markdown=tests_layout(tests, what, column))
+    return Table(title, tests, f"{text} {SAYS}", markdown=tests_layout(tests, what, column))
 
 
 def cells(test: Any, what: str) -> dict[str, Any]:

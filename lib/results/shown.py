@@ -18,8 +18,6 @@ class _Shown:
         caption: what the numbers are, and why they differ from the published ones.
         free: columns that a rebuild need not agree in, because the slightest change of a number turns them over: single
             answers, coordinates, which candidate won; p-values are always free.
-        of: what numbers may deviate by :data:`lib.results.tolerance.SHARE` of, where it is not the largest number of
-            the table: 100 for differences of percentages.
         stamp: profile, images, encoder and notebook, once it is saved.
     """
 
@@ -27,7 +25,6 @@ class _Shown:
     rows: pd.DataFrame
     caption: str
     free: Collection[str] = ()
-    of: float | None = None
     stamp: str = ""
 
     @property

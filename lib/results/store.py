@@ -71,7 +71,6 @@ class Run:
             shown.rows.to_csv(draft, index=False, float_format="%.4f", lineterminator="\n")
         with whole(self.folder / f"{name}.json") as draft:
             tolerance = {"share": SHARE, "free": [c for c in shown.rows.columns if c in {*shown.free, *P_VALUES}]}
-            tolerance |= {} if shown.of is None else {"of": shown.of}
             about = {"name": name, "title": title, "caption": shown.caption, "paper": self.paper}
             record = about | asdict(self) | {"tolerance": tolerance}
             draft.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,4 +1,8 @@
 """How far a rebuild may deviate from the committed numbers."""
 
-SHARE = 0.03
-"""A rebuilt number may deviate from the committed one by this share of the largest number of its table."""
+SHARE = 0.01
+"""A rebuilt number may deviate from the committed one by this share of the largest number of its column.
+
+With the pins of :mod:`lib.pins` every step gave the same bits on all processors that were tried (``reports/bench``), so
+that nothing deviates there; the share is for processors that nobody tried.
+"""

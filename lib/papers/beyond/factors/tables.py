@@ -193,7 +193,7 @@ def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
     ]
     layout = markdown_table(pd.DataFrame(rows))
     text = f"{ABOUT} {of} Linear classifier: by its class probabilities. {paired.SAYS}".replace("  ", " ")
-    return Table("what earns how many points", tests, text, of=100, markdown=layout)
+    return Table("what earns how many points", tests, text, markdown=layout)
 
 
 def figure_earned(tests: pd.DataFrame) -> Figure:

@@ -160,7 +160,7 @@ def table_copies(run: Run, rows: pd.DataFrame) -> Table:
         "permuted over the images by itself. Gaussian: random points with the mean and the covariance of the draw. "
         "Directions: (Σλ)²/Σλ² of the variances λ along the principal axes, 1 for a line."
     )
-    return Table("features against copies without structure", rows, text, of=1, markdown=markdown_table(shown))
+    return Table("features against copies without structure", rows, text, markdown=markdown_table(shown))
 
 
 def table_search(run: Run, rows: pd.DataFrame) -> Table:
@@ -187,7 +187,7 @@ def table_search(run: Run, rows: pd.DataFrame) -> Table:
         "100 % is the rim. "
     )
     layout = markdown_table(pd.DataFrame(lines).drop(columns="seeds"))
-    return Table("retrieval with the curvature from δ", rows, text + verdicts.SAYS, of=100, markdown=layout)
+    return Table("retrieval with the curvature from δ", rows, text + verdicts.SAYS, markdown=layout)
 
 
 def copy_sentences(rows: pd.DataFrame) -> list[str]:

@@ -1,8 +1,7 @@
 """Tables beyond the Hyper-DINO paper: flat control, leakage, galleries, switches, definitions, choice of the length."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -143,9 +142,11 @@ def common(run: Run) -> str:
     )
 
 
-def retrieval(run: Run, title: str, rows: pd.DataFrame, markdown: str, text: str = "", **tolerance: Any) -> Table:
-    """A table of MAP@k; ``text`` is added to what all their captions say. tolerance: ``free`` and ``of``."""
-    return Table(title, rows, f"{common(run)} {text}".strip(), markdown=markdown, **tolerance)
+def retrieval(
+    run: Run, title: str, rows: pd.DataFrame, markdown: str, text: str = "", free: Collection[str] = ()
+) -> Table:
+    """A table of MAP@k; ``text`` is added to what all their captions say."""
+    return Table(title, rows, f"{common(run)} {text}".strip(), free, markdown=markdown)
 
 
 def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:

@@ -143,4 +143,4 @@ def table(run: Run, candidates: pd.DataFrame, k: int) -> Table:
         "fold's choice is used for its own queries alone, and these are not among its validation images."
     )
     rows = {"title": "temperature and curvature", "rows": candidates, "caption": text}
-    return Table(**rows, markdown=layout(candidates), free=["chosen"], of=100)
+    return Table(**rows, markdown=layout(candidates), free=["chosen"])

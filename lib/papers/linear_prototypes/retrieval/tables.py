@@ -222,7 +222,7 @@ def figure_variants(run: Run, tests: pd.DataFrame) -> Figure:
     """
     k = ", ".join(str(k) for k in tests["k"].unique())
     text = f"Mean difference of AP@{k} with its 95 % interval: {caption(run, 'averaged per group first')}"
-    return Figure("other heads against the paper's", tests, text, of=100, figure=figures.differences(tests))
+    return Figure("other heads against the paper's", tests, text, figure=figures.differences(tests))
 
 
 def baseline(numbers: pd.DataFrame, encoder: str, k: int) -> float:

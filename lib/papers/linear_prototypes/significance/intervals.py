@@ -213,7 +213,7 @@ def caption(rows: pd.DataFrame, times: int) -> str:
 
 def table(rows: pd.DataFrame, times: int) -> Table:
     """The table of :func:`coverage`."""
-    return Table("how often a 95 % interval holds", rows, caption(rows, times), of=100, markdown=layout(rows))
+    return Table("how often a 95 % interval holds", rows, caption(rows, times), markdown=layout(rows))
 
 
 def figure(rows: pd.DataFrame, times: int) -> Figure:
@@ -222,4 +222,4 @@ def figure(rows: pd.DataFrame, times: int) -> Figure:
         f"{caption(rows, times)} Dotted: 95 %. Bars: 95 % interval of the share. "
         "Points of one number of groups are shifted sideways to be seen."
     )
-    return Figure("how often a 95 % interval holds", rows, text, of=100, figure=figures.coverage(rows))
+    return Figure("how often a 95 % interval holds", rows, text, figure=figures.coverage(rows))

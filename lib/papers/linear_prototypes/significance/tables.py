@@ -125,7 +125,7 @@ def caption(run: Run) -> str:
 def table(run: Run, comparisons: pd.DataFrame) -> Table:
     """The comparisons, as :func:`rows` makes them."""
     text = f"{caption(run)} {paired.SAYS}"
-    return Table("significance", comparisons, text, of=100, markdown=layout(comparisons))
+    return Table("significance", comparisons, text, markdown=layout(comparisons))
 
 
 def drawn(run: Run) -> str:

@@ -80,7 +80,7 @@ def caption(times: int) -> str:
 
 def table(rows: pd.DataFrame, times: int) -> Table:
     """The table of :func:`alarms`."""
-    return Table("false alarms with several trainings", rows, caption(times), of=100, markdown=layout(rows))
+    return Table("false alarms with several trainings", rows, caption(times), markdown=layout(rows))
 
 
 def figure(rows: pd.DataFrame, times: int) -> Figure:
@@ -89,4 +89,4 @@ def figure(rows: pd.DataFrame, times: int) -> Figure:
         f"{caption(times)} Dotted: 5 %. Bars: 95 % interval of the share. "
         "Points of one ratio are shifted sideways to be seen."
     )
-    return Figure("false alarms with several trainings", rows, text, of=100, figure=figures.alarms(rows))
+    return Figure("false alarms with several trainings", rows, text, figure=figures.alarms(rows))

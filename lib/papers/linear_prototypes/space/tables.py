@@ -123,7 +123,7 @@ def table(run: Run, measures: pd.DataFrame) -> Table:
 def table_tests(run: Run, tested: pd.DataFrame) -> Table:
     """The tests, as :func:`tests` makes them."""
     text = f"Held-out images: percent given to their own class, and silhouette times 100; {_about(run)} {paired.SAYS}"
-    return Table("tests of the space", tested, text, of=100, markdown=tests_layout(tested))
+    return Table("tests of the space", tested, text, markdown=tests_layout(tested))
 
 
 def figure_4(run: Run, spaces: Mapping[str, Space], labels: Sequence[str]) -> Figure:
