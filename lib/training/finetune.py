@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from lib import checks
+from lib.datasets.content import content
 from lib.datasets.table import ImageTable
 from lib.encoders.backbones import state_sha256
 from lib.errors import InputError
@@ -273,11 +274,11 @@ class _Training:
         return {name: value.detach().cpu().clone() for name, value in self.network.state_dict().items()}
 
     def key(self, table: ImageTable, validation: ImageTable, preparation: Preparation, seed: int) -> str:
-        """A hash of everything that the training depends on; images count by their names."""
+        """A hash of everything that the training depends on; images count by their files and classes."""
         network = state_sha256(self.network)
         digest = hashlib.sha256(f"{self.settings} {preparation} {self.loss} {seed} {self.bf16} {network}".encode())
         for images in (table, validation):
-            digest.update(images.rows[["image_id", "label"]].to_csv().encode())
+            digest.update(images.rows[["image_id", "label"]].to_csv().encode() + content(images).encode())
         return digest.hexdigest()
 
     def keep(self, store: Path, key: str) -> None:

@@ -1,13 +1,16 @@
 """The README says what is so: its numbers are those of the reports, its commands exist, its links lead somewhere."""
 
 import re
+import shutil
 import subprocess
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
+from PIL import Image
 
-from lib import paths
+from lib import paths, search
 from lib.datasets.catalogue import DATASETS
 from lib.errors import InputError
 from lib.geometry import Euclidean, Sphere
@@ -82,15 +85,19 @@ def test_the_findings_follow_from_the_tests(monkeypatch):
     gains = [("raw features, cosine", 20, 2.75, 0.2), ("raw features, cosine", 1, 4.5, 0.001), ("NCA(32)", 1, 8, 0.01)]
     gains += [("linear classifier, probability", 20, -1.5, 0.03)]
     rare = [("raw features, cosine", 20, -6.25, 0.01)]
+    opened = [("no mapper", 20, 4.25, 0.6), ("flat, half margin", 20, -4.5, 0.02), ("linear classifier", 20, -9, 0.2)]
     names, by_slide = ["k", "difference", "p_holm"], {"rule": "by slide"} | groups
     tables = {
         "table_leakage": pd.DataFrame(leak, columns=["method", *names]).assign(**groups),
         "table_control_tests": pd.DataFrame(control, columns=["second", *names]).assign(first="ball", **by_slide),
         "table_tests": pd.DataFrame(gains, columns=["second", *names]).assign(**by_slide),
+        "table_gallery_tests": pd.DataFrame(opened, columns=["second", *names]).assign(**groups, rule="open"),
         "table_tests_by_class": pd.DataFrame(rare, columns=["second", *names]).assign(**by_slide),
     }
     monkeypatch.setattr(readme, "paired", lambda section, name: tables[name])
-    own, curvature, gain = readme.findings()
+    own, curvature, gain, unseen = readme.findings()
+    assert "the head helps on 0 of 1 datasets" in unseen and "components: +4.25 on Kather 2016. It loses" in unseen
+    assert unseen.endswith("flat space on 1 and to a linear classifier on 0: -4.50 and -9.00 on Kather 2016.")
     assert "group, on 1 of 1 datasets" in own and "+9.50 and -1.25 on Kather 2016" in own
     assert "helps on 0 of 1 datasets" in curvature and "-3.50 on Kather 2016" in curvature
     assert "on 0 of 1 datasets over a list of 20, on 1 of 1" in gain and "+2.75 and +4.50 on Kather 2016" in gain
@@ -136,7 +143,10 @@ def test_every_target_of_make_is_described():
     assert sorted(targets) == sorted(set(phony) - {"lint", "unit", "check-notebooks"})
 
 
-SNIPPET = re.search(r"```python\n(.*?)```", TEXT, flags=re.S)[1]
+(MORE_LIKE_THIS,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
+SNIPPET = "\n".join(
+    re.findall(r"^(?:    (.*))?$", search.__doc__.partition("::\n")[2].partition("Without")[0], flags=re.M)
+)
 EXACT = re.match(r".*^distances, indices = nearest\(.*?\n", SNIPPET, flags=re.S | re.M)[0]
 """The snippet as far as the exact search."""
 
@@ -170,6 +180,24 @@ def test_the_code_runs_as_it_stands_and_finds_what_flat_space_finds(d, form, tmp
         assert alike == 1 if code is EXACT else alike > 0.95
 
 
+def test_a_folder_of_tiles_gives_the_nearest_to_the_first(tmp_path, monkeypatch, capsys):
+    """As it stands, in a folder with tiles of its layout; the first has a twin, which has to come first."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for number in range(24):
+        file = tmp_path / f"my_tiles/class_{number % 2}/patient_{number % 6}/tile_{number:02}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(file)
+    first = tmp_path / "my_tiles/class_0/patient_0/tile_00.png"
+    shutil.copy(first, first.with_name("twin.png"))
+    named = {}
+    exec(MORE_LIKE_THIS, named)
+    order = named["names"].iloc[named["indices"][0]].tolist()
+    assert len(order) == 20 and order[0] == "class_0/patient_0/twin.png"
+    assert named["names"][0] == "class_0/patient_0/tile_00.png" and named["names"][0] not in order
+    assert "twin.png" in capsys.readouterr().out
+
+
 def test_without_the_scale_the_code_is_refused_in_words():
     (gallery, _), (query, _) = clusters(384, 200, 0), clusters(384, 5, 1)
     found = {"gallery": gallery, "query": query}
@@ -179,4 +207,4 @@ def test_without_the_scale_the_code_is_refused_in_words():
 
 def test_the_other_spaces_are_named():
     for space in (Euclidean(), Sphere()):
-        assert f"{type(space).__name__}()" in TEXT and f'"{space.name}"' in TEXT
+        assert f"{type(space).__name__}()" in search.__doc__ and f'"{space.name}"' in search.__doc__

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from lib import paths
 from lib.datasets.categories import Halves, held_out
+from lib.datasets.content import content
 from lib.datasets.table import ImageTable
 from lib.encoders import backbones, lite0
 from lib.geometry import Geometry, Sphere
@@ -72,10 +73,10 @@ def end_to_end(
 
 
 def _key(images: ImageTable, halves: Halves, *others: object) -> str:
-    """A hash of the images and of ``others``, by what they print, and of the code that trains."""
+    """A hash of the images and their files, of ``others``, by what they print, and of the code that trains."""
     code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision")
-    rows = images.rows[["image_id", "path"]].assign(name=halves.names)
-    return hashlib.sha256(repr([images.name, joblib.hash(rows), *others, code]).encode()).hexdigest()
+    names = joblib.hash(list(halves.names))
+    return hashlib.sha256(repr([images.name, content(images), names, *others, code]).encode()).hexdigest()
 
 
 def _before(

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from lib import paths
+from lib.datasets.content import content
 from lib.datasets.table import ImageTable
 from lib.encoders import backbones, lite0
 from lib.geometry import Geometry, Sphere
@@ -76,11 +77,10 @@ def run(
 
 
 def _key(images: ImageTable, *others: object) -> str:
-    """A hash of the images and of ``others``, by what they print, and of the code that trains."""
+    """A hash of the images and their files, of ``others``, by what they print, and of the code that trains."""
     modules = {__name__, two_views.__name__, losses.__name__, ProjectionHead.__module__}
     code = kept.code(modules, "torch", "timm", "torchvision", "geoopt")
-    rows = images.rows[["image_id", "path"]]
-    return hashlib.sha256(repr([images.name, joblib.hash(rows), *others, code]).encode()).hexdigest()
+    return hashlib.sha256(repr([images.name, content(images), *others, code]).encode()).hexdigest()
 
 
 def _encoder(plan: Plan) -> nn.Module:
