@@ -78,10 +78,15 @@ DEMO = "demo"
 
 def written(profile: str) -> Iterator[dict[str, Any]]:
     """The records of all tables and figures of ``profile``, each with ``section`` and ``link`` added."""
-    for record in sorted(paths.REPORTS.glob(f"*/{profile}/*/*/*.json")):
+    for record in sorted(paths.REPORTS.glob(f"*/{profile}/*/*/*.json"), key=_natural):
         shown = next(path for path in map(record.with_suffix, (".md", ".png")) if path.exists())
         link = shown.relative_to(paths.REPORTS).as_posix()
         yield json.loads(record.read_text(encoding="utf-8")) | {"section": record.parts[-2], "link": link}
+
+
+def _natural(path: Path) -> str:
+    """Sorts numbers in names by their size: tissue_40x before tissue_100x."""
+    return re.sub(r"\d+", lambda found: found.group().zfill(4), path.as_posix())
 
 
 def lacking(built: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -183,7 +188,7 @@ def _cell(block: pd.DataFrame) -> str:
 def _about(row: pd.Series) -> str:
     """The title without the names of paper, table and dataset, which head the matrix, the row and the column."""
     title = re.sub(rf",? (on|in|of) ({'|'.join(DATASETS)})\b", "", row["title"])
-    return re.sub(r"^Table \w+[:,] ", "", title.removeprefix(f"{PAPERS.get(row['paper'], '')}, "))
+    return re.sub(r"^(Table|Fig\.) \w+[:,] ", "", title.removeprefix(f"{PAPERS.get(row['paper'], '')}, "))
 
 
 def missing(rows: pd.DataFrame) -> list[str]:

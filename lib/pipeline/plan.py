@@ -31,20 +31,21 @@ def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
         wanted = content[block]
         for dataset in wanted["datasets"]:
             for encoder in wanted["encoders"]:
-                hours = _feature_hours(dataset, encoder, settings)
-                rows.append(_row(f"{block}@{dataset}-{encoder}", dataset, encoder, hours, settings))
+                n = _images(profile, dataset, settings)
+                rows.append(_row(f"{block}@{dataset}-{encoder}", dataset, n, encoder, _hours(n, encoder, settings)))
     for dataset, encoder in content["views"].items():
-        hours = (content["n_views"] - 1) * _feature_hours(dataset, encoder, settings)
-        rows.append(_row(f"views@{dataset}", dataset, encoder, hours, settings))
+        n = _images(profile, dataset, settings)
+        hours = (content["n_views"] - 1) * _hours(n, encoder, settings)
+        rows.append(_row(f"views@{dataset}", dataset, n, encoder, hours))
     for stage, datasets in content["runs"].items():
         for dataset, run in datasets.items():
-            n, encoder = _images(dataset, settings), run.get("encoder", "–")
-            rows.append(_row(f"{stage}@{dataset}", dataset, encoder, scaled_hours(stage, run, n, settings), settings))
+            n, encoder = _images(profile, dataset, settings), run.get("encoder", "–")
+            rows.append(_row(f"{stage}@{dataset}", dataset, n, encoder, scaled_hours(stage, run, n, settings)))
     return pd.DataFrame(rows)
 
 
-def _row(stage: str, dataset: str, encoder: str, hours: float, settings: dict[str, Any]) -> dict[str, Any]:
-    known, n = dataset in DATASETS, _images(dataset, settings)
+def _row(stage: str, dataset: str, n: int, encoder: str, hours: float) -> dict[str, Any]:
+    known = dataset in DATASETS
     return {
         "stage": stage,
         "dataset": DATASETS[dataset].title if known else "no images",
@@ -55,14 +56,15 @@ def _row(stage: str, dataset: str, encoder: str, hours: float, settings: dict[st
     }
 
 
-def _feature_hours(dataset: str, encoder: str, settings: dict[str, Any]) -> float:
-    """Hours that an encoder needs for all images of a dataset."""
-    speed = settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"])
-    return _images(dataset, settings) / speed / 3600
+def _hours(n: int, encoder: str, settings: dict[str, Any]) -> float:
+    """Hours that an encoder needs for ``n`` images."""
+    return n / settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"]) / 3600
 
 
-def _images(dataset: str, settings: dict[str, Any]) -> int:
-    """How many images a dataset has; the demo's number where a notebook needs none."""
+def _images(profile: str, dataset: str, settings: dict[str, Any]) -> int:
+    """How many images a dataset has: in its table, if that is built; else whole; the demo's where none are needed."""
+    if (built := paths.table(profile, dataset)).exists():
+        return len(pd.read_csv(built, usecols=["image_id"]))
     drawn = settings["drawn"].get(dataset, settings["drawn"]["tissue"])
     return (DATASETS[dataset].images if dataset in DATASETS else None) or drawn["n_tiles"]
 

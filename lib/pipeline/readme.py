@@ -28,8 +28,8 @@ LEVEL = 0.05
 CELLS = [f"{where}: {what}" for where in ("by image", "by group", "published") for what in ("first", "list")]
 COUNTED = (
     "Hyper-DINO on real images, in points averaged per group first; 2 to 4 by group, 1 to 3 in an archive of images "
-    f"that the head learnt from. A dataset counts where p ≤ {LEVEL} over groups and five trainings, after Holm: notebooks "
-    "[16](notebooks/16_hyper_dino_beyond.ipynb) (1, 2, 4), [13](notebooks/13_hyper_dino_retrieval.ipynb) (3)."
+    f"that the head learnt from. A dataset counts where p ≤ {LEVEL} over groups and five trainings, after Holm: "
+    "notebooks [16](notebooks/16_hyper_dino_beyond.ipynb) (1, 2, 4), [13](notebooks/13_hyper_dino_retrieval.ipynb) (3)."
 )
 NOTE = (
     "Plain features → with the head, percent, five trainings. *First*: MAP@1. *List*: MAP@20 (prototypes: MAP@15, as "
@@ -282,8 +282,8 @@ def part() -> str:
     drawn = pd.read_csv(file.with_suffix(".csv"))
     by_group = np.allclose(drawn["by_group"] - drawn["by_image"], drawn["difference"], atol=0.01)
     caption = (
-        f"*MAP@k with (dot) and without (square) images of the query's own group. No mapper: principal components. NCA, "
-        f"linear classifier: labels, no head. Ball: Hyper-DINO. Flat: its head, not curved. "
+        "*MAP@k with (dot) and without (square) images of the query's own group. No mapper: principal components. NCA, "
+        "linear classifier: labels, no head. Ball: Hyper-DINO. Flat: its head, not curved. "
         f"Averaged over {'groups first, as below' if by_group else 'images; the findings below over groups first'}. "
         f"{profiles.PROFILES[record['profile']].capitalize()}, {record['images']}, encoder "
         f"{record['encoder']}.*"

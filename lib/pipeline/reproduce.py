@@ -83,7 +83,7 @@ def layers(profile: str) -> list[list[str]]:
         for dataset in runs[block]["datasets"]
         for encoder in runs[block]["encoders"]
     ]
-    longest = sorted(runs["runs"], key=lambda stage: -seconds[stage])
+    longest = sorted(runs["runs"], key=lambda stage: -seconds.get(stage, 0))
     stages = [f"{stage}@{dataset}" for stage in longest for dataset in runs["runs"][stage]]
     late = [stage for stage in stages if stage.partition("@")[0] in profiles.needing_others()]
     named = [

@@ -1,6 +1,7 @@
 """The index shows what lies in reports/ and what the runs of params.yaml still need; the plan says how to get it."""
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -197,6 +198,24 @@ def test_the_plan_knows_what_is_here_also_through_a_link(monkeypatch, tmp_path):
 def test_a_notebook_without_images_is_planned_too():
     row = plan.table("demo", profiles.settings()).set_index("stage").loc["hyper_dino_ball@all"]
     assert row[["dataset", "images", "here"]].tolist() == ["no images", "–", "yes"]
+
+
+def test_images_are_counted_in_the_table_where_it_is_built(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "BUILD", tmp_path)
+    whole = plan.table("sample", profiles.settings()).set_index("stage")
+    built = paths.table("sample", "kather")
+    built.parent.mkdir(parents=True)
+    built.write_text("image_id,path\n" + "a,b\n" * 50)
+    part = plan.table("sample", profiles.settings()).set_index("stage")
+    stage = "hyper_dino_retrieval@kather"
+    assert (whole.loc[stage, "images"], part.loc[stage, "images"]) == ("5,000", "50")
+    assert part.loc[stage, "hours"] == pytest.approx(whole.loc[stage, "hours"] / 100)
+    assert part.loc["hyper_dino_retrieval@bh200x", "images"] == whole.loc["hyper_dino_retrieval@bh200x", "images"]
+
+
+def test_small_magnifications_stand_before_large_ones():
+    names = [Path(f"p/demo/tissue_{m}x/s/t.json") for m in (100, 40, 400)]
+    assert [path.parts[2] for path in sorted(names, key=index._natural)] == ["tissue_40x", "tissue_100x", "tissue_400x"]
 
 
 def test_hours_grow_with_images_epochs_and_lengths():
