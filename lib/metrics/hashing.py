@@ -7,8 +7,7 @@ content decides between them (:func:`content_key`).
 **What the paper leaves open (erratum AC-22).** It counts as found what is of the query's class *and* inside the Hamming
 ball, and in the next sentence all that is inside; the radius of its mAP is not given. :func:`evaluate` takes no ball,
 :func:`average_precision_in_ball` any. Table 6 judges by "class centres" and calls the radius of their balls the
-decision boundary: that is :func:`by_centre`. Precision and recall of the ball around a query, the older custom of
-hashing, are :func:`by_ball`.
+decision boundary: that is :func:`by_centre`.
 """
 
 from collections.abc import Sequence
@@ -156,35 +155,6 @@ def average_precision_in_ball(
     else:
         found = retrieval.average_precision_at_k(*cut, [k], denominator).numpy()[:, 0]
     return np.where(n_relevant > 0, np.nan_to_num(found, nan=0.0), np.nan)
-
-
-def by_ball(distance: ArrayLike, relevant: ArrayLike, radii: Sequence[int]) -> pd.DataFrame:
-    """Precision and recall of the ball around each query, averaged over the queries that have a relevant item.
-
-    ``distance``: (q, m) Hamming distances, ``relevant``: (q, m) bool. A row per radius: radius, precision (of what is
-    inside, how much is relevant; an empty ball counts 0), recall (of what is relevant, how much is inside), answered
-    (mean number of items inside), n_queries, n_empty (balls without any item).
-
-    >>> by_ball([[0, 1, 3], [2, 2, 2]], [[True, False, True], [True, True, True]], [1, 2]).values.tolist()
-    [[1.0, 0.25, 0.25, 1.0, 2.0, 1.0], [2.0, 0.75, 0.75, 2.5, 2.0, 0.0]]
-    """
-    distance, relevant = _pairs(distance, relevant)
-    _check_radii(radii)
-    asked = relevant.any(axis=1)
-    if not asked.any():
-        raise InputError("no query has a relevant item in the gallery, so that there is no precision and no recall")
-    distance, relevant = distance[asked], relevant[asked]
-    rows = []
-    for radius in radii:
-        inside = distance <= radius
-        answered, hits = inside.sum(axis=1), (inside & relevant).sum(axis=1)
-        values = {
-            "precision": (hits / answered.clip(1)).mean(),
-            "recall": (hits / relevant.sum(axis=1)).mean(),
-            "answered": answered.mean(),
-        }
-        rows.append({"radius": radius} | values | {"n_queries": len(distance), "n_empty": int((answered == 0).sum())})
-    return pd.DataFrame(rows)
 
 
 def centres(h: Points, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ score, its threshold the mean + 3 standard deviations; in addition it calls nove
 class centre. The set behind the threshold is not named and only the upper side is tested (erratum AC-7): here it is the
 training images, and the upper side. The rule of the balls depends on the length of the code more than on the model
 (AC-21, :func:`chance_in_a_ball`), so methods are compared by :func:`separation`, which needs no threshold, beside two
-opponents that need no decoder: the distance to the nearest training feature, and Mahalanobis's.
+opponents that need no decoder: the distance to the nearest training feature, and :func:`mahalanobis`.
 """
 
 from typing import Literal
@@ -17,7 +17,6 @@ from scipy.spatial.distance import cdist
 from scipy.stats import binom
 from sklearn.covariance import LedoitWolf
 from sklearn.metrics import roc_auc_score, roc_curve
-from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch.nn.functional import avg_pool2d
 
@@ -138,15 +137,6 @@ def ball_radius(bits: int) -> int:
     return bits // 4 + 1
 
 
-def outside_balls(distance: ArrayLike, bits: int) -> np.ndarray:
-    """Whether each query lies in no ball around a class centre: (q,) bool; ``distance``: (q, C) Hamming distances.
-
-    >>> outside_balls([[3, 8], [4, 5]], bits=8).tolist()
-    [False, True]
-    """
-    return np.asarray(distance).min(axis=1) > ball_radius(bits)
-
-
 def chance_in_a_ball(bits: int, n_centres: int) -> float:
     """How probably a random code lies in at least one of ``n_centres`` balls around independent centres (AC-21).
 
@@ -156,15 +146,6 @@ def chance_in_a_ball(bits: int, n_centres: int) -> float:
     checks.whole("n_centres", n_centres)
     inside = binom.cdf(ball_radius(bits), bits, 0.5)
     return float(-np.expm1(n_centres * np.log1p(-inside)))
-
-
-def nearest_distance(features: ArrayLike, training: ArrayLike, k: int = 1) -> np.ndarray:
-    """The Euclidean distance of each of ``features: (q, d)`` to its k-th nearest of ``training: (n, d)``, (q,)."""
-    features, training = _features(features, training)
-    checks.values(k=k)
-    if k > len(training):
-        raise InputError(f"k = {k}, but there are {len(training)} training images. Use a smaller k")
-    return NearestNeighbors(n_neighbors=k).fit(training).kneighbors(features)[0][:, -1]
 
 
 def mahalanobis(features: ArrayLike, training: ArrayLike, labels: ArrayLike) -> np.ndarray:

@@ -131,22 +131,6 @@ def test_a_query_with_nothing_relevant_has_no_value_and_one_with_an_empty_ball_h
     assert found[1] == 0
 
 
-@pytest.mark.parametrize("radius", [0, 1, 3, 8])
-def test_precision_and_recall_of_a_ball_item_by_item(radius):
-    x, y, of_x, of_y = embeddings(12, 8), embeddings(40, 8, 1), classes(12, 3), classes(40, 3, 1)
-    table = hashing.by_ball(hashing.hamming(hashing.pack(x), hashing.pack(y)), of_x[:, None] == of_y, [radius])
-    precision, recall, empty = [], [], 0
-    for a, own in zip(x, of_x, strict=True):
-        inside = [other for b, other in zip(y, of_y, strict=True) if differing(a, b) <= radius]
-        hits = sum(other == own for other in inside)
-        precision.append(hits / len(inside) if inside else 0)
-        recall.append(hits / sum(of_y == own))
-        empty += not inside
-    row = table.iloc[0]
-    assert (row["precision"], row["recall"]) == pytest.approx((np.mean(precision), np.mean(recall)))
-    assert row["n_empty"] == empty
-
-
 def test_centres_are_the_majority_of_each_bit():
     h, labels = embeddings(31, 9), classes(31, 3)
     found, codes = hashing.centres(h, labels)
@@ -208,7 +192,6 @@ def test_equal_content_at_equal_distance_stays_a_tie():
         (lambda: hashing.centres([[1.0]], ["a", "b"]), "labels"),
         (lambda: hashing.by_centre([[1]], ["x"], ["a"], [1]), "'x'"),
         (lambda: hashing.by_centre([[1]], ["a"], ["a"], [-1]), "radii"),
-        (lambda: hashing.by_ball([[1]], [[False]], [1]), "no query"),
         (lambda: hashing.content_similarity([[[1.0]]], []), "levels"),
         (lambda: hashing.content_key([[1]], [[1.5]]), "similarities"),
         (lambda: hashing.average_precision_in_ball([[1]], [[True]], radius=-1), "radius"),
