@@ -141,6 +141,18 @@ def test_a_flat_tree_leaves_the_outside_loss_with_nothing_but_the_classes(batch)
     assert torch.allclose(losses.OutsideSoftmax(FLAT, Sphere(), TAU)(z, leaves, images), without(z, leaves, images))
 
 
+def test_a_flat_tree_gives_all_positives_one_multiplier_and_all_negatives_another(batch):
+    """Nothing of a tree is left but 1 + α and 1 + γ; where they are equal, HWC as printed is a temperature."""
+    z, leaves, images = batch
+    rho = torch.as_tensor(FLAT.rho())[leaves[:, None], leaves]
+    own = leaves[:, None] == leaves
+    omega = losses.multipliers(rho, own, alpha=0.2, gamma=0.7)
+    assert set(omega[own].tolist()) == {1.2} and set(omega[~own].tolist()) == {1.7}
+    flat = losses.HierarchyWeighted(FLAT, Sphere(), TAU, alpha=0.5, gamma=0.5, form=losses.PRINTED)
+    warmer = losses.HierarchyWeighted(FLAT, Sphere(), TAU / 1.5, alpha=0, gamma=0, form=losses.PRINTED)
+    assert torch.allclose(flat(*batch), warmer(*batch))
+
+
 def test_a_constant_multiplier_is_a_temperature(batch):
     _, leaves, images = batch
     constant = losses.HierarchyWeighted(TREE, Sphere(), TAU, form=losses.PRINTED, constant=True)
