@@ -6,8 +6,10 @@ the paper prints no amounts: random crops, mirrored half of the time; :class:`Au
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,11 +18,16 @@ from torchvision.transforms import v2
 
 from lib import checks
 from lib.datasets.table import ImageTable
+from lib.errors import InputError
+from lib.files import whole
 from lib.progress import track
 from lib.training import label_tree
 from lib.training.divergence import Diverged
 from lib.training.finetune import thaw
 from lib.training.photos import Preparation, random_views
+
+KEPT_EVERY = 20
+"""Steps between two checkpoints; an interruption loses no more."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ def train(
     *,
     seed: int,
     device: str = "auto",
+    store: Path | None = None,
     what: str = "two views",
 ) -> list[float]:
     """Train ``encoder`` and ``head`` in place with AdamW; the loss of every step.
@@ -96,11 +104,14 @@ def train(
         settings, preparation: see there.
         seed: decides batches and crops.
         device: "cpu", "cuda", or "auto" for cuda where there is one.
+        store: a checkpoint, written every :data:`KEPT_EVERY` steps and gone at the end; a training that broke off goes
+            on from there to the same result. Its name has to tell all that the training depends on.
         what: the name of the work in the progress bar.
 
     Raises:
         Diverged: when the loss or its gradient is not finite, before a step is taken with it.
         BrokenImage: for a file that cannot be read.
+        InputError: for a checkpoint that is damaged.
     """
     target = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
     thaw(encoder)
@@ -113,13 +124,15 @@ def train(
     optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay, fused=True)
     highest = [group["lr"] for group in groups]
     codes = torch.tensor(classes, dtype=torch.long)
+    parts = {"network": network, "loss": loss, "optimiser": optimiser}
+    history = _resumed(store, parts)
 
     def run() -> Iterator[float]:
-        batches = list(_batches(len(codes), settings, seed))
+        batches = list(enumerate(_batches(len(codes), settings, seed)))[len(history) :]
         # A step draws twice: its first views under an even number, its second under an odd one.
-        asked = ((2 * step + view, rows) for step, rows in enumerate(batches) for view in (0, 1))
+        asked = ((2 * step + view, rows) for step, rows in batches for view in (0, 1))
         views = random_views(table, asked, preparation, seed)
-        for step, rows in enumerate(batches):
+        for step, rows in batches:
             pixels = torch.cat([next(views), next(views)])
             for group, lr in zip(optimiser.param_groups, highest, strict=True):
                 group["lr"] = lr * settings.rate(step)
@@ -132,11 +145,32 @@ def train(
             if not (math.isfinite(value.item()) and torch.nn.utils.get_total_norm(slopes).isfinite()):
                 raise Diverged(value.item(), step, {name: x.detach() for name, x in network.named_parameters()}, what)
             optimiser.step()
+            history.append(value.item())
+            if store is not None and len(history) % KEPT_EVERY == 0:
+                with whole(store) as draft:
+                    torch.save({name: one.state_dict() for name, one in parts.items()} | {"history": history}, draft)
             yield value.item()
 
-    history = list(track(run(), total=settings.steps, what=what, unit="steps", note=lambda x: f"loss {x:.3f}"))
+    left = settings.steps - len(history)
+    for _ in track(run(), total=left, what=what, unit="steps", note=lambda x: f"loss {x:.3f}"):
+        pass
     network.eval()
+    if store is not None:
+        store.unlink(missing_ok=True)
     return history
+
+
+def _resumed(store: Path | None, parts: Mapping[str, Any]) -> list[float]:
+    """Take over the checkpoint in ``store`` if there is one: the losses of the steps that it has done."""
+    if store is None or not store.is_file():
+        return []
+    try:
+        state = torch.load(store, map_location="cpu", weights_only=True)
+        for name, one in parts.items():
+            one.load_state_dict(state[name])
+        return list(state["history"])
+    except Exception as error:  # junk can fail with anything
+        raise InputError(f"{store}: the checkpoint is damaged. Remove it to start anew.") from error
 
 
 def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:

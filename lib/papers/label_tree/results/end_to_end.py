@@ -62,7 +62,9 @@ def run(
         for split in several:
             key = _key(images, objective, plan, joblib.hash([split.train, seen.leaves]), split.seed, seen.tree.parents)
             start = untouched["z"][torch.from_numpy(split.train)]
-            made = kept.once(store, key, partial(_trained, seen, images, name, objective, split, plan, start))
+            broken_off = None if store is None else store / f"{key}.checkpoint"
+            train = partial(_trained, seen, images, name, objective, split, plan, start, broken_off)
+            made = kept.once(store, key, train)
             spaces = {"head": objective.geometry, "encoder": Sphere()}
             history = made["history"]
             for place in PLACES:
@@ -93,7 +95,14 @@ def _before(images: ImageTable, plan: Plan) -> dict[str, Any]:
 
 
 def _trained(
-    seen: Images, images: ImageTable, name: str, objective: Objective, split: Split, plan: Plan, start: torch.Tensor
+    seen: Images,
+    images: ImageTable,
+    name: str,
+    objective: Objective,
+    split: Split,
+    plan: Plan,
+    start: torch.Tensor,
+    store: Path | None,
 ) -> dict[str, Any]:
     """Embeddings of all images and the loss of every step; ``start``: features of the training images before it."""
     encoder, settings = _encoder(plan), plan.settings
@@ -107,7 +116,8 @@ def _trained(
     what = f"{name}, end to end, seed {split.seed}"
     leaves = seen.leaves[split.train]
     preparation = plan.preparation.seen_by(encoder)
-    done = two_views.train(encoder, head, loss, learnt, leaves, settings, preparation, seed=split.seed, what=what)
+    options = {"seed": split.seed, "store": store, "what": what}
+    done = two_views.train(encoder, head, loss, learnt, leaves, settings, preparation, **options)
     features, z = finetune.embed(nn.Sequential(encoder, head), images, preparation)
     return {"encoder": features, "head": z, "history": done}
 

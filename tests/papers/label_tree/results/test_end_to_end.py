@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 
 from lib.datasets.table import ImageTable
+from lib.errors import InputError
 from lib.geometry import Sphere
 from lib.papers.label_tree import experiment
 from lib.papers.label_tree.results import end_to_end, tables
@@ -63,6 +64,52 @@ def test_two_trainings_agree_and_test_images_have_no_say(seen, images, several, 
     for name in first:
         assert first[name][0].history == kept[name][0].history == again[name][0].history == spoiled[name][0].history
         pd.testing.assert_frame_equal(first[name][0].values, again[name][0].values)
+
+
+@pytest.mark.parametrize("loss", [Objective("HWC", margin_weight=1.0), Objective("HXE")], ids=["HWC+LAM", "HXE"])
+@pytest.mark.parametrize("stop", [1, 2, 3, 5])
+def test_a_training_that_broke_off_goes_on_to_the_same_end(seen, images, small, tmp_path, monkeypatch, loss, stop):
+    """Prototypes and classifiers of the loss, batch norm and the optimiser's memory are a part of where it was."""
+    monkeypatch.setattr(two_views, "KEPT_EVERY", 2)
+    rows = np.arange(0, len(seen.leaves), 2)
+    learnt = images.take(images.rows["image_id"].iloc[rows])
+
+    def run(store=None, until=np.inf):
+        generator, done = torch.Generator().manual_seed(0), 0
+        head = end_to_end.ProjectionHead(4, 4, hidden=8, geometry=Sphere(), generator=generator)
+        torch.manual_seed(0)
+        encoder, pairs = small(), loss.loss(seen.tree, 4, 0)
+
+        class Broken(torch.nn.Module):
+            def forward(self, *batch):
+                nonlocal done
+                done += 1
+                if done > until:
+                    raise KeyboardInterrupt
+                return pairs(*batch)
+
+        broken = Broken()
+        broken.add_module("pairs", pairs)
+        given = encoder, head, broken, learnt, seen.leaves[rows], PLAN.settings, PLAN.preparation
+        history = two_views.train(*given, seed=0, store=store)
+        return history, torch.cat([p.flatten() for one in (encoder, head, pairs) for p in one.state_dict().values()])
+
+    history, weights = run()
+    store = tmp_path / "one.checkpoint"
+    with pytest.raises(KeyboardInterrupt):
+        run(store, until=stop)
+    assert store.exists() == (stop >= 2)
+    again, same = run(store)
+    assert again == history and torch.equal(same, weights) and not store.exists()
+
+
+def test_a_damaged_checkpoint_is_named(seen, images, small, tmp_path):
+    store = tmp_path / "one.checkpoint"
+    store.write_bytes(b"junk")
+    head = end_to_end.ProjectionHead(4, 4, hidden=8, geometry=Sphere(), generator=torch.Generator().manual_seed(0))
+    given = small(), head, Objective("SupCon").loss(seen.tree, 4, 0), images, seen.leaves
+    with pytest.raises(InputError, match=r"one\.checkpoint: the checkpoint is damaged"):
+        two_views.train(*given, PLAN.settings, PLAN.preparation, seed=0, store=store)
 
 
 def test_the_encoder_is_trained_and_its_first_layer_is_not(seen, images, several, small):
