@@ -47,8 +47,28 @@ def difference(
         The fields of :class:`lib.metrics.significance.PairedTest`.
     """
     a, b = (np.concatenate([part.values[metric, k].to_numpy() for part in parts]) for parts in (first, second))
-    if by_class:
-        classes = np.concatenate([part.classes for part in first])
+    classes = np.concatenate([part.classes for part in first]) if by_class else None
+    return of_shares(a, b, units, repeats, classes, seed)
+
+
+def of_shares(
+    a: np.ndarray,
+    b: np.ndarray,
+    units: np.ndarray,
+    repeats: np.ndarray | None = None,
+    classes: np.ndarray | None = None,
+    seed: int = 0,
+) -> dict[str, float]:
+    """The paired test, in percentage points, of values from 0 to 1 that two methods have of the same queries, (q,) all.
+
+    units: the group of each query. repeats: the training of each value, where there are several. classes: of the
+    queries, for the mean over classes; None for the mean over groups. seed: of the random sign flips.
+
+    >>> found = of_shares(np.array([0.6, 0.8]), np.array([0.5, 0.5]), np.array(["p", "q"]))
+    >>> round(found["difference"], 9), found["n_units"]
+    (20.0, 2)
+    """
+    if classes is not None:
         a, units, repeats = of_classes(a - b, classes, units, repeats)
         b = np.zeros_like(a)
     return asdict(paired_permutation(100 * a, 100 * b, units, repeats, seed=seed))
@@ -89,18 +109,35 @@ def together(tests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return table.assign(n_tests=int(table["p_value"].notna().sum()), p_holm=corrected(table["p_value"]))
 
 
-def tests_layout(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> str:
-    """The paired tests as Markdown; ``what`` heads the ``column`` in which the tests differ beside their methods."""
-    rows = []
-    for test in tests.itertuples():
-        names = {what: getattr(test, column), "first": test.first, "second": test.second, "k": test.k}
-        rows.append(names | cells(test, "first − second, pp"))
+METHODS = {"first": "first", "second": "second"}
+"""The columns that name what is compared, as they stand."""
+
+
+def tests_layout(
+    tests: pd.DataFrame, names: Mapping[str, str] = METHODS, difference: str = "first − second, points"
+) -> str:
+    """The paired tests as Markdown, a row each.
+
+    names: columns that say what was tested → their titles, before the numbers. difference: heads first minus second.
+
+    >>> one = {"first": "ball", "second": "flat", "k": 1, "difference": 2.0, "p_value": 0.5, "p_floor": 0.5}
+    >>> tests = together([one | {"low": np.nan, "high": np.nan, "n_units": 2, "n_seeds": 1}])
+    >>> print(tests_layout(tests, METHODS | {"k": "K"}, "gain"))
+    | first | second | K | gain | 95 % interval | p | p, Holm | groups | seeds |
+    | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+    | ball | flat | 1 | +2.00 | – | ≤ 0.5000 | 0.5000 | 2 | 1 |
+    """
+    rows = [
+        {title: getattr(test, column) for column, title in names.items()} | cells(test, difference)
+        for test in tests.itertuples()
+    ]
     return markdown_table(pd.DataFrame(rows))
 
 
 def table(tests: pd.DataFrame, title: str, text: str, what: str = "folds", column: str = "rule") -> Table:
     """The paired tests as a table to save; ``text`` is what their values are, ``what`` heads the ``column``."""
-    return Table(title, tests, f"{text} {SAYS}", markdown=tests_layout(tests, what, column))
+    layout = tests_layout(tests, {column: what} | METHODS | {"k": "k"}, "first − second, pp")
+    return Table(title, tests, f"{text} {SAYS}", markdown=layout)
 
 
 def cells(test: Any, what: str) -> dict[str, Any]:

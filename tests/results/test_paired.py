@@ -26,10 +26,32 @@ def tests() -> pd.DataFrame:
 def test_queries_are_paired_and_groups_averaged(tests):
     assert tests.loc[0, ["difference", "n_units", "p_value"]].tolist() == pytest.approx([20, 4, 0.125])
     half = stats.t.ppf(0.975, 3) * np.std([10, 10, 30, 30], ddof=1) / 2
-    assert f"| +20.00 | {20 - half:+.2f} to {20 + half:+.2f} | ≤ 0.1250 | 0.1250 | 4 | 1 |" in paired.tests_layout(
-        tests
-    )
-    assert paired.tests_layout(tests, "gallery").startswith("| gallery | first |")
+    numbers = f"| +20.00 | {20 - half:+.2f} to {20 + half:+.2f} | ≤ 0.1250 | 0.1250 | 4 | 1 |"
+    heads = "| 95 % interval | p | p, Holm | groups | seeds |"
+    assert paired.tests_layout(tests).splitlines()[::2] == [
+        f"| first | second | first − second, points {heads}",
+        f"| mapper | none {numbers}",
+    ]
+    by_length = paired.table(tests, "title", "MAP.", "gallery").markdown.splitlines()[::2]
+    assert by_length == [
+        f"| gallery | first | second | k | first − second, pp {heads}",
+        f"| by image | mapper | none | 20 {numbers}",
+    ]
+
+
+def test_columns_stand_where_they_are_named_under_their_titles(tests):
+    named = {"k": "length"} | paired.METHODS | {"rule": "folds"}
+    head, _, row = paired.tests_layout(tests, named, "gain").splitlines()
+    assert head.startswith("| length | first | second | folds | gain | 95 % interval |")
+    assert row.startswith("| 20 | mapper | none | by image | +20.00 |")
+
+
+def test_shares_are_tested_in_points_over_groups_or_over_classes():
+    a, b = np.array([1.0, 1.0, 0.0, 1.0]), np.array([0.0, 0.0, 0.0, 0.0])
+    units, classes = np.array(["p", "p", "q", "r"]), np.array(["rare", "common", "common", "common"])
+    assert paired.of_shares(a, b, units)["difference"] == pytest.approx(100 * 2 / 3)
+    by_class = paired.of_shares(a, b, units, classes=classes)
+    assert by_class["difference"] == pytest.approx(100 * (1 + 2 / 3) / 2) and by_class["n_units"] == 3
 
 
 def test_four_groups_cannot_tell(tests):

@@ -20,6 +20,7 @@ from lib.papers.acir.ablations.scores import Scored
 from lib.papers.acir.choices import of_classes
 from lib.papers.acir.hashing.experiment import TOP
 from lib.processes import spread
+from lib.results.rates import choose_best
 from lib.training import acir
 from lib.training.acir import Job, Trained
 from lib.training.hashing import Even
@@ -175,13 +176,7 @@ def choose(material: Material, rows: Sequence[Row], candidates: Sequence[float],
     values = [_value(several[0]) for several in scored(material, settings, [aside], what="learning rates")]
     names = [name for name in own for _ in candidates]
     tried = pd.DataFrame({"name": names, "lr": [one.lr for one in settings], "validation": values})
-    best = tried.groupby("name", sort=False)["validation"].idxmax()
-    return tried.assign(chosen=tried.index.isin(best))
-
-
-def rates(tried: pd.DataFrame) -> dict[str, float]:
-    """The rates that :func:`choose` chose."""
-    return tried[tried["chosen"]].set_index("name")["lr"].to_dict()
+    return choose_best(tried, "name")
 
 
 def choose_alpha(material: Material, row: Row, lr: float, alphas: Sequence[float], aside: Split) -> pd.DataFrame:

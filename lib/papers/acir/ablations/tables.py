@@ -41,15 +41,6 @@ def marks(row: Row) -> dict[str, str]:
     return {name: "✓" if name in has else "" for name in MARKS}
 
 
-def rates_layout(tried: pd.DataFrame) -> str:
-    """mAP on patients set aside as Markdown: a row per network, a column per learning rate, the chosen one bold."""
-    cells = [f"**{v:.2f}**" if one else f"{v:.2f}" for v, one in zip(tried["validation"], tried["chosen"], strict=True)]
-    shown = tried.assign(cell=cells, lr=tried["lr"].map("{:g}".format)).rename(columns={"name": "network"})
-    return markdown_table(
-        shown.pivot_table(index="network", columns="lr", values="cell", aggfunc="first", sort=False).reset_index()
-    )
-
-
 def table_2(table: pd.DataFrame, rows: Sequence[Row], needs: Mapping[str, str]) -> str:
     """Table 2 as Markdown: the paper's rows with their values beside ours, then those without one part, then opponents.
 

@@ -15,6 +15,7 @@ from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
 from lib.metrics import hashing, retrieval
 from lib.papers.acir import radius
 from lib.papers.acir.choices import of_classes
+from lib.results.rates import choose_best
 from lib.training import classifier, experiment
 from lib.training.fit import Schedule
 from lib.training.hashing import Settings
@@ -208,14 +209,7 @@ def choose(
             for name, method in methods.items():
                 value = 100 * found[method.name][0].per_query.values["ap_min", TOP].mean()
                 rows.append({"method": name, "alpha": both.get(name, np.nan), "lr": lr, "validation": value})
-    table = pd.DataFrame(rows)
-    best = table.groupby("method", sort=False)["validation"].idxmax()
-    return table.assign(chosen=table.index.isin(best))
-
-
-def rates(chosen: pd.DataFrame) -> dict[str, float]:
-    """Loss → the learning rate that :func:`choose` chose."""
-    return chosen[chosen["chosen"]].set_index("method")["lr"].to_dict()
+    return choose_best(pd.DataFrame(rows))
 
 
 def alphas(chosen: pd.DataFrame) -> dict[str, float]:

@@ -8,7 +8,7 @@ import pandas as pd
 from lib.papers.acir import radius
 from lib.papers.acir.hashing.experiment import ACIR, ALPHA, BY_LABELS, LABELS, MEAN, OURS, PCA, TOP
 from lib.papers.acir.published import content_gain
-from lib.results import answers, paired
+from lib.results import answers, paired, rates
 from lib.results.answers import Answers
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Table
@@ -20,8 +20,6 @@ HITS = "ap_hits"
 radius_layout = radius.layout
 means = radius.means
 
-SAYS = paired.SAYS
-"""What the paired tests say about themselves."""
 OF_CLASSES = "Each class counts alike: as the mean of its groups, a group in it as the mean of its queries."
 """What is added where they compare means over classes."""
 
@@ -94,11 +92,7 @@ def _cell(row: pd.Series) -> str:
 def rates_layout(rows: pd.DataFrame) -> str:
     """mAP on validation images: a row per loss (and α), a column per learning rate, the chosen one bold."""
     named = rows["method"] + rows["alpha"].map(lambda alpha: "" if np.isnan(alpha) else f", α = {alpha:g}")
-    cells = [f"**{v:.2f}**" if one else f"{v:.2f}" for v, one in zip(rows["validation"], rows["chosen"], strict=True)]
-    shown = rows.assign(cell=cells, method=named, lr=rows["lr"].map("{:g}".format))
-    return markdown_table(
-        shown.pivot_table(index="method", columns="lr", values="cell", aggfunc="first", sort=False).reset_index()
-    )
+    return rates.rates_layout(rows.assign(method=named))
 
 
 def looks_layout(rows: pd.DataFrame) -> str:
@@ -181,15 +175,6 @@ def tests(found: Answers, groups: np.ndarray, bits: int, seed: int = 0, *, by_cl
     subject = f"{ACIR}-{bits}bit"
     pairs = [(subject, name) for name in found if name != subject]
     return answers.compare({"closed": found}, groups, pairs, [TOP], by_class=by_class, seed=seed).drop(columns="rule")
-
-
-def tests_layout(table: pd.DataFrame) -> str:
-    """The paired tests as Markdown."""
-    lines = [
-        {"first": test.first, "second": test.second} | paired.cells(test, "first − second, points")
-        for test in table.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
 
 
 def answered(looks: pd.DataFrame, kept: pd.DataFrame, ranked: pd.DataFrame, tested: pd.DataFrame) -> list[str]:

@@ -10,9 +10,6 @@ from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
 from lib.training.methods import Answer
 
-SAYS = paired.SAYS
-"""What the paired tests say about themselves."""
-
 SHALLOW, _, PIXELS, TOKEN, NUMBERS, CODE = LEVELS
 
 
@@ -69,15 +66,6 @@ def tests(found: Mapping[str, Sequence[Answer]], groups: np.ndarray, seed: int =
     pairs += [(f"{a}, {TRAINED}", f"{b}, {TRAINED}") for a, b in among]
     pairs += [(f"{name}, {TRAINED}", POOLED) for name in (TOKEN, CODE)]
     return answers.compare({"closed": found}, groups, pairs, [TOP], seed=seed).drop(columns="rule")
-
-
-def tests_layout(table: pd.DataFrame) -> str:
-    """The paired tests as Markdown."""
-    lines = [
-        {"first": test.first, "second": test.second} | paired.cells(test, "first − second, points")
-        for test in table.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
 
 
 def exchanged_layout(rows: pd.DataFrame) -> str:

@@ -18,6 +18,7 @@ from lib.papers.acir.choices import l_wsc
 from lib.papers.acir.novelty.scene import ASIDE, KNOWN, LEARNT, NEAR, Scene
 from lib.processes import spread
 from lib.progress import track
+from lib.results.rates import choose_best
 from lib.training import acir, experiment, rebuild
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even, Settings
@@ -134,14 +135,7 @@ def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float])
         found[ACIR] = networks(scene, plan, prints, rate, plan.seeds[:1])
         for name, (coder,) in found.items():
             rows.append({"method": name, "lr": rate, "validation": 100 * right(coder, scene, ASIDE).mean()})
-    table = pd.DataFrame(rows)
-    best = table.groupby("method", sort=False)["validation"].idxmax()
-    return table.assign(chosen=table.index.isin(best))
-
-
-def rates(chosen: pd.DataFrame) -> dict[str, float]:
-    """Method → the learning rate that :func:`choose` chose."""
-    return chosen[chosen["chosen"]].set_index("method")["lr"].to_dict()
+    return choose_best(pd.DataFrame(rows))
 
 
 def right(coder: Coder, scene: Scene, part: str) -> np.ndarray:

@@ -12,13 +12,11 @@ from lib.papers.acir.choices import few
 from lib.papers.acir.novelty.experiment import ACIR, L1, MAHALANOBIS, NEAREST, RESIDUAL, Coder
 from lib.papers.acir.novelty.maps import Page
 from lib.papers.acir.novelty.rules import PUBLISHED_RULE, Rule
-from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR, Scene
+from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR, SORTS, Scene
 from lib.papers.acir.novelty.scores import Limit
 from lib.results import paired
 from lib.search.recommend import Archive
 from lib.search.refusal import Gate
-
-TITLES = {NEAR: "left-out class", FAR: "OOD"}
 
 FIRST = 10
 """Answers of an example."""
@@ -115,7 +113,7 @@ def passed_over(rows: pd.DataFrame, classes: Sequence[str]) -> list[str]:
 def verdict(tested: pd.DataFrame) -> list[str]:
     """Whether the decoder earns anything over the distance to the nearest feature, for each sort of novelty."""
     lines = []
-    for part, title in TITLES.items():
+    for part, title in SORTS.items():
         of_part = tested[tested["gallery"] == part]
         for name in (RESIDUAL, L1):
             pair = of_part[(of_part["first"] == name) & (of_part["second"] == NEAREST)]
@@ -128,7 +126,7 @@ def verdict(tested: pd.DataFrame) -> list[str]:
 def sentences(tested: pd.DataFrame) -> list[str]:
     """Every paired test in words, by sort of novelty, but for those of :func:`verdict`."""
     others = tested[tested["second"] != NEAREST]
-    named = others.assign(gallery=others["gallery"].map(TITLES))
+    named = others.assign(gallery=others["gallery"].map(SORTS))
     return paired.sentences(named)
 
 

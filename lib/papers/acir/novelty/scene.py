@@ -24,6 +24,8 @@ PARTS = {
     FAR: "pictures of other kinds",
 }
 """What an image is in the experiment."""
+SORTS = {NEAR: "left-out class", FAR: "OOD"}
+"""The two sorts of novelty, as tables and sentences name them."""
 
 UNUSED = "unused"
 """The left-out class among those who teach, and classes of which all images belong to others."""

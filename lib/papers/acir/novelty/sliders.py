@@ -6,13 +6,13 @@ from matplotlib.figure import Figure
 from lib.metrics import novelty
 from lib.papers.acir.novelty import figures
 from lib.papers.acir.novelty.experiment import ACIR, L1
-from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, NEAR, Scene
+from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, NEAR, SORTS, Scene
 from lib.papers.acir.novelty.scores import Scores
 from lib.widgets.board import Board
 from lib.widgets.slider import Slider
 
 SIGMAS = np.linspace(0, 6, 25).round(2).tolist()
-TITLES = {KNOWN: "known, refused", NEAR: "left-out class", FAR: "OOD"}
+TITLES = {KNOWN: "known, refused"} | SORTS
 
 
 def explore(scene: Scene, found: Scores, bits: int) -> Board:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.papers.acir.novelty import experiment
 from lib.papers.acir.novelty.experiment import Coder
-from lib.papers.acir.novelty.scene import FAR, KNOWN, NEAR, PARTS, Scene
+from lib.papers.acir.novelty.scene import FAR, KNOWN, NEAR, PARTS, SORTS, Scene
 from lib.papers.acir.novelty.scores import LIMITED
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent
@@ -31,14 +31,6 @@ def parts_layout(scene: Scene) -> str:
     groups = table["n_groups"].astype(str).where(table["part"] != FAR, "–")
     shown = table.drop(columns="n_groups").rename(columns={"n_images": "images", "kinds": "classes or kinds"})
     return markdown_table(shown.assign(**{f"{scene.tables[0].group_kind}s": groups}))
-
-
-def rates_layout(rows: pd.DataFrame) -> str:
-    """Known images of patients set aside that go to their own class: a row per method, a column per rate."""
-    cells = [f"**{v:.1f}**" if one else f"{v:.1f}" for v, one in zip(rows["validation"], rows["chosen"], strict=True)]
-    shown = rows.assign(cell=cells, lr=rows["lr"].map("{:g}".format))
-    wide = shown.pivot_table(index="method", columns="lr", values="cell", aggfunc="first", sort=False)
-    return markdown_table(wide.reset_index())
 
 
 def health(scene: Scene, coders: Mapping[str, Sequence[Coder]], decoders: Sequence[Rebuilder]) -> pd.DataFrame:
@@ -131,11 +123,10 @@ def balls_layout(rows: pd.DataFrame) -> str:
 def scores_layout(rows: pd.DataFrame, ends: pd.DataFrame) -> str:
     """AUROC and FPR@95 of every score; rows: of ``scores.separations``, ends: of ``scores.intervals``."""
     known = ends.set_index(["score", "novel"])
-    titles = {NEAR: "left-out class", FAR: "OOD"}
     lines = []
     for name, of_one in rows.groupby("score", sort=False):
         cells = {"score": name}
-        for part, title in titles.items():
+        for part, title in SORTS.items():
             several, interval = of_one[of_one["novel"] == part], known.loc[(name, part)]
             cells[f"AUROC, {title}"] = _or_fixed(several["auroc"])
             cells[f"per patient, {title}"] = f"{interval['mean']:.1f} ({interval['low']:.1f} to {interval['high']:.1f})"
@@ -173,13 +164,8 @@ def limits_layout(rows: pd.DataFrame) -> str:
 
 def tests_layout(table: pd.DataFrame) -> str:
     """The paired tests of AUROC as Markdown."""
-    titles = {NEAR: "left-out class", FAR: "OOD"}
-    lines = [
-        {"novel": titles[test.gallery], "first": test.first, "second": test.second}
-        | paired.cells(test, "first − second, points of AUROC")
-        for test in table.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
+    named = table.assign(gallery=table["gallery"].map(SORTS))
+    return paired.tests_layout(named, {"gallery": "novel"} | paired.METHODS, "first − second, points of AUROC")
 
 
 def each_class_layout(rows: pd.DataFrame) -> str:

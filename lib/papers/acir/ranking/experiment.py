@@ -15,6 +15,7 @@ from lib.papers.acir.hashing import experiment as heads
 from lib.papers.acir.hashing.experiment import ACIR, TOP, Plan
 from lib.processes import spread
 from lib.progress import track
+from lib.results.rates import choose_best
 from lib.training import acir, experiment
 from lib.training.acir import Design, Job
 from lib.training.splits import Split, repeated
@@ -135,8 +136,7 @@ def choose(material: Material, candidates: Sequence[float], split: Split, *, wor
         for coder in trained(material, [material.design.bits], rates, split, 1, workers=workers):
             value = measured(coder, None, asked, [HAMMING])["ap_min"].mean()
             rows.append({"method": coder.method, "lr": lr, "validation": value})
-    table = pd.DataFrame(rows)
-    return table.assign(chosen=table.index.isin(table.groupby("method", sort=False)["validation"].idxmax()))
+    return choose_best(pd.DataFrame(rows))
 
 
 def trained(

@@ -67,15 +67,6 @@ def health_layout(rows: pd.DataFrame) -> str:
     return markdown_table(rows.assign(**numbers, steps=rows["steps"].map("{:.0f}".format)).rename(columns=names))
 
 
-def rates_layout(rows: pd.DataFrame) -> str:
-    """mAP on images set aside: a row per method, a column per learning rate, the chosen one bold."""
-    cells = [f"**{v:.2f}**" if one else f"{v:.2f}" for v, one in zip(rows["validation"], rows["chosen"], strict=True)]
-    wide = rows.assign(cell=cells, lr=rows["lr"].map("{:g}".format)).pivot_table(
-        index="method", columns="lr", values="cell", aggfunc="first", sort=False
-    )
-    return markdown_table(wide.reset_index())
-
-
 def radii(coders: Sequence[Coder], scene: Scene, bits: int, several: Sequence[int]) -> pd.DataFrame:
     """Table 6 of all methods at one length: the columns of :func:`lib.papers.acir.radius.by_radius`, and repeat."""
     frames = [

@@ -12,10 +12,6 @@ from lib.papers.acir.hashing.experiment import ACIR, TOP
 from lib.papers.acir.ranking.experiment import HAMMING, LEVELS, OPPONENTS, POOLED, WITHIN
 from lib.papers.acir.ranking.tables import MAP
 from lib.results import paired
-from lib.results.markdown import markdown_table
-
-SAYS = paired.SAYS
-"""What the paired tests say about themselves."""
 
 
 def pairs(lengths: Sequence[int], bits: int, finer: Sequence[str]) -> list[tuple]:
@@ -73,12 +69,8 @@ def _of(values: pd.DataFrame, bits: int, method: str, ranking: str) -> pd.DataFr
 
 def tests_layout(table: pd.DataFrame) -> str:
     """The paired tests as Markdown."""
-    lines = [
-        {"value": _measure(test.measure), "bits": test.bits, "first": test.first, "second": test.second}
-        | paired.cells(test, "first − second, points")
-        for test in table.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
+    named = table.assign(measure=table["measure"].map(_measure))
+    return paired.tests_layout(named, {"measure": "value", "bits": "bits"} | paired.METHODS)
 
 
 def _measure(name: str) -> str:

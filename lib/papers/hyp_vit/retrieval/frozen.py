@@ -9,6 +9,7 @@ import pandas as pd
 from lib.datasets.categories import Halves, held_out
 from lib.losses.hyp_vit import PRINTED_SPHERICAL
 from lib.papers.hyp_vit.names import FLAT, HYP, INSIDE, LINEAR, NCA, NONE, PRINTED, SPH, UNCLIPPED
+from lib.results.rates import best_rates, choose_best
 from lib.training import classifier
 from lib.training.by_class import ByClass
 from lib.training.experiment import ask, fit
@@ -101,8 +102,7 @@ def rates(
             value = 100 * answer.per_query.values["hit_rate", 1].mean()
             rows.append({"method": name, "lr": lr, "validation": value, "loss": answer.health.loss})
     table = pd.DataFrame(rows).sort_values("method", kind="stable", key=lambda names: names.map(_order(methods)))
-    best = table.groupby("method", sort=False)["validation"].idxmax()
-    return table.assign(chosen=table.index.isin(best)).reset_index(drop=True)
+    return choose_best(table).reset_index(drop=True)
 
 
 def _order(methods: Sequence[Method]) -> dict[str, int]:
@@ -111,5 +111,5 @@ def _order(methods: Sequence[Method]) -> dict[str, int]:
 
 def at_rates(methods: Sequence[Method], chosen: pd.DataFrame) -> list[Method]:
     """``methods`` with the learning rates that :func:`rates` chose."""
-    lr = chosen[chosen["chosen"]].set_index("method")["lr"]
-    return [replace(one, schedule=replace(one.schedule, lr=float(lr[one.name]))) for one in methods]
+    lr = best_rates(chosen)
+    return [replace(one, schedule=replace(one.schedule, lr=lr[one.name])) for one in methods]

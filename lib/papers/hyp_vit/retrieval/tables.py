@@ -126,26 +126,8 @@ def tests(found: Mapping[str, Sequence[Answer]], names: np.ndarray, ks: Sequence
     return table.drop(columns="rule")
 
 
-def tests_layout(table: pd.DataFrame) -> str:
-    """The paired tests as Markdown."""
-    lines = [
-        {"first": test.first, "second": test.second, "K": test.k} | paired.cells(test, "first − second, points")
-        for test in table.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
-
-
-def rates_layout(rows: pd.DataFrame, printed: float) -> str:
-    """Recall@1 on validation categories: a row per method, a column per learning rate, the chosen one bold."""
-    shown = rows.assign(
-        cell=[
-            f"**{value:.2f}**" if one else f"{value:.2f}"
-            for value, one in zip(rows["validation"], rows["chosen"], strict=True)
-        ],
-        lr=rows["lr"].map("{:g}".format),
-    )
-    wide = shown.pivot_table(index="method", columns="lr", values="cell", aggfunc="first", sort=False)
-    return markdown_table(wide.reset_index().assign(published=f"{printed:g}"))
+TEST_NAMES = paired.METHODS | {"k": "K"}
+"""What names a test of :func:`tests`, for :func:`lib.results.paired.tests_layout`."""
 
 
 def rest(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:

@@ -1,12 +1,10 @@
 """Tables 1 to 3 in the paper's layout, and what the numbers say."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 
-from lib.metrics.significance import paired_permutation
 from lib.papers.label_tree.experiment import SHARES, Images, Scored
 from lib.papers.label_tree.names import (
     AS_PRINTED,
@@ -167,20 +165,15 @@ def tests(found: Found, between: Sequence[tuple[str, str]], seed: int = 0) -> pd
     """Paired tests over groups and trainings: a row per pair and measure, as :func:`lib.results.paired.together`."""
     lines = []
     for first, second in between:
-        several = found[first]
-        groups = np.concatenate([one.values["group"] for one in several])
-        repeats = np.concatenate([[one.split.repeat] * len(one.values) for one in several])
-        leaves = np.concatenate([one.values["leaf"] for one in several])
+        a, b = (
+            pd.concat([one.values.assign(repeat=one.split.repeat) for one in found[name]]) for name in (first, second)
+        )
+        groups, repeats, leaves = (a[name].to_numpy() for name in ("group", "repeat", "leaf"))
         for measure, title in TESTED.items():
-            column = measure.removesuffix(BY_CLASS)
-            a, b = (np.concatenate([100 * one.values[column] for one in found[name]]) for name in (first, second))
-            if np.isnan(a).all():
-                continue
-            units = a - b, groups, repeats
-            if measure.endswith(BY_CLASS):
-                units = paired.of_classes(a - b, leaves, groups, repeats)
-            test = asdict(paired_permutation(units[0], np.zeros_like(units[0]), *units[1:], seed=seed))
-            lines.append({"first": first, "second": second, "measure": title} | test)
+            column, classes = measure.removesuffix(BY_CLASS), leaves if measure.endswith(BY_CLASS) else None
+            if a[column].notna().any():
+                test = paired.of_shares(a[column].to_numpy(), b[column].to_numpy(), groups, repeats, classes, seed)
+                lines.append({"first": first, "second": second, "measure": title} | test)
     return paired.together(lines)
 
 
@@ -196,14 +189,8 @@ def who(seen: Images, several: Sequence[Split]) -> str:
     )
 
 
-def tests_layout(table: pd.DataFrame) -> str:
-    """The paired tests as Markdown."""
-    lines = [
-        {"first": test.first, "second": test.second, "measure": test.measure}
-        | paired.cells(test, "first − second, points")
-        for test in table.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
+TEST_NAMES = paired.METHODS | {"measure": "measure"}
+"""What names a test of :func:`tests`, for :func:`lib.results.paired.tests_layout`."""
 
 
 def apart(found: Found, tree: Taxonomy) -> pd.DataFrame:
@@ -246,12 +233,7 @@ def by_depth(cuts: Mapping[int, Found], between: Sequence[tuple[str, str]], seed
 
 def depth_layout(table: pd.DataFrame) -> str:
     """The tests by depth as Markdown."""
-    lines = [
-        {"levels": test.depth, "first": test.first, "second": test.second, "measure": test.measure}
-        | paired.cells(test, "first − second, points")
-        for test in table.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
+    return paired.tests_layout(table, {"depth": "levels"} | TEST_NAMES)
 
 
 def probe_layout(table: pd.DataFrame) -> str:

@@ -10,6 +10,7 @@ from lib.encoders.taps import Taps
 from lib.papers.acir.ablations import experiment, opponents, parts
 from lib.papers.acir.ablations.experiment import Material, Setting
 from lib.papers.acir.hashing.experiment import parts as parted
+from lib.results.rates import best_rates
 from lib.training.acir import Design
 from lib.training.hashing import Even
 from lib.training.splits import repeated
@@ -85,7 +86,7 @@ def test_rates_and_alpha_are_chosen_without_those_who_ask():
     assert tables[0].equals(tables[1])
     assert tables[0]["name"].tolist() == ["CNN"] * 2 + [parts.PLAIN_RANKING] * 2
     best = tables[0].loc[tables[0].groupby("name")["validation"].idxmax()].set_index("name")["lr"]
-    assert experiment.rates(tables[0]) == best.to_dict()
+    assert best_rates(tables[0], "name") == best.to_dict()
     weights = [experiment.choose_alpha(one, ON[7], 1e-2, [0.0, 1.0], ASIDE) for one in (MATERIAL, other)]
     assert weights[0].equals(weights[1]) and weights[0]["chosen"].sum() == 1
 

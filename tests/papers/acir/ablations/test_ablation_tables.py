@@ -178,10 +178,3 @@ def test_what_an_untrained_stem_costs_is_one_test_of_two_losses():
     assert tables.suffers_sentence(tables.suffers(found, groups)).startswith(
         "what an untrained stem costs ACIR is more than what it costs CSQ"
     )
-
-
-def test_learning_rates_show_which_was_chosen():
-    tried = pd.DataFrame(
-        {"name": ["CNN"] * 2, "lr": [0.003, 0.01], "validation": [80.0, 70.0], "chosen": [True, False]}
-    )
-    assert cells(tables.rates_layout(tried))[2] == ["CNN", "**80.00**", "70.00"]

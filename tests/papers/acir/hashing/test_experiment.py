@@ -10,6 +10,7 @@ from lib.errors import InputError
 from lib.losses.acir import kinds
 from lib.metrics import hashing
 from lib.papers.acir.hashing import experiment
+from lib.results.rates import best_rates
 from lib.training.fit import Schedule
 
 RNG = np.random.default_rng(0)
@@ -54,7 +55,7 @@ def test_rates_are_chosen_without_those_who_ask(monkeypatch):
     pd.testing.assert_frame_equal(chosen, again)
     assert chosen["method"].value_counts().to_dict() == {"DCH": 2, "ACIR": 4}
     best = chosen.loc[chosen.groupby("method")["validation"].idxmax()].set_index("method")
-    assert experiment.rates(chosen) == best["lr"].to_dict()
+    assert best_rates(chosen) == best["lr"].to_dict()
     assert experiment.alphas(chosen) == {"ACIR": best.loc["ACIR", "alpha"]}
 
 

@@ -14,6 +14,7 @@ from lib.papers.hyp_vit import verdicts
 from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH
 from lib.papers.hyp_vit.published import recall
 from lib.papers.hyp_vit.retrieval import figures, frozen, tables
+from lib.results import paired
 from lib.results.store import Run
 from lib.training.hyp_vit import Settings, spherical
 from lib.training.methods import Answer, Health, Method
@@ -68,7 +69,7 @@ def test_categories_are_the_units(found):
     gain = [one.per_query.values["hit_rate", 1].mean() for one in found[HYP]]
     loss = [one.per_query.values["hit_rate", 1].mean() for one in found[SPH]]
     assert rows.loc[1, "difference"] == pytest.approx(100 * (np.mean(gain) - np.mean(loss)))
-    assert "| Hyp | Sph | 1 | +" in tables.tests_layout(rows)
+    assert "| Hyp | Sph | 1 | +" in paired.tests_layout(rows, tables.TEST_NAMES)
 
 
 def test_end_to_end_is_compared_with_end_to_end_and_with_no_training(found):
@@ -91,11 +92,6 @@ def test_where_points_rest_is_said_of_the_ball_alone(found):
     assert "62.1 %" in bound and said.startswith("Hyp: median 30.0 %, largest 60.1 %") and "; 0 % of the images" in said
     outside = rows.assign(share=70.0)
     assert "100 % of the images" in tables.rest_sentences(outside, Settings())[1]
-
-
-def test_rates_show_what_was_chosen():
-    rows = pd.DataFrame({"method": "Hyp", "lr": [1e-4, 1e-3], "validation": [50.0, 60.0], "chosen": [False, True]})
-    assert "| Hyp | 50.00 | **60.00** | 3e-05 |" in tables.rates_layout(rows, 3e-5)
 
 
 def test_what_came_out_names_the_best_and_the_tests(found):

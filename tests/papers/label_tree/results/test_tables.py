@@ -10,6 +10,7 @@ from lib.metrics import hierarchy
 from lib.papers.label_tree import names, published
 from lib.papers.label_tree.experiment import Scored
 from lib.papers.label_tree.results import figures, mistakes, tables, verdicts
+from lib.results import paired
 from lib.taxonomy import from_paths
 from lib.training.methods import Health
 from lib.training.splits import Split
@@ -79,7 +80,7 @@ def test_a_clear_difference_is_called_clear_and_no_difference_is_not(found):
     (told,) = [line for line in verdicts.clear(tests) if "in Top-1 (" in line]
     p = clear[(names.AS_TOLD + names.FLAT, "Top-1")]
     assert ("; p < 0.001)" if p < 0.001 else f" {p:.3f})") in told
-    assert "| first | second | measure |" in tables.tests_layout(tests)
+    assert "| first | second | measure |" in paired.tests_layout(tests, tables.TEST_NAMES)
 
 
 def test_verdicts_name_what_is_clear_and_count_the_rest(found):
