@@ -106,8 +106,18 @@ def _collected(run: Run, names: tuple[str, ...], suffix: str, text: Callable[[di
             if not files:
                 absent.setdefault(name, []).append(facts(dataset).title)
     if not parts:
-        return Real((Part(NOTHING.format(", ".join(names))),))
-    return Real((*parts, *(Part(ABSENT.format(name, ", ".join(titles))) for name, titles in absent.items())))
+        return Real((Part(NOTHING.format(", ".join(_readable(name, run.section) for name in names))),))
+    missing = [ABSENT.format(_readable(name, run.section), ", ".join(titles)) for name, titles in absent.items()]
+    return Real((*parts, *map(Part, missing)))
+
+
+def _readable(name: str, section: str) -> str:
+    """What a sentence calls the files of ``name``; a pattern is no name.
+
+    >>> _readable("figure_3", "queries"), _readable("figure_[45q]*", "queries")
+    ('figure_3', 'figures of queries')
+    """
+    return f"{name.partition('_')[0]}s of {section}" if set(name) & set("*?[") else name
 
 
 def _datasets(paper: str) -> list[str]:

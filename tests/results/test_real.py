@@ -75,6 +75,15 @@ def test_a_missing_report_is_named(reports):
     assert text.count("- Against flat:") == 0 and text.count("- ball against flat: by image, k = 1 not clearly") == 1
 
 
+def test_a_pattern_is_told_in_words(reports):
+    save(reports, "kather", "figure_4", TESTS)
+    save(reports, "ham10000", "table_other", TESTS)
+    text = real.figures(RUN, "figure_[45q]*").markdown
+    assert text.endswith("No sample report of figures of retrieval yet: HAM10000.")
+    (reports / "hyper_dino/sample/kather/retrieval/figure_4.png").unlink()
+    assert real.figures(RUN, "figure_*").markdown.startswith("There is no sample report of figures of retrieval; `make")
+
+
 def test_without_any_report_it_says_how_to_make_one(reports):
     text = real.figures(RUN, "figure_3", "figure_4").markdown
     assert text.startswith("There is no sample report of figure_3, figure_4; `make reproduce PROFILE=sample")

@@ -1,5 +1,7 @@
 """Answers come from the query's own fold, twins are counted where they matter, and photographs stay out of reports."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ from PIL import Image
 
 from lib import paths
 from lib.datasets.table import ImageTable
+from lib.figures.strips import Answer, Strip
 from lib.metrics import retrieval
 from lib.papers.hyper_dino.queries import confusion, lists, twins
 from lib.results import store
@@ -111,9 +114,24 @@ def test_lists_that_are_right_or_wrong_as_a_whole_are_counted():
         for rank, one in enumerate(ones)
     ]
     assert lists.whole_lists(pd.DataFrame(rows).assign(rule="by image"), 10) == [
-        "Folds by image: 1 of 3 lists have at least 9 of 10 right, 1 at most 1, 1 lie between; a wrong answer lies at "
-        "0.020 (query w), and in 2 of 2 lists with a right answer every right one is farther from its query"
+        "Folds by image: 1 of 3 lists have at least 9 of 10 right, 1 at most 1, 1 lie between; of 2 lists with right "
+        "and wrong answers (identical pictures left out), the nearest wrong one is nearer than the furthest right one "
+        "in 1, than every right one in 0"
     ]
+
+
+def test_distances_are_compared_within_a_list_and_without_identical_pictures():
+    """Query v is nearer to everything than u is: that says nothing. Its wrong answer at 0 is its own picture."""
+    found = [("u", True, 0.5, False), ("u", False, 0.9, False), ("v", False, 0.0, True), ("v", False, 0.1, False)]
+    found += [("v", True, 0.2, False), ("w", False, 0.0, True), ("w", True, 0.3, False)]
+    rows = pd.DataFrame(found, columns=["query", "right", "distance", "identical"]).assign(rule="by image")
+    (told,) = lists.whole_lists(rows, 2)
+    assert told.endswith(
+        "; of 2 lists with right and wrong answers (identical pictures left out), the nearest wrong one is nearer than "
+        "the furthest right one in 1, than every right one in 1"
+    )
+    (alone,) = lists.whole_lists(rows[rows["query"] == "u"], 2)
+    assert "; of 1 list with right and wrong" in alone
 
 
 def test_lists_without_an_error_have_no_distance_to_tell():
@@ -143,6 +161,7 @@ def test_strips_hold_the_pictures_of_the_ids(table, images):
     assert strip.query.getpixel((0, 0)) == (0, 0, 0)
     assert [answer.image.getpixel((0, 0))[0] // 20 for answer in strip.answers] == [8, 1, 2]
     assert strip.title == "query i0\na"
+    assert [answer.label for answer in strip.answers] == ["b", "a", ""]  # a run of one class is named once
     assert [answer.identical for answer in strip.answers] == [True, False, False]
 
 
@@ -202,6 +221,14 @@ def test_the_sentence_says_how_many(counted):
         "Folds by image: 3 of 5 queries have an identical picture in the gallery, 1 of the same class and 2 of another."
     ]
     assert "| by image | all | 5 | 40.00 | 60.00 |" in twins.twin_layout(counted, 20)
+
+
+def test_what_leaving_the_picture_out_repairs_is_told_from_the_table(counted):
+    assert twins.repaired(counted) == [
+        "Folds by image: with the identical picture left out of the gallery, MAP@1 goes from 0.00 to 100.00 and MAP@20 "
+        "goes from 25.00 to 100.00 for these 2 queries."
+    ]
+    assert twins.repaired(counted.assign(n=0)) == []
 
 
 def test_twins_of_another_class_are_shown_first():
@@ -286,6 +313,20 @@ def test_other_photographs_never_reach_the_reports(folders, table, strips, datas
     assert is_in(folders / "shown.png")
     lists.save_strips(run("kather"), "figure_4", strips, "patient", table)
     assert (folders / "reports/hyper_dino/sample/kather/queries/figure_4.svg").read_text() != svg
+
+
+@pytest.mark.parametrize("longest", ["stroma", "fibroadenoma", "papillary_carcinoma"])
+def test_the_print_above_answers_is_large_and_collides_with_nothing(longest):
+    """Every answer of another class than its neighbour, three words of print above some, in two rows."""
+    names = [longest, "glands"] * 10
+    found = [Answer(Image.new("RGB", (9, 9)), name, 0.123, right=True) for name in names]
+    figure = lists.drawn([Strip(Image.new("RGB", (9, 9)), "query 1", found)], "patient")
+    figure.draw_without_rendering()
+    above = [axis for axis in figure.axes if axis.images and axis.patches]
+    boxes = [axis.title.get_window_extent() for axis in above]
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes[:10]))
+    assert boxes[10].y1 <= above[0].get_window_extent().y0
+    assert above[0].title.get_fontsize() >= (7 if longest == "stroma" else 5.3)
 
 
 def test_every_answer_is_in_the_table_of_queries(folders, table):

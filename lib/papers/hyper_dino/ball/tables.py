@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.geometry import Euclidean, PoincareBall
+from lib.geometry import Euclidean, Geometry, PoincareBall
+
+UNIT = PoincareBall(1.0)
 
 
 def reach(epsilons: Sequence[float]) -> pd.DataFrame:
@@ -25,16 +27,30 @@ def margin_at_rest(classes: int, m0: float, alpha: float) -> float:
     return m0 / (1 - alpha * (classes - 1) / classes)
 
 
-def simplex(classes: int, distance: float) -> torch.Tensor:
-    """``classes`` points around the origin of the unit ball, each pair at hyperbolic ``distance``; (C, C) float64.
+def simplex(classes: int, distance: float, geometry: Geometry = UNIT) -> torch.Tensor:
+    """``classes`` points around the origin, each pair at ``distance`` in the ``geometry``; (C, C) float64.
 
-    At radius ρ two of them are s = ρ·√(2C/(C − 1)) apart, and sinh(d/2) = s/(1 − ρ²) gives ρ.
+    geometry: flat, or a ball of curvature −c. At radius ρ two points are s = ρ·√(2C/(C − 1)) apart, which is the flat
+    distance; in the ball sinh(√c·d/2) = √c·s/(1 − c·ρ²) gives ρ.
     """
     directions = torch.eye(classes, dtype=torch.float64) - 1 / classes
     side = np.sqrt(2 * classes / (classes - 1))
-    sinh = np.sinh(distance / 2)
-    radius = (np.hypot(side, 2 * sinh) - side) / (2 * sinh)
+    if isinstance(geometry, PoincareBall):
+        root = max(float(geometry.c), 1e-12) ** 0.5  # c = 0 is the limit
+        sinh = np.sinh(root * distance / 2)
+        radius = 2 * sinh / (np.hypot(side, 2 * sinh) + side) / root
+    else:
+        radius = distance / side
     return radius * directions / directions.norm(dim=-1, keepdim=True)
+
+
+def radius_at_rest(classes: int, m0: float, alpha: float, geometry: Geometry = UNIT) -> float:
+    """Norm at which collapsed classes are exactly at the margin, so that nothing pushes them any more (HD-8).
+
+    >>> round(radius_at_rest(8, 0.5, 0.1), 3)
+    0.178
+    """
+    return simplex(classes, margin_at_rest(classes, m0, alpha), geometry)[0].norm().item()
 
 
 def rounding(radii: Sequence[float], dim: int = 32, pairs: int = 4000, seed: int = 0) -> pd.DataFrame:

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 
 from lib.figures import style
 from lib.papers.hyper_dino.beyond.experiment import EPOCHS, EQUAL
+from lib.papers.hyper_dino.beyond.names import shown
 
 
 def differences(rows: pd.DataFrame, what: str) -> Figure:
@@ -18,6 +19,7 @@ def differences(rows: pd.DataFrame, what: str) -> Figure:
 
     rows: columns name, rule (its own marker), k, difference, low, high (points); ``what`` is the label below.
     """
+    rows = shown(rows)
     names, rules = (list(dict.fromkeys(rows[column])) for column in ("name", "rule"))
     ks = sorted(rows["k"].unique())
     with style.house():
@@ -53,7 +55,7 @@ def norms(rows: pd.DataFrame, settled: Mapping[str, float]) -> Figure:
             look = {"color": style.PALETTE[number], "dashes": style.DASHES[number] or (None, None)}
             axis.plot(part["norm"], part["share"], drawstyle="steps-mid", label=method, linewidth=1.4, **look)
             if method in settled:
-                label = f"{method}: classes just at the margin ({settled[method]:.3f})"
+                label = f"{method}: classes exactly at the margin ({settled[method]:.3f})"
                 axis.axvline(settled[method], linewidth=1, alpha=0.8, label=label, **look)
         axis.set_xlabel("Euclidean norm of the embedding (the ball ends at 1)")
         axis.set_ylabel("share of embeddings (%)")
@@ -70,6 +72,7 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
     rows: of :func:`.tables.leakage`; the points lost stand at the right with their 95 % interval. A dotted line is the
     level of chance.
     """
+    rows = shown(rows)
     methods = list(dict.fromkeys(rows["method"]))
     ks = sorted(rows["k"].unique())
     with style.house():
@@ -109,6 +112,7 @@ def galleries(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
     rows: columns gallery, method, length (how long was learnt: :data:`.experiment.EQUAL` solid, the others dashed),
     n_train, k, ours, spread, chance (percent).
     """
+    rows = shown(rows)
     sides = {"closed": "closed: the training images", "open": "open: images of other unseen groups"}
     methods = list(dict.fromkeys(rows["method"]))
     with style.house():

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lib.papers.hyper_dino.beyond.names import shown
 from lib.results import paired
 from lib.results.markdown import points
 
 
 def switches(rows: pd.DataFrame, k: int) -> list[str]:
     """How many switches change MAP@k clearly, and which; from the rows of a switch table."""
-    tested = rows[(rows["k"] == k) & rows["difference"].notna()]
+    tested = shown(rows[(rows["k"] == k) & rows["difference"].notna()])
     clear = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
     return [
         f"k = {k}: {len(clear)} of {len(tested)} switches change the score clearly",
@@ -25,8 +26,13 @@ def printed(rows: pd.DataFrame) -> list[str]:
     ends = ends[ends["method"].str.contains("default|as printed")]
     return [
         f"{row.method}: last loss {row.loss:.2f}, {row.rim:.0f} % of the training images end at the rim"
-        for row in ends.itertuples()
+        for row in shown(ends).itertuples()
     ]
+
+
+def tests(rows: pd.DataFrame) -> list[str]:
+    """Paired tests as :func:`lib.results.paired.sentences`, under the names that are shown."""
+    return paired.sentences(shown(rows))
 
 
 def knowing(lost: pd.DataFrame, method: str, kind: str) -> list[str]:
@@ -60,6 +66,59 @@ def choice(chosen: pd.DataFrame, on_test: str, on_validation: str, unchosen: str
     if all(np.isclose(value[on_test, k], value[unchosen, k]) for k in chosen["k"].unique()):
         lines.append("This is no luck of the test folds: the longest, fixed beforehand, scores the same.")
     return lines
+
+
+def plain(tests: pd.DataFrame, first: str, second: str) -> str:
+    """The outcome of paired tests of two methods at several k, without any number: one clause for each outcome.
+
+    tests: a row per k; first, second: what the two are called.
+    """
+    told: dict[str, list[str]] = {}
+    for test in tests.itertuples():
+        found = paired.relation(test)
+        clause = f"{first} {found} {second}"
+        if found.startswith("cannot"):
+            clause = f"too few groups to tell {first} from {second}"
+        elif found not in paired.CLEAR:
+            clause = f"no clear difference between {first} and {second}"
+        told.setdefault(clause, []).append(str(test.k))
+    return "; ".join(f"{clause} at k = {_listed(ks, clause)}" for clause, ks in told.items()) or "not tested"
+
+
+def _listed(ks: list[str], clause: str) -> str:
+    """Several k in words: "1 or 20" where there is no difference at either, else "1 and 20"."""
+    return (" or " if clause.startswith("no ") else " and ").join(ks)
+
+
+def largest_switch(rows: pd.DataFrame, k: int) -> str:
+    """How many switches change MAP@k clearly, and which of these most; from the rows of a switch table."""
+    tested = shown(rows[(rows["k"] == k) & rows["difference"].notna()])
+    clear = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
+    if not clear:
+        return f"none of {len(tested)} switches changes MAP@{k} clearly"
+    most = max(clear, key=lambda test: abs(test.difference))
+    told = "changes MAP@{} clearly:" if len(clear) == 1 else "change MAP@{} clearly, most of all"
+    size = f"'{most.method}', by {points(most.difference)} points"
+    return f"{len(clear)} of {len(tested)} switches {told.format(k)} {size}"
+
+
+def kindest(rows: pd.DataFrame, k: int) -> str:
+    """Which definition of MAP@k makes the gain look largest, by fold rule; from the rows of a table of definitions."""
+    told: dict[str, list[str]] = {}
+    for rule, part in rows.groupby("rule", sort=False):
+        gains = part.set_index("definition")["gain"]
+        most = [name for name, gain in gains.items() if np.isclose(gain, gains.max(), atol=0.005)]
+        clause = f"the gain at k = {k} looks largest by {' and '.join(most)}, smallest by {gains.idxmin()}"
+        clause = f"the gain at k = {k} is the same by all definitions" if len(most) == len(gains) else clause
+        told.setdefault(clause, []).append(rule)
+    return "; ".join(f"{clause} (folds {' and '.join(rules)})" for clause, rules in told.items())
+
+
+def luck(chosen: pd.DataFrame, on_test: str, on_validation: str) -> str:
+    """How many points a length chosen on the test folds adds; from the rows of a table of choices."""
+    value = chosen.set_index(["choice", "k"])["value"]
+    added = [f"{points(value[on_test, k] - value[on_validation, k])} points at k = {k}" for k in chosen["k"].unique()]
+    return f"choosing on the test folds instead of on validation images adds {', '.join(added)}"
 
 
 def _by(test: Any, other: str) -> str:

@@ -1,15 +1,13 @@
 """Tables beyond the Hyper-DINO paper: flat control, leakage, galleries, switches, definitions, choice of the length."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
-import torch
-from scipy.optimize import brentq
 
-from lib.geometry import Geometry
 from lib.metrics.significance import paired_permutation
+from lib.papers.hyper_dino.beyond.names import shown
 from lib.results import paired
 from lib.results.answers import Answers, compare, health, values
 from lib.results.markdown import markdown_table, percent
@@ -67,7 +65,7 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
             "chance": percent(row.chance),
         }
         | paired.cells(row, f"by {group_kind} − by image, points")
-        for row in table.itertuples()
+        for row in shown(table).itertuples()
     ]
     return markdown_table(pd.DataFrame(lines))
 
@@ -94,7 +92,7 @@ def switch_rows(found: Answers, groups: np.ndarray, ks: Sequence[int], seed: int
 def switch_layout(table: pd.DataFrame) -> str:
     """The table of :func:`switch_rows` as Markdown."""
     lines = []
-    for _, row in table.iterrows():
+    for _, row in shown(table).iterrows():
         cells = {"what is changed": row.method, "k": row.k, "MAP@k": percent(row.ours)}
         cells["class mean"] = percent(row.class_mean)
         lines.append(cells | paired.cells(row, "minus default, points") | health(row))
@@ -112,22 +110,6 @@ def definition_rows(found: Mapping[str, Answers], first: str, second: str, k: in
     ]
     rows = pd.DataFrame(lines)
     return rows.assign(gain=rows[second] - rows[first])
-
-
-def settled_radius(geometry: Geometry, m0: float, alpha: float, classes: int) -> float:
-    """Norm of class points in which the loss of negative pairs has just become 0 (HD-8).
-
-    ``classes`` points at equal distance D of each other around the centre, D being the margin that they cause:
-    D = m0 + alpha · D · (classes − 1)/classes.
-
-    >>> from lib.geometry import PoincareBall
-    >>> round(settled_radius(PoincareBall(), 0.5, 0.1, 8), 3)
-    0.178
-    """
-    distance = m0 / (1 - alpha * (classes - 1) / classes)
-    simplex = torch.eye(classes, dtype=torch.float64) - 1 / classes
-    simplex = simplex / simplex[0].norm()
-    return brentq(lambda r: float(geometry.between(r * simplex[0], r * simplex[1])) - distance, 1e-6, 1 - 1e-9)
 
 
 SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."
@@ -149,14 +131,19 @@ def retrieval(
     return Table(title, rows, f"{common(run)} {text}".strip(), free, markdown=markdown)
 
 
-def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:
-    """Where the embeddings of each method rest, beside the norm at which its classes are just at the margin.
+def tests(run: Run, title: str, rows: pd.DataFrame, what: str = "folds") -> Table:
+    """Paired tests of MAP@k, from the rows of :func:`lib.results.answers.compare`; ``what`` heads where they differ."""
+    return replace(paired.table(shown(rows), title, common(run), what), rows=rows)
 
-    settled: method → that norm, of :func:`settled_radius`.
+
+def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:
+    """Where the embeddings of each method rest, beside the norm at which its classes are exactly at the margin.
+
+    settled: method → that norm, of :func:`lib.papers.hyper_dino.ball.tables.radius_at_rest`.
     """
     medians = {name: np.median(np.concatenate([answer.norms for answer in found[name]])) for name in settled}
     return [
-        f"{name}: median norm {medians[name]:.3f}, classes just at the margin at {radius:.3f}"
+        f"{name}: median norm {medians[name]:.3f}, classes exactly at the margin at {radius:.3f}"
         for name, radius in settled.items()
     ]
 

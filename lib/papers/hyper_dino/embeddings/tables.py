@@ -103,11 +103,12 @@ def enough(table: pd.DataFrame, k: int, within: float = 1.0) -> list[str]:
     for rule, rows in table[(table["k"] == k) & (table["source"] == "PCA")].groupby("rule", sort=False):
         values = rows.set_index("dim_in")["value"].sort_index()
         short = values.index[values >= values.max() - within][0]
-        lines.append(
-            f"k = {k}, folds {rule}: PCA is best with {values.idxmax()} numbers ({values.max():.1f}); "
-            f"{short} are within {within:g} point ({values[short]:.1f}), "
-            f"all {values.index[-1]} give {values.iloc[-1]:.1f}"
-        )
+        best, parts = f"PCA is best with {values.idxmax()} numbers ({values.max():.1f})", []
+        if short != values.idxmax():
+            parts.append(f"{short} are within {within:g} point ({values[short]:.1f})")
+        if values.index[-1] != values.idxmax():
+            parts.append(f"all {values.index[-1]} give {values.iloc[-1]:.1f}")
+        lines.append(f"k = {k}, folds {rule}: {best}{'; ' * bool(parts)}{', '.join(parts)}")
     return lines
 
 

@@ -38,13 +38,14 @@ def pairs(
     apart = distance[first, second]
     active = ~same & (apart < margin)
     with style.house():
-        figure = Figure(figsize=(7.6, 4.0), layout="none")
+        figure = plt.figure(figsize=(7.6, 4.0), layout="none")  # of pyplot: a notebook can show it
         disk = figure.add_axes((0.085, 0.12, 0.44, 0.836))
         _disk(disk, points, labels, classes, np.stack([points[first[active]], points[second[active]]], axis=1))
         _histogram(figure.add_axes((0.60, 0.12, 0.385, 0.63)), apart, same, margin)
         figure.legend(*disk.get_legend_handles_labels(), loc=(0.59, 0.79), ncols=3, columnspacing=1, handletextpad=0.3)
         for axis in figure.axes:
             axis.locator_params(nbins=5)
+        plt.close(figure)
     return figure
 
 

@@ -19,6 +19,7 @@ from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.training.fit import Schedule
 from lib.training.methods import RIM
+from lib.training.splits import Split
 
 
 def choices(h: Tensor, labels: Tensor, geometry: Geometry, m0: float, alpha: float) -> pd.DataFrame:
@@ -45,6 +46,20 @@ def choices(h: Tensor, labels: Tensor, geometry: Geometry, m0: float, alpha: flo
             numbers = {name: value.item() for name, value in values.items()}
             rows.append({"self_pairs": self_pairs, "detach_mean": detach_mean} | numbers)
     return pd.DataFrame(rows)
+
+
+def choices_layout(rows: pd.DataFrame) -> str:
+    """The rows of :func:`choices` as Markdown, both choices told as yes or no."""
+    said = {True: "yes", False: "no"}
+    shown = {
+        "an image pairs with itself": rows["self_pairs"].map(said),
+        "the gradient flows through the mean": (~rows["detach_mean"]).map(said),
+        "pull": rows["positive"],
+        "margin": rows["margin"],
+        "push": rows["negative"],
+        "outward": rows["outward"],
+    }
+    return markdown_table(pd.DataFrame(shown).round(4))
 
 
 def curves(fitted: Arms) -> pd.DataFrame:
@@ -144,8 +159,8 @@ def figure_starts(run: Run, rows: pd.DataFrame, geometry: PoincareBall, delta: f
         f"Norms of the training images before (hollow) and after {run.parameters['epochs']} epochs (filled): median, "
         f"and lines from 5 to 95 % of the images, {run.parameters['seeds']} seeds pooled; one fold by image. The axis "
         f"is spaced by the distance from the centre. Grey: norm {RIM * reach:.3g} to {reach:.3g}, counted as at the "
-        "rim; the projection holds what would be further out at its outer edge. Dashed: collapsed classes just at the "
-        f"margin, norm {resting:.3f}."
+        "rim; the projection holds what would be further out at its outer edge. Dashed: collapsed classes exactly at "
+        f"the margin, norm {resting:.3f}."
     )
     figure = figures.starts(rows, geometry, delta, resting)
     return Figure("norms before and after training", rows, text, figure=figure)
@@ -177,14 +192,17 @@ def at_rest(rows: pd.DataFrame, resting: float) -> list[str]:
     ]
 
 
-def tally(tests: pd.DataFrame) -> str:
-    """Of paired tests: the range of their differences, and in how many the first method is better or worse."""
+def tally(tests: pd.DataFrame, what: str) -> str:
+    """Of paired tests: the range of their differences, and in how many the first method is better or worse.
+
+    what: a test is of, in the singular ("head").
+    """
     told = Counter(paired.relation(test) for test in tests.itertuples())
     better, worse = (told[words] for words in paired.CLEAR)
     signs = [f"{tests['difference'].agg(end):+.1f}" for end in ("min", "max")]
     return (
         f"{' to '.join(dict.fromkeys(signs))} points; clearly better in {better} of {len(tests)}, clearly worse in "
-        f"{worse}"
+        f"{_several(worse, what)}"
     )
 
 
@@ -198,24 +216,27 @@ def explained(tests: pd.DataFrame, printed: str) -> str:
     before, left = largest[printed], largest[inside]
     share = "most" if left < before / 2 else "a part" if left < before else "nothing"
     clear = sum(paired.relation(test) in paired.CLEAR for test in tests[tests["rule"] == inside].itertuples())
-    rest = f"a clear difference is left in {clear} comparisons" if clear else "no clear difference is left"
+    rest = f"a clear difference is left in {_several(clear, 'comparison')}" if clear else "no clear difference is left"
     return (
         f"largest difference: {before:.1f} points {printed}, {left:.1f} points with {inside}; the start explains "
         f"{share} of it, and {rest}"
     )
 
 
-def table_choice(run: Run, rows: pd.DataFrame) -> Table:
-    """MAP@k on validation groups for every start norm, from :func:`lib.results.answers.values`."""
+def table_choice(run: Run, rows: pd.DataFrame, inner: Split) -> Table:
+    """MAP@k on validation groups for every start norm, from :func:`lib.results.answers.values`.
+
+    inner: who is learnt from and who asks, one of :func:`.start.inner`.
+    """
     rows = rows[rows["metric"] == "ap_min"].drop(columns="metric").rename(columns={"rule": "start"})
     lines = [
         {"head": method, "start": begin, **scores(part), **health(part.iloc[0])}
         for (method, begin), part in rows.sort_values("method", kind="stable").groupby(["method", "start"], sort=False)
     ]
     text = (
-        "The training part of the same fold, divided once more by group: four fifths are learnt from, one fifth asks; "
-        "no test image is in either. MAP@k in percent, AP divided by min(k, relevant), ± over "
-        f"{run.parameters['seeds']} seeds; {run.parameters['epochs']} epochs."
+        f"The training part of the same fold, divided once more by group: {len(inner.train):,} images are learnt from, "
+        f"{len(inner.test):,} ask; no test image is in either. MAP@k in percent, AP divided by min(k, relevant), ± "
+        f"over {run.parameters['seeds']} seeds; {run.parameters['epochs']} epochs."
     )
     return Table("the start norm, on validation groups", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 
@@ -230,6 +251,15 @@ def choice(rows: pd.DataFrame) -> list[str]:
             f"k = {k}, mean over the heads: " + ", ".join(f"{mean:.1f} {rule}" for rule, mean in means.items())
         )
     return lines
+
+
+def _several(n: int, what: str) -> str:
+    """A number of things, in the singular or plural.
+
+    >>> _several(1, "head"), _several(0, "head")
+    ('1 head', '0 heads')
+    """
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _range(values: pd.Series, digits: int = 1) -> str:

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from matplotlib import figure as mpl
 
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
-from lib.figures.strips import Answer, Strip
+from lib.figures.strips import GAP, TITLE, Answer, Strip
 from lib.figures.strips import strips as draw
 from lib.results import pictures
 from lib.results.markdown import markdown_table
@@ -19,6 +20,12 @@ from lib.training.methods import Fitted
 
 OF_AN_ANSWER = ("reference", "reference_class", "distance", "right", "own_group")
 """Columns that belong to a single answer: two that are nearly as near may swap."""
+
+COLUMNS = 10
+"""Answers in a row of a strip."""
+
+LARGEST = 7.5
+"""Points, of the print above an answer."""
 
 
 def choose(labels: np.ndarray, candidates: np.ndarray, seed: int) -> np.ndarray:
@@ -110,7 +117,10 @@ def summary_layout(table: pd.DataFrame, k: int) -> str:
 
 
 def whole_lists(table: pd.DataFrame, k: int) -> list[str]:
-    """Per fold rule: how many lists are right or wrong as a whole, and whether a distance warns of a wrong answer."""
+    """Per fold rule: how many lists are right or wrong as a whole, and whether a distance warns of a wrong answer.
+
+    Distances compare within one list only; an identical picture, at distance 0 whatever its class, is left out there.
+    """
     lines = []
     for rule, rows in table.groupby("rule", sort=False):
         right = rows.groupby("query", sort=False)["right"].sum()
@@ -118,12 +128,15 @@ def whole_lists(table: pd.DataFrame, k: int) -> list[str]:
         most, least = (right >= k - few).sum(), (right <= few).sum()
         text = f"Folds {rule}: {most} of {len(right)} lists have at least {k - few} of {k} right, "
         text += f"{least} at most {few}, {len(right) - most - least} lie between"
-        wrong, good = rows[~rows["right"] & ~rows["identical"]], rows[rows["right"]]
-        if len(wrong) and len(good):
-            nearest = wrong.loc[wrong["distance"].idxmin()]
-            farther = (good.groupby("query")["distance"].min() > nearest["distance"]).sum()
-            text += f"; a wrong answer lies at {nearest['distance']:.3f} (query {nearest['query']}), and in {farther} "
-            text += f"of {good['query'].nunique()} lists with a right answer every right one is farther from its query"
+        others = rows[~rows["identical"]]
+        wrong = others[~others["right"]].groupby("query")["distance"].min()
+        good = others[others["right"]].groupby("query")["distance"].agg(["min", "max"])
+        mixed = good.join(wrong.rename("wrong"), how="inner")
+        if len(mixed):
+            between, before = ((mixed["wrong"] < mixed[end]).sum() for end in ("max", "min"))
+            text += f"; of {len(mixed)} list{'s' * (len(mixed) != 1)} with right and wrong answers (identical pictures "
+            text += f"left out), the nearest wrong one is nearer than the furthest right one in {between}, than every "
+            text += f"right one in {before}"
         lines.append(text)
     return lines
 
@@ -148,12 +161,34 @@ def strips(table: pd.DataFrame, images: ImageTable, queries: Sequence[str]) -> l
     for query in queries:
         rows = table[table["query"] == query]
         found = [
-            Answer(picture(r.reference), r.reference_class, r.distance, r.right, r.identical, r.own_group)
-            for r in rows.itertuples()
+            Answer(picture(r.reference), named, r.distance, r.right, r.identical, r.own_group)
+            for r, named in zip(rows.itertuples(), _once(rows["reference_class"].tolist()), strict=True)
         ]
         title = f"query {query.split('/')[-1]}\n{rows['query_class'].iloc[0].replace('_', ' ')}"
         shown.append(Strip(picture(query), title, found))
     return shown
+
+
+def _once(classes: Sequence[str]) -> list[str]:
+    """The name of every class where a run of it begins, and at the beginning of a row.
+
+    >>> _once(["a", "a", "b", "a"])
+    ['a', '', 'b', 'a']
+    """
+    return [name if place % COLUMNS == 0 or name != classes[place - 1] else "" for place, name in enumerate(classes)]
+
+
+def drawn(shown: Sequence[Strip], group_kind: str) -> mpl.Figure:
+    """The strips as a picture, the print above the answers as large as neither neighbours nor rows collide."""
+    figure = draw(shown, group_kind, COLUMNS)
+    above = [(axis, axis.title) for axis in figure.axes if axis.patches and axis.images]
+    boxes = [title.get_window_extent() for _, title in above]
+    side = above[0][0].get_window_extent().width + GAP * figure.dpi
+    wide = side / max(box.width for box in boxes)
+    tall = 0.9 * TITLE * figure.dpi / max(box.height for box in boxes)
+    for _, title in above:
+        title.set_fontsize(min(LARGEST, title.get_fontsize() * min(wide, tall)))
+    return figure
 
 
 def table_queries(run: Run, table: pd.DataFrame, k: int) -> Table:
@@ -172,10 +207,11 @@ def save_strips(run: Run, name: str, shown: Sequence[Strip], group_kind: str, ta
     """Draw and write the strips, see :func:`lib.results.pictures.save`; returns the figure that a notebook shows."""
     text = (
         f"Queries at the left, their nearest training images at the right, by {run.parameters['recipe']}; above each "
-        "its hyperbolic distance and its class. A dashed frame and a cross mark another class than the query's."
+        "its hyperbolic distance and, once for a run of equal ones, its class. A dashed frame and a cross mark another "
+        "class than the query's."
     )
-    figure = Figure("query examples", table, text, free=OF_AN_ANSWER, figure=draw(shown, group_kind))
-    return pictures.save(run, name, figure, draw(bare(shown), group_kind))
+    figure = Figure("query examples", table, text, free=OF_AN_ANSWER, figure=drawn(shown, group_kind))
+    return pictures.save(run, name, figure, drawn(bare(shown), group_kind))
 
 
 def bare(shown: Sequence[Strip]) -> list[Strip]:

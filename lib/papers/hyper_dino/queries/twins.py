@@ -95,6 +95,25 @@ def sentences(table: pd.DataFrame) -> list[str]:
     return lines
 
 
+def repaired(table: pd.DataFrame) -> list[str]:
+    """Per fold rule: what leaving the identical pictures of another class out of the gallery gives those queries back.
+
+    table: rows of :func:`twin_table`; a rule without such queries has no line.
+    """
+    lines = []
+    k = next(column for column in table if column.startswith("map_") and column not in ("map_1", "map_1_without"))
+    for row in table[(table["queries"] == "identical picture of another class") & (table["n"] > 0)].itertuples():
+        told = []
+        for column in ("map_1", k):
+            before, after = getattr(row, column), getattr(row, f"{column}_without")
+            told.append(f"MAP@{column.removeprefix('map_')} goes from {percent(before)} to {percent(after)}")
+        lines.append(
+            f"Folds {row.rule}: with the identical picture left out of the gallery, {' and '.join(told)} for these "
+            f"{row.n:,} queries."
+        )
+    return lines
+
+
 def twin_queries(found: pd.DataFrame, n: int) -> np.ndarray:
     """At most ``n`` queries (places in the images) with an identical picture in the gallery, of another class first.
 

@@ -55,7 +55,7 @@ def figure_folds(images: ImageTable, fold_of: Mapping[str, np.ndarray], n_groups
     text += "By image, a query finds images of its own row in the archive, whenever their number is another one" + (
         f"; by {kind}, never." if len(fold_of) > 1 else "."
     )
-    text = f"{text} {facts(images.name).pictures or ''}".rstrip()
+    text = f"{text} {_about_pictures(images)}".rstrip()
     ids = images.rows["image_id"].to_numpy()
     shown = pictures.folds(rows, _drawn(images, rows["image"].unique()), kind)
     return Figure("folds by image and by group", rows.assign(image=ids[rows["image"]]), text, figure=shown)
@@ -97,7 +97,7 @@ def figure_ap(images: ImageTable, rows: pd.DataFrame) -> Figure:
         f"A query of class {images.labels[query].replace('_', ' ')} and its {k} nearest images in a small archive, in "
         f"which R = {relevant} images are of its class. A bar stands where the answer is right; it is as high as the "
         "share of right answers so far. The sum of the bars is divided by one of three numbers. "
-        f"{facts(images.name).pictures or ''}"
+        f"{_about_pictures(images)}"
     ).rstrip()
     drawn = _drawn(images, [query, *rows["image"]])
     shown = pictures.precisions(rows, [drawn.get(image) for image in (query, *rows["image"])], values)
@@ -122,6 +122,12 @@ def ap_values(rows: pd.DataFrame) -> dict[str, float]:
         name: average_precision_at_k(distance, right, [k], denominator).item()
         for denominator, name in DENOMINATORS.items()
     }
+
+
+def _about_pictures(images: ImageTable) -> str:
+    """What the licence of the images asks to be said, or why their places stay grey."""
+    source = facts(images.name).pictures
+    return "The tiles are grey because these pictures may not be published here." if source is None else source
 
 
 def _drawn(images: ImageTable, wanted: Sequence[int]) -> dict[int, Image.Image]:

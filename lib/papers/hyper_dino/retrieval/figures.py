@@ -44,6 +44,8 @@ def _draw(axis: plt.Axes, rows: pd.DataFrame) -> None:
     for source in rows["source"].unique():
         for number, (family, label) in enumerate(FAMILIES.items()):
             line = rows[(rows["family"] == family) & (rows["source"] == source)].sort_values("dim_in")
+            if not line["value"].notna().any():
+                continue  # a legend names what is drawn
             axis.errorbar(
                 line["dim_in"],
                 line["value"],

@@ -14,6 +14,15 @@ from lib.training.hyper_dino import Settings, flat
 from lib.training.methods import Method
 from lib.training.recipes import Recipe
 
+RAW = "raw features, cosine"
+"""The opponent without scaler, PCA or training."""
+
+RARE = (
+    "Macro F1 can be far below MAP@1: a rare class counts as much as a frequent one, and where it is hardly ever "
+    "answered its F1 is near 0."
+)
+"""Why two measures of one search can be far apart."""
+
 
 def methods(
     dim: int,
@@ -50,7 +59,7 @@ def methods(
     ]
     return [
         Method(subject.name, subject, settings, schedule),
-        Method("raw features, cosine", Recipe("raw", dim, 0), settings, schedule, search="cosine"),
+        Method(RAW, Recipe("raw", dim, 0), settings, schedule, search="cosine"),
         Method(plain.name, plain, settings, schedule),
         Method(nca.name, nca, settings, schedule),
         *linear,
@@ -86,7 +95,7 @@ def table_patients(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:
     text = (
         "Macro F1 in percent: F1 of every class, averaged. Every image asks once, and searches all images of the other "
         f"{group_kind}s; scaler, PCA, NCA and heads come from folds that keep a {group_kind} together, so that nothing "
-        f"was fitted on the {group_kind} who asks. ± standard deviation over {run.parameters['n_seeds']} trainings."
+        f"was fitted on the {group_kind} that asks. ± standard deviation over {run.parameters['n_seeds']} trainings."
     )
     return Table(f"leave one {group_kind} out", rows, text, markdown=answers.votes_layout(rows))
 
@@ -95,6 +104,29 @@ def figure_patients(rows: pd.DataFrame, group_kind: str) -> Figure:
     """The same as a picture."""
     text = (
         "Macro F1 of the class of the first answer, and of the majority of the first 3 and 5, when all images of the "
-        f"query's {group_kind} are left out; bars are one standard deviation over trainings."
+        f"query's {group_kind} are left out; bars are one standard deviation over trainings. The axis does not begin "
+        "at 0."
     )
     return Figure(f"leave one {group_kind} out", rows, text, figure=figures.patients(rows))
+
+
+def votes_said(rows: pd.DataFrame) -> list[str]:
+    """Macro F1 of the head and of the raw features, and which is ahead; from the rows of :func:`table_patients`.
+
+    A row per method and k (the first answer, majorities of 3 and 5) with macro_f1 and seeds_spread, percent; the head
+    is the method that is called Hyper-DINO.
+    """
+    head = next((method for method in rows["method"] if method.startswith("Hyper-DINO")), "Hyper-DINO")
+    by = rows.set_index(["method", "k"])
+    lines = []
+    for k, name in figures.VOTES.items():
+        ours, theirs, seeds = by["macro_f1"][head, k], by["macro_f1"][RAW, k], by["seeds_spread"][head, k]
+        ahead = "the head is" if ours > theirs else "the raw features are"
+        gap = abs(ours - theirs)
+        hardly = ", no more than trainings differ" if gap <= seeds else ""
+        spread = "" if pd.isna(seeds) else f" (± {seeds:.1f} over the trainings of the head)"
+        lines.append(
+            f"{name}: macro F1 is {ours:.1f} % by {head} and {theirs:.1f} % by the cosine of raw features; {ahead} "
+            f"ahead by {gap:.1f} points{hardly}{spread}"
+        )
+    return [*lines, RARE]

@@ -1,5 +1,6 @@
 """Pictures that explain: the whole method, two ways to draw folds, AP@k on one list of answers."""
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -159,7 +160,8 @@ def _answer(axis: plt.Axes, picture: Image.Image | None, x: int, label: str) -> 
         axis.add_patch(Rectangle((x - 0.4, -0.4), 0.8, 0.8, facecolor="0.91"))
     else:
         axis.imshow(_small(picture), extent=(x - 0.4, x + 0.4, -0.4, 0.4), interpolation="none")
-    axis.text(x, 0.5, style.legible(label).replace("_", " "), ha="center", va="bottom", fontsize=6.5)
+    lines = textwrap.wrap(style.legible(label).replace("_", " "), 12)
+    axis.text(x, 0.5, "\n".join(lines), ha="center", va="bottom", fontsize=6, linespacing=0.95)
 
 
 def _precision(axis: plt.Axes, rows: pd.DataFrame) -> None:

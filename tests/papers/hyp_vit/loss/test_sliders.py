@@ -2,7 +2,6 @@
 
 import math
 import re
-import time
 import warnings
 
 import numpy as np
@@ -118,14 +117,3 @@ def test_clipped_outputs_are_counted():
         count = (tables.small_batch()[0].norm(dim=-1) > radius).sum().item()
         assert f"clipped to r = {radius:.1f}   {count:3d} of 8 outputs" in board.text
         assert shown(board.text, "farthest possible") == pytest.approx(4 * radius)
-
-
-def test_how_long_a_redraw_takes():
-    """Printed with ``pytest -s``; not asserted, as machines differ."""
-    board = sliders.explore()
-    times = []
-    for c in np.linspace(0, 2, 11):
-        start = time.perf_counter()
-        board.sliders["c"].value = c
-        times.append(time.perf_counter() - start)
-    print(f"\nloss: a redraw takes {1000 * np.median(times):.0f} ms (median of {len(times)})")

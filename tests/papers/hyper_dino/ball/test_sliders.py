@@ -1,7 +1,6 @@
 """Every slider of the ball changes the readout to what geoopt computes."""
 
 import re
-import time
 import warnings
 
 import numpy as np
@@ -83,14 +82,3 @@ def test_a_point_beyond_the_rim_is_put_back():
 
 def test_the_fixed_point_is_inside_every_ball_of_the_slider():
     assert max(ball.explore().sliders["c"].values) * (ball.OTHER[0] ** 2 + ball.OTHER[1] ** 2) < 1
-
-
-def test_how_long_a_redraw_takes():
-    """Printed with ``pytest -s``; not asserted, as machines differ."""
-    board = ball.explore()
-    times = []
-    for c in np.linspace(0, 2, 11):
-        start = time.perf_counter()
-        board.sliders["c"].value = c
-        times.append(time.perf_counter() - start)
-    print(f"\nball: a redraw takes {1000 * np.median(times):.0f} ms (median of {len(times)})")

@@ -6,8 +6,9 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import brentq
 
-from lib.geometry import PoincareBall
+from lib.geometry import Euclidean, PoincareBall
 from lib.losses import hyper_dino
 from lib.papers.hyper_dino.ball import tables as ball
 from lib.papers.hyper_dino.ball.figures import circle, tiling
@@ -43,6 +44,23 @@ def test_all_pairs_of_a_simplex_are_equally_far_apart(classes, distance):
     apart = reference.dist(points[:, None], points[None])[~torch.eye(classes, dtype=bool)]
     np.testing.assert_allclose(apart, distance, rtol=1e-9)
     np.testing.assert_allclose(points.sum(0), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize("geometry", [Euclidean(), PoincareBall(1.0), PoincareBall(0.3), PoincareBall(1e-9)], ids=str)
+@pytest.mark.parametrize("classes", [2, 8, 40])
+def test_the_radius_at_rest_is_where_a_search_finds_the_margin(geometry, classes):
+    margin = ball.margin_at_rest(classes, 0.5, 0.1)
+    corners = ball.simplex(classes, 1.0)
+    corners = corners / corners[0].norm()
+    found = brentq(lambda r: float(geometry.between(r * corners[0], r * corners[1])) - margin, 1e-6, 0.99, xtol=1e-13)
+    assert ball.radius_at_rest(classes, 0.5, 0.1, geometry) == pytest.approx(found, abs=1e-9)
+
+
+def test_flat_space_is_the_limit_of_a_ball_without_curvature():
+    """There the ball's distance is twice the Euclidean one; c = 0 divides by nothing."""
+    flat = ball.radius_at_rest(8, 0.25, 0.1, Euclidean())
+    assert ball.radius_at_rest(8, 0.5, 0.1, PoincareBall(0.0)) == pytest.approx(flat, abs=1e-9)
+    assert flat == pytest.approx(0.25 / (1 - 0.1 * 7 / 8) / np.sqrt(16 / 7))
 
 
 def test_collapsed_classes_at_rest_have_no_loss_and_keep_their_margin():

@@ -31,12 +31,11 @@ def test_switches_that_decide_are_counted_and_named():
     )
     assert findings.switches(rows, 20) == [
         "k = 20: 1 of 2 switches change the score clearly",
-        "k = 20: as printed (start norm 0) is worse than the default (-20.00 points, -21.00 to -19.00; "
-        "p (Holm) = 0.010)",
+        "k = 20: as printed, not scaled is worse than the default (-20.00 points, -21.00 to -19.00; p (Holm) = 0.010)",
     ]
     assert findings.printed(rows) == [
         "default: last loss 0.25, 0 % of the training images end at the rim",
-        "as printed (start norm 0): last loss 1.50, 41 % of the training images end at the rim",
+        "as printed, not scaled: last loss 1.50, 41 % of the training images end at the rim",
     ]
 
 
@@ -58,3 +57,65 @@ def test_the_gain_by_definition_and_by_who_chose():
     assert "reports +1.00 points" in said
     chosen.loc[2, "value"] = 71.0
     assert "no luck" in findings.choice(chosen, "test", "inner", "longest")[1]
+
+
+def outcomes(*found: tuple[int, float, float]) -> pd.DataFrame:
+    return pd.DataFrame([test(difference, p_holm, k=k) for k, difference, p_holm in found])
+
+
+def test_a_plain_sentence_joins_the_ks_of_one_outcome():
+    same = outcomes((1, 1.0, 0.5), (20, -1.0, 0.6))
+    assert findings.plain(same, "ball", "flat head") == "no clear difference between ball and flat head at k = 1 or 20"
+    worse = outcomes((1, -1.0, 0.01), (20, -1.0, 0.01))
+    assert findings.plain(worse, "ball", "flat head") == "ball is worse than flat head at k = 1 and 20"
+    split = outcomes((1, 1.0, 0.5), (20, 1.0, 0.01))
+    assert findings.plain(split, "ball", "flat head") == (
+        "no clear difference between ball and flat head at k = 1; ball is better than flat head at k = 20"
+    )
+    few = same.assign(p_floor=0.5)
+    assert findings.plain(few, "ball", "flat head") == "too few groups to tell ball from flat head at k = 1 and 20"
+    assert findings.plain(same.head(0), "ball", "flat head") == "not tested"
+
+
+def test_the_largest_of_the_clear_switches_is_named():
+    rows = pd.DataFrame(
+        [
+            test(np.nan, np.nan, method="default"),
+            test(-20.0, 0.01, method="as printed (start norm 0)"),
+            test(5.0, 0.01, method="whitened PCA"),
+            test(30.0, 0.9, method="delta 1e-5"),
+        ]
+    )
+    assert findings.largest_switch(rows, 20) == (
+        "2 of 3 switches change MAP@20 clearly, most of all 'as printed, not scaled', by -20.00 points"
+    )
+    assert findings.largest_switch(rows[rows["method"] != "whitened PCA"], 20) == (
+        "1 of 2 switches changes MAP@20 clearly: 'as printed, not scaled', by -20.00 points"
+    )
+    assert findings.largest_switch(rows.assign(p_holm=0.9), 20) == "none of 3 switches changes MAP@20 clearly"
+
+
+def test_the_definition_that_makes_the_gain_look_largest():
+    rows = pd.DataFrame({"definition": ["÷ min(k, relevant)", "÷ hits found", "÷ k"], "gain": [9.0, 2.0, 9.0]})
+    both = pd.concat([rows.assign(rule=rule) for rule in ("by image", "by patient")])
+    assert findings.kindest(both, 20) == (
+        "the gain at k = 20 looks largest by ÷ min(k, relevant) and ÷ k, smallest by ÷ hits found "
+        "(folds by image and by patient)"
+    )
+    assert findings.kindest(rows.assign(rule="by image", gain=3.0), 20) == (
+        "the gain at k = 20 is the same by all definitions (folds by image)"
+    )
+
+
+def test_what_choosing_on_the_test_folds_adds():
+    rows = [("test", 1, 71.0), ("inner", 1, 70.0), ("test", 20, 60.0), ("inner", 20, 60.0)]
+    chosen = pd.DataFrame(rows, columns=["choice", "k", "value"])
+    assert findings.luck(chosen, "test", "inner") == (
+        "choosing on the test folds instead of on validation images adds +1.00 points at k = 1, +0.00 points at k = 20"
+    )
+
+
+def test_paired_tests_are_told_under_the_names_that_are_shown():
+    rows = pd.DataFrame([test(2.0, 0.01, first="ball", second="linear classifier")])
+    (said,) = findings.tests(rows)
+    assert said.startswith("ball against linear classifier, logits: by patient, k = 20 better")

@@ -6,7 +6,6 @@ import pytest
 from scipy import stats
 
 from lib.figures import style
-from lib.geometry import Euclidean, PoincareBall
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.beyond import figures
 from lib.papers.hyper_dino.beyond import tables as controls
@@ -77,13 +76,6 @@ def test_the_gain_under_each_definition():
     np.testing.assert_allclose(rows["gain"], [30, 30, 10])
 
 
-def test_classes_just_at_the_margin():
-    """Flat: D = 0.25 / (1 − 0.1·7/8), corners of a simplex of eight are r·√(16/7) apart; HD-8 gives 0.178 curved."""
-    expected = 0.25 / (1 - 0.1 * 7 / 8) / np.sqrt(16 / 7)
-    assert controls.settled_radius(Euclidean(), 0.25, 0.1, 8) == pytest.approx(expected)
-    assert controls.settled_radius(PoincareBall(), 0.5, 0.1, 8) == pytest.approx(0.178, abs=5e-4)
-
-
 def galleries() -> pd.DataFrame:
     found = {
         (fraction, length, side, method): [answer([0], [value + fraction / 10], train=tuple(range(n)))]
@@ -103,7 +95,9 @@ def test_galleries_by_the_number_of_images_learnt_from():
 
 
 def test_where_images_rest_beside_where_the_margin_would_put_them():
-    assert controls.rest(BY_IMAGE, {"ball": 0.1784}) == ["ball: median norm 0.200, classes just at the margin at 0.178"]
+    assert controls.rest(BY_IMAGE, {"ball": 0.1784}) == [
+        "ball: median norm 0.200, classes exactly at the margin at 0.178"
+    ]
 
 
 def test_norms_are_shares_of_all_embeddings():
@@ -145,3 +139,18 @@ def test_captions_say_epochs_and_what_is_averaged():
     table = controls.retrieval(run, "heads", rows, answers.layout(rows), "More.")
     assert "5 times for 40 epochs (published: 100)" in table.caption and table.caption.endswith("More.")
     assert "| by image | ball |" in table.markdown
+
+
+TEST = {"rule": "by image", "first": "ball", "second": "linear classifier", "k": 1, "difference": 2.0, "p_value": 0.01}
+TEST |= {"p_floor": 0.001, "low": 1.0, "high": 3.0, "n_units": 9, "n_seeds": 5, "n_tests": 1, "p_holm": 0.01}
+
+
+def test_names_are_changed_where_they_are_shown_and_not_in_the_rows():
+    run = Run("16_hyper_dino_beyond", "demo", "tissue", "9 images", "abc", "texture", {"epochs": 40, "n_seeds": 5})
+    rows = pd.DataFrame([TEST])
+    table = controls.tests(run, "paired", rows, "gallery")
+    assert table.markdown.startswith("| gallery |") and "| ball | linear classifier, logits |" in table.markdown
+    assert table.rows["second"].tolist() == ["linear classifier"]
+    printed = rows.rename(columns={"first": "name"}).assign(name="as printed (start norm 0)")
+    (axis,) = figures.differences(printed, "minus the default").axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["as printed, not scaled"]

@@ -130,6 +130,17 @@ def test_the_shortest_pca_that_is_good_enough():
     ]
 
 
+def test_what_is_best_is_not_told_twice():
+    rows = [(20, 68.7), (80, 67.0), (384, 62.3)]
+    table = pd.DataFrame(rows, columns=["dim_in", "value"]).assign(rule="by image", k=20, source="PCA")
+    assert features.enough(table, 20) == [
+        "k = 20, folds by image: PCA is best with 20 numbers (68.7); all 384 give 62.3"
+    ]
+    assert features.enough(table[table["dim_in"] == 20], 20) == [
+        "k = 20, folds by image: PCA is best with 20 numbers (68.7)"
+    ]
+
+
 def test_what_labels_and_whitening_move_is_told_by_encoder():
     rows = [("scaled", 9, 60.0), ("PCA", 2, 50.0), ("PCA", 8, 61.0), ("whitened", 2, 55.0), ("whitened", 8, 20.5)]
     table = pd.DataFrame([*rows, ("NCA", 2, 58.0)], columns=["source", "dim_in", "value"]).assign(rule="by image", k=20)

@@ -1,9 +1,14 @@
 """The figures of the loss show exactly the pairs and numbers that they are given."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from lib import paths
 from lib.geometry import PoincareBall
 from lib.papers.hyper_dino.mapper import figures as contrastive
 
@@ -14,6 +19,24 @@ DISTANCE = np.array([[0, 1, 2, 3], [1, 0, 4, 5], [2, 4, 0, 6], [3, 5, 6, 0]], dt
 
 def axes(margin: float, points: np.ndarray = POINTS):
     return contrastive.pairs(points, LABELS, ["fat", "gland"], DISTANCE, margin).axes
+
+
+FIRST = """
+from IPython.core.interactiveshell import InteractiveShell
+import numpy as np
+from lib.papers.hyper_dino.mapper.figures import pairs
+
+shell = InteractiveShell.instance()
+drawn = pairs(np.zeros((2, 2)), np.array([0, 1]), ["a", "b"], np.ones((2, 2)), 0.5)
+print(*shell.display_formatter.format(drawn)[0])
+"""
+
+
+def test_a_notebook_shows_the_pairs_as_its_first_figure():
+    """What is drawn past pyplot before any other figure has a name in a notebook, and no picture."""
+    inline = os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    done = subprocess.run([sys.executable, "-c", FIRST], env=inline, cwd=paths.ROOT, capture_output=True, text=True)
+    assert "image/png" in done.stdout.split(), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Every slider of the loss shows the embedding that was trained with its values."""
 
 import re
-import time
 
 import numpy as np
 import pytest
@@ -95,13 +94,3 @@ def test_the_published_values_are_where_the_sliders_start(board):
     assert {name: board.values[name] for name in ("m0", "alpha", "norm_weight")} == {
         name: loss[name] for name in ("m0", "alpha", "norm_weight")
     }
-
-
-def test_how_long_a_redraw_takes(board):
-    """Printed with ``pytest -s``; not asserted, as machines differ."""
-    times = []
-    for step in contrastive.STEPS[::2]:
-        start = time.perf_counter()
-        board.sliders["step"].value = step
-        times.append(time.perf_counter() - start)
-    print(f"\ncontrastive loss: a redraw takes {1000 * np.median(times):.0f} ms (median of {len(times)})")

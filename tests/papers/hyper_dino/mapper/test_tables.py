@@ -52,6 +52,17 @@ def test_the_choices_are_those_of_plain_loops(self_pairs, detach_mean):
     assert row.tolist() == pytest.approx([positive, margin, negative, -slope], rel=1e-6)
 
 
+def test_the_choices_are_laid_out_in_words():
+    """A detached mean has no gradient: the two columns of the rows are told the way the text asks."""
+    table = contrastive.choices(H, LABELS, PoincareBall(), M0, ALPHA)
+    head, _, *lines = contrastive.choices_layout(table).splitlines()
+    assert "self_pairs" not in head and "detach_mean" not in head
+    assert "| an image pairs with itself | the gradient flows through the mean |" in head
+    assert [line.split("|")[1:3] for line in lines] == [
+        [f" {a} ", f" {b} "] for a in ("no", "yes") for b in ("no", "yes")
+    ]
+
+
 PCA, SCALED = of_recipes([Recipe("PCA", 20, 2), Recipe("scaled", 20, 2)], Settings(), Schedule(epochs=2, batch_size=4))
 HISTORIES = {PCA: [[3.0, 1.0], [3.0, 2.0]], SCALED: [[5.0, 0.5]]}
 
@@ -148,8 +159,10 @@ def test_the_ruler_where_heads_end_is_that_of_the_ball(begun):
 
 def test_tally_counts_what_was_told_apart():
     tests = pd.DataFrame({"difference": [5.0, -2.0, 0.5], "p_holm": [0.01, 0.02, 0.6], "p_floor": 0.001, "n_tests": 3})
-    told = contrastive.tally(tests.assign(n_units=20))
-    assert told == "-2.0 to +5.0 points; clearly better in 1 of 3, clearly worse in 1"
+    told = contrastive.tally(tests.assign(n_units=20), "fold rule")
+    assert told == "-2.0 to +5.0 points; clearly better in 1 of 3, clearly worse in 1 fold rule"
+    told = contrastive.tally(tests.assign(n_units=20, p_holm=0.6), "fold rule")
+    assert told.endswith("clearly better in 0 of 3, clearly worse in 0 fold rules")
 
 
 @pytest.mark.parametrize(
@@ -158,11 +171,12 @@ def test_tally_counts_what_was_told_apart():
         (
             -3.0,
             0.04,
-            "3.0 points with start norm 0.3; the start explains most of it, and a clear difference is left in 1",
+            "3.0 points with start norm 0.3; the start explains most of it, and a clear difference is left in "
+            "1 comparison",
         ),
         (-3.0, 0.40, "the start explains most of it, and no clear difference is left"),
         (6.0, 0.40, "the start explains a part of it"),
-        (12.0, 0.01, "the start explains nothing of it, and a clear difference is left in 1 comparisons"),
+        (12.0, 0.01, "the start explains nothing of it, and a clear difference is left in 1 comparison"),
     ],
 )
 def test_what_the_start_explains_of_a_difference(inside, p_holm, told):
@@ -188,5 +202,6 @@ def test_the_choice_names_the_best_start_first():
     table = pd.DataFrame(rows, columns=["rule", "method", "ours"]).assign(metric="ap_min", k=20, seeds_spread=1.0)
     table = table.assign(loss=0.5, rim=0.0, steps=10)
     assert contrastive.choice(table) == ["k = 20, mean over the heads: 70.5 start norm 0.1, 55.0 as printed"]
-    shown = contrastive.table_choice(RUN, table).markdown.splitlines()[2:]
-    assert [line.split("|")[1].strip() for line in shown] == ["a", "a", "b", "b"]
+    shown = contrastive.table_choice(RUN, table, Split(0, np.arange(1550), np.arange(1550, 1800), 0))
+    assert [line.split("|")[1].strip() for line in shown.markdown.splitlines()[2:]] == ["a", "a", "b", "b"]
+    assert "1,550 images are learnt from, 250 ask" in shown.caption

@@ -1,12 +1,14 @@
 """The pictures that explain show what they say: real lists, real folds, and nobody's photograph."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 
 from lib.datasets.table import ImageTable
-from lib.papers.hyper_dino.retrieval import examples
+from lib.papers.hyper_dino.retrieval import examples, pictures
 from lib.training.hyper_dino import Settings
 from lib.training.methods import of_recipes
 from lib.training.recipes import Recipe
@@ -79,6 +81,20 @@ def test_pictures_are_drawn_where_they_may_be_published(x, images, tmp_path):
         assert shown.caption.endswith("CC BY 4.0 (https://creativecommons.org/licenses/by/4.0/), made smaller.") == (
             images.name == "kather"
         )
+        assert ("grey because these pictures may not be published" in shown.caption) == (images.name == "ham10000")
+
+
+def test_long_class_names_stand_above_their_own_answer():
+    labels = ["ductal_carcinoma", "papillary_carcinoma", "fibroadenoma", "fibroadenoma", "mucinous_carcinoma"] * 2
+    rows = pd.DataFrame({"rank": range(1, 11), "label": labels, "right": [True] * 2 + [False] * 8})
+    rows = rows.assign(precision=rows["right"].cumsum() / rows["rank"])
+    figure = pictures.precisions(rows, [None] * 11, {"min(k, R)": 0.3, "hits": 1.0, "k": 0.2})
+    figure.draw_without_rendering()
+    names = [text for text in figure.axes[0].texts if text.get_text() not in (pictures.HIT, pictures.MISS)]
+    assert names[1].get_text() == "ductal\ncarcinoma"
+    boxes = [text.get_window_extent() for text in names]
+    assert all(left.x1 <= right.x0 for left, right in itertools.pairwise(boxes))
+    assert max(box.y1 for box in boxes) <= figure.bbox.y1
 
 
 def test_the_formulas_of_ap_stand_below_the_axis_and_hide_no_bar(x, images):

@@ -59,6 +59,8 @@ def test_votes_are_told_by_marker_and_by_line():
     series = {box.get_label(): box[0].get_xdata().tolist() for box in figure.axes[0].containers}
     assert series == {"first answer": [10, 11], "majority of 3": [30, 31], "majority of 5": [50, 51]}
     shown = opponents.table_patients(RUN, rows, "slide")
+    assert "the slide that asks" in shown.caption
+    assert "The axis does not begin at 0" in opponents.figure_patients(rows, "slide").caption
     assert "all images of the other slides" in shown.caption and "over 5 trainings" in shown.caption
     assert "| head | 11.00 ± 0.50 | 31.00 ± 0.50 | 51.00 ± 0.50 | 9 |" in shown.markdown
 
@@ -98,3 +100,26 @@ def test_an_embedding_is_no_longer_than_what_goes_in():
         "PCA(20)",
         "NCA(20)",
     ]
+
+
+def test_who_is_ahead_is_told_for_every_vote():
+    ours, theirs, seeds = (14.14, 70.0, 60.67), (20.62, 68.0, 57.9), (1.02, 1.0, 5.6)
+    lines = [("Hyper-DINO(PCA(384), 32)", k, f1, spread) for k, f1, spread in zip((1, 3, 5), ours, seeds, strict=True)]
+    lines += [("raw features, cosine", k, f1, 0.0) for k, f1 in zip((1, 3, 5), theirs, strict=True)]
+    rows = pd.DataFrame(lines, columns=["method", "k", "macro_f1", "seeds_spread"])
+    first, third, fifth, why = opponents.votes_said(rows)
+    assert first == (
+        "first answer: macro F1 is 14.1 % by Hyper-DINO(PCA(384), 32) and 20.6 % by the cosine of raw features; the "
+        "raw features are ahead by 6.5 points (± 1.0 over the trainings of the head)"
+    )
+    assert third.startswith("majority of 3: ") and "the head is ahead by 2.0 points (±" in third
+    assert "the head is ahead by 2.8 points, no more than trainings differ (± 5.6" in fifth
+    assert "rare class" in why and "MAP@1" in why
+    assert "±" not in opponents.votes_said(rows.assign(seeds_spread=np.nan))[0]
+
+
+def test_rows_without_a_head_are_of_an_earlier_version():
+    """What shows sample reports says so at a KeyError, and stops at nothing."""
+    rows = pd.DataFrame([("raw features, cosine", 1, 50.0, 0.0)], columns=["method", "k", "macro_f1", "seeds_spread"])
+    with pytest.raises(KeyError):
+        opponents.votes_said(rows)

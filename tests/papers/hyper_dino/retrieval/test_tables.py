@@ -6,6 +6,7 @@ import pytest
 
 from lib import paths
 from lib.metrics import retrieval
+from lib.papers.hyper_dino.published import published
 from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.papers.hyper_dino.retrieval import tables as hyper_dino
 from lib.results.store import Run
@@ -165,6 +166,18 @@ def test_fig_3_tells_chance_and_names_the_published_lines(table):
     named = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len(named) == len(set(named))
     assert {name.split(":")[0] for name in named} == {"PCA", "NCA", "better of both"}
+
+
+def test_the_legend_of_fig_3_names_what_is_drawn(table):
+    """Baselines by length are published for Kather and not for BreakHis at 200X."""
+    for reference in ("kather", "bh200x"):
+        figure = hyper_dino.figure_3(table, reference).figure
+        named = {text.get_text() for text in figure.legends[0].get_texts()}
+        drawn = {box.get_label() for axis in figure.axes for box in axis.containers if len(box[0].get_xdata())}
+        assert named == drawn
+        shown = "better of both: no mapper, Euclidean" in named
+        assert shown == bool(published(reference).query("family == 'baseline' and not cls")["published"].notna().any())
+    assert not shown
 
 
 def test_the_figure_shows_each_source_under_each_rule_and_the_published_values(table):
