@@ -235,8 +235,8 @@ def components(parts: Mapping[str, tuple[np.ndarray, Sequence[float]]], labels: 
             for axis, (first, second) in zip(line, ((0, 1), (0, 2)), strict=True):
                 for code, name in enumerate(np.unique(labels)):
                     mine = xyz[labels == name]
-                    look = {"color": style.PALETTE[code % 10], "marker": MARKERS[code % len(MARKERS)], "s": 14}
-                    look |= {"alpha": 0.7, "linewidth": 0, "label": style.legible(name)}
+                    look = {"color": style.PALETTE[code % 10], "marker": MARKERS[code % len(MARKERS)], "s": 24}
+                    look |= {"edgecolor": "black", "linewidth": 0.4, "label": style.legible(name)}
                     drawn = axis.scatter(mine[:, first], mine[:, second], **look)
                     drawn.set_rasterized(True)
                 axis.set_xlabel(f"component {first + 1} ({share[first]:.0f} % of variance)")

@@ -88,3 +88,8 @@ def test_components_are_a_row_per_method_with_their_share_of_variance():
     assert figure.axes[3].get_ylabel() == "component 3 (5 %)"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == CLASSES
     assert sum(len(points.get_offsets()) for points in figure.axes[0].collections) == 30
+    for points in figure.axes[
+        0
+    ].collections:  # opaque signs with an edge, so that a pale colour does not vanish in grey
+        assert points.get_facecolor()[0, 3] == 1 and points.get_alpha() is None
+        assert points.get_linewidth()[0] > 0 and points.get_edgecolor()[0].tolist() == [0, 0, 0, 1]

@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib import figure as mpl
+from matplotlib.axes import Axes
 
 from lib.figures import style
 from lib.papers.beyond.factors.experiment import BALL, NONE, PROBABILITY, Results
@@ -95,8 +96,8 @@ def figure_costs(table: pd.DataFrame, archives: Sequence[str]) -> Figure:
     """MAP over bytes in ``archives``, as a figure."""
     part = table[table["archive"].isin(archives)]
     text = (
-        f"MAP over the bytes of a stored image; bars: standard deviation over folds. Methods of equal bytes are drawn "
-        f"side by side around them. {ABOUT}"
+        "MAP over the bytes of a stored image; bars: standard deviation over folds. Methods of equal bytes are drawn "
+        f"side by side, on one grey band. {ABOUT}"
     )
     kept = ["archive", "method", "bytes", "k", "ours", "spread"]
     title = "what an image costs, and what is found for it"
@@ -118,7 +119,7 @@ def drawn(table: pd.DataFrame, archives: Sequence[str]) -> mpl.Figure:
                     spread = 0 if np.isnan(one["spread"]) else one["spread"]
                     axis.errorbar(place, one["ours"], yerr=spread, label=method, **_look(number))
                 axis.set_xscale("log", base=2)
-                axis.xaxis.set_major_formatter(plt.FuncFormatter(lambda value, _: f"{value:g}"))
+                _bands(axis, part["bytes"])
                 axis.set_title(f"{'the first answer' if k == 1 else f'a list of {k}'}, {archive}")
                 axis.set_ylabel(f"MAP@{k} (%)")
         for axis in axes[-1]:
@@ -128,10 +129,23 @@ def drawn(table: pd.DataFrame, archives: Sequence[str]) -> mpl.Figure:
     return figure
 
 
+STEP = 0.32
+"""Octaves between methods of equal size: a sign is narrower."""
+
+
 def _aside(sizes: pd.Series, method: str) -> float:
     """A factor that sets methods of equal size side by side."""
     same = [name for name, size in sizes.items() if size == sizes[method]]
-    return 2.0 ** (0.11 * (same.index(method) - (len(same) - 1) / 2))
+    return 2.0 ** (STEP * (same.index(method) - (len(same) - 1) / 2))
+
+
+def _bands(axis: Axes, sizes: pd.Series) -> None:
+    """A tick at every size, and a band below the methods that have it."""
+    for size, n in sizes.value_counts().items():
+        axis.axvspan(size * 2.0 ** (-STEP * n / 2), size * 2.0 ** (STEP * n / 2), color="0.93", zorder=0, linewidth=0)
+    axis.set_xticks(sorted(sizes.unique()), [f"{size:g}" for size in sorted(sizes.unique())])
+    axis.minorticks_off()
+    axis.grid(False, axis="x")
 
 
 SIGNS = (*style.MARKERS, "X")
@@ -166,10 +180,10 @@ def came_out(tests: pd.DataFrame) -> list[str]:
     for (first, second), part in tests.groupby(["first", "second"], sort=False):
         outcomes = [paired.relation(test) for test in part.itertuples()]
         low, high = part["difference"].min(), part["difference"].max()
-        counts = ", ".join(f"{outcomes.count(f'is {word} than')} clearly {word}" for word in ("better", "worse"))
+        counts = ", ".join(f"{outcomes.count(f'is {word} than')} {word}" for word in ("better", "worse"))
         untold = sum(outcome.startswith("cannot") for outcome in outcomes)
         told = f", {untold} cannot be told" if untold else ""
         lines.append(
-            f"{first} against {second}: {low:+z.1f} to {high:+z.1f} points; of {len(part)} tests {counts}{told}"
+            f"{first} against {second}: of {len(part)} tests {counts}{told} ({low:+z.1f} to {high:+z.1f} points)"
         )
     return lines

@@ -16,7 +16,7 @@ from lib.training.recipes import Recipe
 from lib.training.splits import Split, galleries
 
 NONE, STANDARDISED, NCA = "no head", "no head, standardised", "NCA"
-LOGITS, PROBABILITY = "linear classifier", "linear classifier, probability"
+LOGITS, PROBABILITY = "linear classifier, logits", "linear classifier, probability"
 PROTOTYPES, FLAT, BALL = "prototype head", "flat head", "ball"
 COMPARED = (NONE, NCA, LOGITS, PROBABILITY, PROTOTYPES, FLAT, BALL)
 """The methods that the picture shows; the other one is how the Hyper-DINO paper measures without a head."""

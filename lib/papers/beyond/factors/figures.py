@@ -1,6 +1,7 @@
 """What earns how many points, and what a larger margin does."""
 
 from collections.abc import Sequence
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from lib.figures import style
 
@@ -31,10 +33,11 @@ def factors(values: pd.DataFrame, earned: pd.DataFrame) -> Figure:
             _earned(below, earned[earned["k"] == k], looks)
             above.set_title("the first answer" if k == 1 else f"a list of {k}")
             above.set_xlabel(f"MAP@{k} (%)")
-            below.set_xlabel(f"points of MAP@{k}, 95 % interval")
+            below.set_title(f"what one change earns, MAP@{k}")
+            below.set_xlabel("points, 95 % interval")
         for axis, frame, column in zip(axes[:, 0], (values, earned), ("method", "factor"), strict=True):
             names = list(dict.fromkeys(frame[column]))
-            axis.set_yticks(range(len(names)), names)
+            axis.set_yticks(range(len(names)), [_wrapped(name) for name in names])
             axis.set_ylim(len(names) - 0.4, -0.6)
         figure.legend(handles=_legend(looks), loc="outside lower center", ncols=3)
         plt.close(figure)
@@ -42,31 +45,38 @@ def factors(values: pd.DataFrame, earned: pd.DataFrame) -> Figure:
 
 
 def earned(tests: pd.DataFrame) -> Figure:
-    """A bar for each factor, the largest gain first, with its number; hollow where the difference is not clear.
+    """A bar for each factor, the largest gain first, its number beside; hollow where the difference is not clear.
 
     tests: columns factor, k, difference, low, high (points), p_holm.
     """
     rows = tests.sort_values("difference", ascending=False, kind="stable")
-    edges = rows[["difference", "low", "high"]].fillna(0)
-    low, high = min(0, edges.min().min()), max(0, edges.max().max())
+    color = style.PALETTE[0]
     with style.house():
-        figure, axis = plt.subplots(figsize=(style.WIDTH, 0.9 + 0.32 * len(rows)))
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 1.2 + 0.36 * len(rows)))
         for place, row in enumerate(rows.itertuples()):
             clear = row.p_holm <= 0.05
-            face = style.PALETTE[0] if row.difference > 0 else style.PALETTE[1]
-            axis.barh(place, row.difference, 0.62, facecolor=face if clear else "white", edgecolor=face, linewidth=1.2)
+            face = color if clear else "white"
+            axis.barh(place, row.difference, 0.62, facecolor=face, edgecolor=color, linewidth=1.2)
             if not np.isnan(row.low):
                 axis.plot([row.low, row.high], [place, place], color="black", linewidth=0.9)
             told = f"{row.difference:+z.1f}" + ("" if clear else ", not clear")
-            axis.annotate(told, (high, place), (6, 0), textcoords="offset points", va="center", fontsize=9)
+            axis.text(1.02, place, told, transform=axis.get_yaxis_transform(), va="center", fontsize=9)
         axis.axvline(0, color="black", linewidth=1)
-        axis.set_xlim(low - 0.03 * (high - low), high + 0.4 * (high - low))
-        axis.set_yticks(range(len(rows)), rows["factor"])
+        axis.set_yticks(range(len(rows)), rows["factor"].map(_wrapped))
         axis.invert_yaxis()
         axis.grid(False, axis="y")
         axis.set_xlabel(f"points of MAP@{rows['k'].iloc[0]} that it earns")
+        faces = {"clear": color, "not clear": "white"}
+        kinds = [Patch(facecolor=face, edgecolor=color, linewidth=1.2, label=kind) for kind, face in faces.items()]
+        kinds.append(Line2D([], [], color="black", linewidth=0.9, label="95 % interval"))
+        figure.legend(handles=kinds, loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
+
+
+def _wrapped(name: str) -> str:
+    """The name of a row in lines that leave the panels their room."""
+    return fill(name, 34)
 
 
 def _look(number: int) -> dict[str, object]:
@@ -75,7 +85,8 @@ def _look(number: int) -> dict[str, object]:
 
 def _legend(looks: dict[str, dict[str, object]]) -> list[Line2D]:
     lines = [Line2D([], [], linestyle="", markersize=6, label=archive, **look) for archive, look in looks.items()]
-    return [*lines, Line2D([], [], color="black", linestyle=":", linewidth=1, label="chance")]
+    over_classes = Line2D([], [], linestyle="", color="black", marker="|", markersize=8, label="averaged over classes")
+    return [*lines, over_classes, Line2D([], [], color="black", linestyle=":", linewidth=1, label="chance")]
 
 
 def _methods(axis: Axes, rows: pd.DataFrame, looks: dict[str, dict[str, object]]) -> None:

@@ -1,5 +1,6 @@
 """What earns how many points: the table of all methods, the tests of the factors, and sentences made from them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,7 +11,7 @@ import pandas as pd
 from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import figures
 from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PROBABILITY, Results, with_margin
-from lib.results import answers, paired
+from lib.results import answerable, answers, paired
 from lib.results.answers import values
 from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
@@ -23,8 +24,6 @@ ABOUT = (
 
 
 TEXTURE = "texture"
-FEWEST = 2
-"""Where queries of fewer classes have an answer, an archive is not tested: it cannot say who tells classes apart."""
 
 
 def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -34,13 +33,13 @@ def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
     beside: the other encoders; one that has learnt nothing is compared with without a head, and the descriptor of
     texture, whose numbers are not of one scale, below a linear classifier on both.
 
-    >>> factors("network", ["texture"])["encoder: pretrained, not texture (classifier on both)"]
+    >>> factors("network", ["texture"])[f"encoder: pretrained, not texture ({PROBABILITY})"]
     ('network, linear classifier, probability', 'texture, linear classifier, probability')
     """
     pairs = {
-        "labels: linear classifier, not none": (PROBABILITY, NONE),
+        f"labels: {PROBABILITY}, not none": (PROBABILITY, NONE),
         "head: ball, not none": (BALL, NONE),
-        "head: ball, not linear classifier": (BALL, PROBABILITY),
+        f"head: ball, not {PROBABILITY}": (BALL, PROBABILITY),
         "curvature: ball, not flat": (BALL, FLAT),
     }
     found = {factor: (f"{encoder}, {first}", f"{encoder}, {second}") for factor, (first, second) in pairs.items()}
@@ -49,7 +48,7 @@ def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
         rivals["encoder: pretrained, not untrained"] = (f"{encoder}, {NONE}", f"{untrained}, {NONE}")
     if TEXTURE in beside:
         both = (f"{encoder}, {PROBABILITY}", f"{TEXTURE}, {PROBABILITY}")
-        rivals["encoder: pretrained, not texture (classifier on both)"] = both
+        rivals[f"encoder: pretrained, not texture ({PROBABILITY})"] = both
     return rivals | found
 
 
@@ -62,28 +61,34 @@ def all_values(found: Results) -> pd.DataFrame:
     names = rows.pop("method").str.partition(", ")
     rows.insert(1, "encoder", names[0])
     rows.insert(2, "method", names[2])
-    return rows.assign(n_classes=rows["archive"].map({name: answered(of) for name, of in found.items()}))
+    return answerable.counted(rows, found, "archive")
 
 
-def answered(by_method: Mapping[str, Sequence[Answer]]) -> int:
-    """Of how many classes a query has an answer in an archive: an image of its class is there."""
-    several = next(iter(by_method.values()))
-    asked = (part.per_query.classes[part.per_query.values["ap_min"].notna().any(axis=1).to_numpy()] for part in several)
-    return len(np.unique(np.concatenate(list(asked))))
+def plain(factor: str) -> str:
+    """A factor by the classifier's full name; a report of an earlier version has it short.
+
+    >>> plain("head: ball, not linear classifier")
+    'head: ball, not linear classifier, probability'
+    >>> plain("encoder: pretrained, not texture (classifier on both)")
+    'encoder: pretrained, not texture (linear classifier, probability)'
+    >>> plain("labels: linear classifier, probability, not none")
+    'labels: linear classifier, probability, not none'
+    """
+    factor = factor.replace("(classifier on both)", f"({PROBABILITY})")
+    return re.sub(r"linear classifier(?!, probability)", PROBABILITY, factor)
 
 
 def factors_layout(rows: pd.DataFrame) -> str:
     """A row per encoder and method, a column per archive and k: the mean ± over folds, in brackets over classes first.
 
-    The last row is chance: a gallery in random order.
+    The last row is chance: a gallery in random order. The health of the trainings stands in ``rows`` alone.
     """
     lines = []
     for (encoder, method), part in rows.groupby(["encoder", "method"], sort=False):
         cells = {"encoder": encoder, "method": method}
         for row in part.sort_values(["k"], kind="stable").itertuples():
             cells[f"MAP@{row.k}, {row.archive}"] = f"{_mean(row)} ({row.class_mean:.1f})"
-        worst = answers.health(part.loc[part["rim"].fillna(0).idxmax()].to_dict() | {"loss": part["loss"].mean()})
-        lines.append(cells | worst)
+        lines.append(cells)
     by_archive = rows.groupby(["k", "archive"], sort=False)["chance"].mean()
     guessed = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in by_archive.items()}
     lines.append(dict.fromkeys(lines[0], "–") | {"encoder": "chance"} | guessed)
@@ -105,12 +110,9 @@ def strict(found: Mapping[str, object]) -> list[str]:
     return [archive for archive in found if archive.endswith(rule)]
 
 
-def fair(found: Results) -> list[str]:
-    """Those of :func:`strict` in which queries of at least :data:`FEWEST` classes have an answer: what is tested.
-
-    All of them where there is none: the tests then say that nothing can be told.
-    """
-    return [archive for archive in strict(found) if answered(found[archive]) >= FEWEST] or strict(found)
+def fair(found: Results) -> Results:
+    """Those of :func:`strict` that :func:`lib.results.answerable.fair` lets be tested."""
+    return answerable.fair({archive: found[archive] for archive in strict(found)})
 
 
 def tested(
@@ -137,17 +139,16 @@ def tested(
     Returns:
         factor and archive, then as :func:`lib.results.answers.compare`; p is corrected for all rows.
     """
-    pairs, archives = factors(encoder, beside), fair(found)
+    pairs, fairly = factors(encoder, beside), fair(found)
     names = {pair: factor for factor, pair in pairs.items()}
-    fairly = {archive: found[archive] for archive in archives}
     tests = answers.compare(fairly, groups, list(pairs.values()), ks, by_class=by_class, seed=seed)
     tests = tests.rename(columns={"rule": "archive"}).drop(columns=["n_tests", "p_holm"])
     tests.insert(0, "factor", [names[pair] for pair in zip(tests["first"], tests["second"], strict=True)])
     lines = tests.to_dict("records")
     if len(strict(found)) < len(found) and not by_class:
-        ball, first = f"{encoder}, {BALL}", {"factor": f"own {kind} in the archive (ball)", "archive": archives[0]}
-        with_own, without = (found[archive][ball] for archive in (next(iter(found)), archives[0]))
-        named = first | {"first": next(iter(found)), "second": archives[0]}
+        ball, known, unknown = f"{encoder}, {BALL}", next(iter(found)), next(iter(fairly))
+        with_own, without = (found[archive][ball] for archive in (known, unknown))
+        named = {"factor": f"own {kind} in the archive (ball)", "archive": unknown, "first": known, "second": unknown}
         lines += [named | {"k": k} | own_group(with_own, without, groups, k, seed) for k in ks]
     return paired.together(lines)
 
@@ -179,8 +180,8 @@ def _asked(several: Sequence[Answer], k: int) -> pd.Series:
 def table_factors(rows: pd.DataFrame) -> Table:
     """:func:`all_values` as a table."""
     text = (
-        f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order. Last "
-        "loss: each method's own, of no use between methods. At the rim: of the worst training."
+        f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order. How "
+        "the trainings ended (last loss, share at the rim, steps) is in the csv."
     )
     return Table("every method on every encoder", rows, text, markdown=factors_layout(rows))
 
@@ -188,11 +189,11 @@ def table_factors(rows: pd.DataFrame) -> Table:
 def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
     """:func:`tested` as a table; ``of``: what is added to its text."""
     rows = [
-        {"factor": test.factor, "archive": test.archive, "k": test.k} | paired.cells(test, "points earned")
+        {"factor": plain(test.factor), "archive": test.archive, "k": test.k} | paired.cells(test, "points earned")
         for test in tests.itertuples()
     ]
     layout = markdown_table(pd.DataFrame(rows))
-    text = f"{ABOUT} {of} Linear classifier: by its class probabilities. {paired.SAYS}".replace("  ", " ")
+    text = f"{ABOUT} {of} {paired.SAYS}".replace("  ", " ")
     return Table("what earns how many points", tests, text, markdown=layout)
 
 
@@ -205,24 +206,21 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
         f"Points of MAP@{k} that one change earns, the rest left as it is, {archive}; lines: 95 % interval over groups "
         f"and trainings. Full bars: clear after Holm's correction for all tests of the section. {ABOUT}"
     )
-    return Figure("what one change earns", kept, text, figure=figures.earned(part))
+    drawn = figures.earned(part.assign(factor=part["factor"].map(plain)))
+    return Figure("what one change earns", kept, text, figure=drawn)
 
 
 def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Figure:
     """The leading encoder's methods above, what each factor earns below."""
     shown = rows[(rows["encoder"] == encoder) & rows["method"].isin(COMPARED)]
     text = (
-        f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: mean "
-        "over the classes; below: what one change earns, the rest left as it is, bars: 95 % interval over groups and "
-        f"trainings. {ABOUT}"
+        f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: "
+        "averaged over the classes first; below: what one change earns, the rest left as it is, bars: 95 % interval "
+        f"over groups and trainings. {ABOUT}"
     )
     kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance"]
-    drawn = figures.factors(shown, tests)
+    drawn = figures.factors(shown, tests.assign(factor=tests["factor"].map(plain)))
     return Figure("what earns how many points", shown[kept], text, figure=drawn)
-
-
-HEALTH = {BALL: ("last loss", "at the rim", "steps"), FLAT: ("last loss",)}
-"""What of the health of each head stands in the table of margins."""
 
 
 def margin_rows(found: Results, m0s: Sequence[float]) -> pd.DataFrame:
@@ -248,12 +246,15 @@ def table_margins(rows: pd.DataFrame) -> Table:
         for head, of_head in part.groupby("head"):
             cells |= {f"{head}, MAP@{row.k}": _mean(row) for row in of_head.itertuples()}
             cells |= {f"{head}, norm": f"{of_head['norm'].iloc[0]:.2f}"}
-            cells |= {f"{head}, {what}": answers.health(of_head.iloc[0])[what] for what in HEALTH[head]}
+            if head == BALL:
+                ended = answers.health(of_head.iloc[0])
+                cells |= {f"{head}, last loss (at the rim)": f"{ended['last loss']} ({ended['at the rim']})"}
         lines.append(cells)
     text = (
-        f"{ABOUT} The flat head has half the margin, and half the ball's loss where both do equally well. Norm: median "
-        "over the archive. Last loss: a large margin is a longer way, so look whether a head has arrived before you "
-        "blame the curvature."
+        f"{ABOUT} The flat head has half the margin. Norm: median over the archive. Last loss: a large margin is a "
+        "longer way, so look whether the ball has arrived before you blame the curvature; in brackets the share of "
+        "embeddings at the rim. The flat head's loss (half the ball's where both do equally well) and the steps of "
+        "both are in the csv."
     )
     return Table("a margin that lets the curvature act", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, with_margin
-from lib.papers.beyond.factors.tables import FEWEST
-from lib.results import paired
+from lib.papers.beyond.factors.tables import plain
+from lib.results import answerable, paired
 from lib.results.markdown import points
 
 
@@ -21,7 +21,8 @@ def sentences(tests: pd.DataFrame) -> list[str]:
         costs = [
             where(test) for (_, test), outcome in zip(part.iterrows(), outcomes, strict=True) if "worse" in outcome
         ]
-        text = f"{factor}: {low} to {high} points; clearly a gain in {outcomes.count('is better than')} of {len(part)}"
+        text = f"{plain(factor)}: {low} to {high} points"
+        text += f"; clearly a gain in {outcomes.count('is better than')} of {len(part)}"
         text += f", clearly a loss in {len(costs)}" + (f" ({'; '.join(costs)})" if costs else "")
         found.append(text + (f"; too few groups to tell in {untold}" if untold else ""))
     return found
@@ -31,7 +32,7 @@ def ranking(tests: pd.DataFrame, k: int) -> list[str]:
     """The factors by what they earn at ``k`` in the first archive of the tests, largest first, below a heading."""
     part = tests[(tests["k"] == k) & (tests["archive"] == tests["archive"].iloc[0])]
     ordered = part.sort_values("difference", ascending=False)
-    earned = [f"  {points(row.difference)}  {row.factor}" for row in ordered.itertuples()]
+    earned = [f"  {points(row.difference)}  {plain(row.factor)}" for row in ordered.itertuples()]
     return [f"MAP@{k}, {part['archive'].iloc[0]}, points earned:", *earned]
 
 
@@ -40,8 +41,8 @@ def best(rows: pd.DataFrame, encoder: str, archive: str, k: int) -> str:
     part = rows[(rows["archive"] == archive) & (rows["k"] == k)]
     ends = [among.loc[among["ours"].idxmax()] for among in (part, part[part["encoder"] == encoder])]
     highest, own = ends
-    first = f"{highest['method']} on {highest['encoder']} ({highest['ours']:.1f})"
-    return f"MAP@{k}, {archive}: highest of all is {first}; on {encoder}: {own['method']} ({own['ours']:.1f})"
+    first = f"{highest['method']} on {highest['encoder']} has the highest score, {highest['ours']:.1f}"
+    return f"MAP@{k}, {archive}: {first}; on {encoder} it is {own['method']}, {own['ours']:.1f}"
 
 
 def came_out(curved: pd.DataFrame, kin: pd.DataFrame | None, m0: float) -> list[str]:
@@ -57,11 +58,33 @@ def came_out(curved: pd.DataFrame, kin: pd.DataFrame | None, m0: float) -> list[
         if part is not None:
             outcomes = [paired.relation(test) for test in part.itertuples() if FLAT in test.second]
             better, worse = (outcomes.count(f"is {word} than") for word in ("better", "worse"))
-            lines.append(
-                f"{what}: the ball is clearly better than the flat head in {better} of {len(outcomes)} tests, clearly "
-                f"worse in {worse}"
-            )
+            lines.append(f"{what}, ball against flat head: of {len(outcomes)} tests {better} better, {worse} worse")
     return lines
+
+
+def answers(tests: pd.DataFrame) -> list[str]:
+    """One sentence per factor: whether it earns points, in how many of its tests that is clear, and how many points.
+
+    tests: of :func:`.tables.tested`.
+    """
+    lines = []
+    for factor, part in tests.groupby("factor", sort=False):
+        said = _earned([paired.relation(test) for test in part.itertuples()])
+        low, high = (points(end) for end in (part["difference"].min(), part["difference"].max()))
+        lines.append(f"{plain(factor)}: {said} ({low} to {high})")
+    return lines
+
+
+def _earned(outcomes: list[str]) -> str:
+    """What one factor does, from the outcomes of its tests."""
+    n, gains, losses = len(outcomes), outcomes.count("is better than"), outcomes.count("is worse than")
+    if all(outcome.startswith("cannot") for outcome in outcomes):
+        return "too few groups to tell"
+    if gains + losses == 0:
+        return f"no clear difference in any of {n} tests"
+    if n in (gains, losses):
+        return f"{'earns' if gains else 'costs'} points in {n} of {n} tests"
+    return f"earns points in {gains} of {n} tests, costs points in {losses}"
 
 
 def caveats(rows: pd.DataFrame) -> list[str]:
@@ -70,14 +93,8 @@ def caveats(rows: pd.DataFrame) -> list[str]:
     rows: of :func:`.tables.all_values`; the leading encoder is the first.
     """
     own = rows[rows["encoder"] == rows["encoder"].iloc[0]]
-    lines = []
-    for archive, part in own.groupby("archive", sort=False):
-        n, lost = part[["n_queries", "n_without_relevant"]].iloc[0].astype(int)
-        if lost:
-            lines.append(f"{archive}: {lost} of {n} queries have no image of their class there, and are left out")
-        if (classes := part["n_classes"].iloc[0]) < FEWEST:
-            lines.append(f"{archive}: queries of {classes} of the classes have an answer, so nothing is told by it")
-    told_apart = own[own["n_classes"] >= FEWEST]
+    lines = answerable.left_out(own)
+    told_apart = own[own["n_classes"] >= answerable.FEWEST] if "n_classes" in own else own
     for (archive, k), part in told_apart.groupby(["archive", "k"], sort=False):
         table = part.set_index("method")
         for second in (NONE, PROBABILITY):

@@ -54,11 +54,13 @@ def latency(rows: pd.DataFrame) -> Figure:
 
 
 def _look(number: int, method: str = "") -> dict[str, object]:
+    """Open signs without a mapper are so large that a full one, of equal height, can be seen inside them."""
+    bare = method == "no mapper"
     return {
         "color": style.PALETTE[number],
         "marker": style.MARKERS[number],
         "dashes": style.DASHES[number] or (None, None),
-        "markerfacecolor": "white" if method == "no mapper" else style.PALETTE[number],
-        "markersize": 5,
+        "markerfacecolor": "none" if bare else style.PALETTE[number],
+        "markersize": 9 if bare else 4.5,
         "linewidth": 1.3,
     }

@@ -161,11 +161,29 @@ def index_rows(galleries: Mapping[str, tuple[Tensor, Tensor, Geometry]], k: int,
 
 def indexes(rows: pd.DataFrame, k: int) -> Table:
     """:func:`index_rows` as a table; ``k`` is the length of the lists."""
+    few, more = rows["proposed"].min(), rows["proposed"].max()
     text = (
-        f"Share of the exact {k} nearest that each structure finds (percent), when it proposes as many candidates as "
-        "are asked for, and when it proposes more of them. The candidates are sorted by their true distance."
+        f"Share of the exact {k} nearest that each structure finds (percent), when it proposes {few} candidates, as "
+        f"many as are asked for, and when it proposes {more} (4 k + 16). Candidates are sorted by their true distance. "
+        "Galleries: the training images of one fold as the mapper embeds them, under their dataset's name, and codes "
+        "of a made-up hierarchy."
     )
     return Table("recall of index structures", rows, text, markdown=index_layout(rows))
+
+
+def recalls(rows: pd.DataFrame) -> list[str]:
+    """What the table of :func:`index_rows` tells of the structures, the worst recall of each after the re-rank.
+
+    >>> rows = {"structure": ["a", "b"], "proposed": 96, "size": [800, 10_000], "recall": 100.0}
+    >>> recalls(pd.DataFrame(rows))
+    ['every structure finds all exact neighbours in galleries of up to 10,000 codes: nothing tells them apart here']
+    """
+    if (rows["recall"] == 100).all():
+        most = f"galleries of up to {rows['size'].max():,} codes"
+        return [f"every structure finds all exact neighbours in {most}: nothing tells them apart here"]
+    reranked = rows[rows["proposed"] == rows["proposed"].max()]
+    worst = reranked.groupby("structure", sort=False)["recall"].min()
+    return [f"{name}: recall at least {recall:.1f} % after the re-rank" for name, recall in worst.items()]
 
 
 def index_layout(rows: pd.DataFrame) -> str:
@@ -173,6 +191,66 @@ def index_layout(rows: pd.DataFrame) -> str:
     wide = rows.pivot(index=["gallery", "size", "structure"], columns="proposed", values="recall").map(percent)
     wide.columns = [f"recall, {proposed} proposed" for proposed in wide.columns]
     return markdown_table(wide.reset_index())
+
+
+LATENCY = {
+    "structure": "structure",
+    "build_s": "build (s)",
+    "bytes": "bytes per code on disk",
+    "single_ms": "one query alone (ms)",
+    "batch_ms": "a query among 200 (ms)",
+    "recall": "recall",
+}
+"""How the columns of ``reports/bench/latency.csv`` are headed."""
+
+
+def figure_latency(times: pd.DataFrame, where: str) -> Figure:
+    """Times and sizes of ``reports/bench/latency.csv`` over the size of the gallery, measured on the machine ``where``.
+
+    The caption names structures that were not asked for the largest gallery.
+    """
+    most = times.groupby("structure", sort=False)["size"].max()
+    ends = [
+        f"{name} ends at {size:,} codes: {SHORT.get(name, 'it was not asked for more')}."
+        for name, size in most.items()
+        if size < most.max()
+    ]
+    text = (
+        "Over the number of codes in the gallery: milliseconds for a query alone and for one of 200 at once, seconds "
+        f"to build the index. Measured by make bench on {where}. {' '.join(ends)}"
+    )
+    return Figure("latency", times, text.rstrip(), figure=figures.latency(times))
+
+
+SHORT = {"Qdrant, embedded": "its embedded mode is meant for trials and compares all vectors in Python"}
+"""Why :mod:`lib.bench.latency` asks a structure for small galleries alone."""
+
+
+def largest(times: pd.DataFrame) -> Table:
+    """The rows of the largest gallery of ``reports/bench/latency.csv``."""
+    part = times[times["size"] == times["size"].max()]
+    text = (
+        f"{part['size'].iloc[0]:,} codes. Recall: share of the exact neighbours, after the re-rank. FAISS flat keeps "
+        "d + 2 numbers for the inner products and the code itself; HNSW its graph as well."
+    )
+    return Table(
+        "the largest gallery", part, text, markdown=markdown_table(part[list(LATENCY)].rename(columns=LATENCY))
+    )
+
+
+def at_scale(times: pd.DataFrame) -> list[str]:
+    """How the time of one query grows up to the largest gallery, and where recall is not 1.
+
+    times: of ``reports/bench/latency.csv``, structure, size, single_ms and recall.
+    """
+    before, last = sorted(times["size"].unique())[-2:]
+    alone = times.pivot(index="structure", columns="size", values="single_ms")
+    grown = (alone[last] / alone[before]).dropna()
+    lines = [f"from {before:,} to {last:,} codes, {last / before:g} times as many, one query alone takes"]
+    lines += [f"  {name}: {factor:.1f} times as long" for name, factor in grown.items()]
+    short = times[times["recall"] < 1]
+    found = "; ".join(f"{row.structure} at {row.size:,} codes, {row.recall:g}" for row in short.itertuples(index=False))
+    return [*lines, f"recall is below 1 for {found}" if found else "recall is 1 everywhere"]
 
 
 def machine(text: str) -> str:

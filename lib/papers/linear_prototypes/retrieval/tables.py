@@ -12,10 +12,10 @@ from lib import files, paths
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.papers.linear_prototypes import figures
-from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
+from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, gains, published
 from lib.papers.linear_prototypes.retrieval.experiment import LINEAR, NO_VIEWS, OPPONENTS
 from lib.papers.linear_prototypes.retrieval.sweeps import EPOCHS, STEPS
-from lib.results import answers, paired
+from lib.results import answerable, answers, paired
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -38,10 +38,13 @@ def named(encoder: str, method: str) -> str:
 
 
 def values(results: Answered) -> pd.DataFrame:
-    """Mean and spread over the splits, encoder and method apart; columns as :func:`lib.results.answers.values`."""
+    """Mean and spread over the splits, encoder and method apart; columns as :func:`lib.results.answers.values`.
+
+    n_classes: of how many classes a query has an answer in the gallery.
+    """
     table = answers.values(results).rename(columns={"rule": "gallery", "method": "name"})
     table[["encoder", "method"]] = table["name"].str.split(", ", n=1, expand=True)
-    return table
+    return answerable.counted(table, results, "gallery")
 
 
 def layout(table: pd.DataFrame) -> str:
@@ -124,6 +127,32 @@ def beside_layout(rows: pd.DataFrame) -> str:
     return markdown_table(shown)
 
 
+GAINS = {
+    "dataset": "dataset",
+    "best_pt": "best frozen model",
+    "pt": "its PT (%)",
+    "best_tl": "best trained model",
+    "tl": "its TL (%)",
+    "follows": "gain that follows, points",
+    "printed": "gain that is printed, points",
+    "own_pt": "PT of the best trained model (%)",
+}
+"""How the columns of :func:`lib.papers.linear_prototypes.published.gains` are headed."""
+
+
+def published_gains() -> Table:
+    """What follows from the printed values, beside the gain that the paper prints; a dash where it prints none."""
+    printed = gains()
+    shown = printed.assign(
+        **{name: printed[name].map(percent) for name in ("pt", "tl", "follows", "printed", "own_pt")}
+    )
+    text = (
+        "Of the printed values alone: best TL minus best PT (follows), beside the gain that the paper's Fig. 3 prints; "
+        "last the PT of the best trained model's own backbone, where it is printed."
+    )
+    return Table("published gains", printed, text, markdown=markdown_table(shown[list(GAINS)].rename(columns=GAINS)))
+
+
 def definitions(table: pd.DataFrame, k: int) -> Table:
     """The same rankings as MAP@k and as the precision that the paper describes (LP-10)."""
     names = {"ap_min": f"MAP@{k}, ÷ min(k, relevant)", "ap_hits": f"MAP@{k}, ÷ hits", "precision": f"precision@{k}"}
@@ -204,15 +233,26 @@ def pretrained_and_trained(run: Run, numbers: pd.DataFrame) -> Table:
 
 def variants(run: Run, numbers: pd.DataFrame) -> Table:
     """The other distances and heads, and the opponents, as :func:`lib.results.answers.values` has them."""
-    of = run.parameters
-    heads = (
-        f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
-        f"{of['views']} views of each image, but for the row without augmented views; NCA is fitted once. Temperature "
-        "of the cosine head, temperature and curvature of the Poincaré head: each fold's own choice"
-    )
     ends = numbers[numbers["k"].isin([numbers["k"].min(), numbers["k"].max()])]
     markdown = answers.layout(ends, "gallery")
-    return Table("other distances and heads", numbers, caption(run, SPREAD, heads), markdown=markdown)
+    return Table("other distances and heads", numbers, caption(run, SPREAD, _variant_heads(run)), markdown=markdown)
+
+
+def _variant_heads(run: Run) -> str:
+    """How the other heads and the opponents were trained."""
+    of = run.parameters
+    return (
+        f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
+        f"{of['views']} views of each image, but for the row without augmented views; NCA is fitted once, and it and "
+        "the linear classifiers learn from the same labels without prototypes. Temperature of the cosine head, "
+        "temperature and curvature of the Poincaré head: each fold's own choice"
+    )
+
+
+def variant_tests(run: Run, tests: pd.DataFrame) -> Table:
+    """Every other head, and every opponent, against the paper's; tests: of :func:`lib.results.answers.compare`."""
+    text = caption(run, "first against second", _variant_heads(run))
+    return paired.table(tests, "other distances and heads, paired", text, "gallery")
 
 
 def figure_variants(run: Run, tests: pd.DataFrame) -> Figure:
@@ -221,7 +261,8 @@ def figure_variants(run: Run, tests: pd.DataFrame) -> Figure:
     tests: paired tests of them, as :func:`lib.results.answers.compare` has them.
     """
     k = ", ".join(str(k) for k in tests["k"].unique())
-    text = f"Mean difference of AP@{k} with its 95 % interval: {caption(run, 'averaged per group first')}"
+    about = caption(run, "averaged per group first", _variant_heads(run))
+    text = f"Difference of MAP@{k} from the paper's head with its 95 % interval: {about}"
     return Figure("other heads against the paper's", tests, text, figure=figures.differences(tests))
 
 

@@ -113,6 +113,26 @@ def without(table: pd.DataFrame, fold: int) -> pd.DataFrame:
     return table[table.index.get_level_values("fold") != fold]
 
 
+FAMILIES = (
+    "Notebook 41 tests TL against PT as well, and corrects p together with the tests of its other lists and galleries; "
+    "where two verdicts on one comparison differ, the project keeps the one that was corrected for more tests."
+)
+"""Which of two corrections of the same test counts."""
+
+
+def sentences(table: pd.DataFrame) -> list[str]:
+    """For how many tests p was corrected, then :func:`lib.results.paired.sentences`; table: of :func:`rows`."""
+    return [f"p is corrected for {table['n_tests'].iloc[0]} tests:", *paired.sentences(table)]
+
+
+def elsewhere(tests: pd.DataFrame) -> list[str]:
+    """The same comparisons as notebook 41 has them: its longest list, closed gallery, as :func:`sentences`.
+
+    tests: of notebook 41, as :func:`lib.results.answers.compare` has them.
+    """
+    return sentences(tests[(tests["rule"] == "closed") & (tests["k"] == tests["k"].max())])
+
+
 def caption(run: Run) -> str:
     """What is compared, in the table and in Fig. 3."""
     k, folds, groups = (run.parameters[name] for name in ("k", "folds", "groups"))
@@ -124,7 +144,7 @@ def caption(run: Run) -> str:
 
 def table(run: Run, comparisons: pd.DataFrame) -> Table:
     """The comparisons, as :func:`rows` makes them."""
-    text = f"{caption(run)} {paired.SAYS}"
+    text = f"{caption(run)} {paired.SAYS} {FAMILIES}"
     return Table("significance", comparisons, text, markdown=layout(comparisons))
 
 

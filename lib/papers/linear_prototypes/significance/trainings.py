@@ -72,8 +72,8 @@ def layout(rows: pd.DataFrame) -> str:
 def caption(times: int) -> str:
     """What the table and the picture show."""
     return (
-        f"{times:,} made-up experiments per ratio, 10 groups and 5 trainings each, of two methods that are as good; "
-        "how many have p ≤ 0.05 (5 % is right). Ratio: standard error of the mean gain that comes from the trainings, "
+        f"{times:,} made-up experiments per ratio, 10 groups and 5 trainings each, of two equally good methods; how "
+        "many have p ≤ 0.05 (5 % is right). Ratio: standard error of the mean gain that comes from the trainings, "
         "over the one from the groups."
     )
 

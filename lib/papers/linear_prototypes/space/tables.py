@@ -99,14 +99,10 @@ def came_out(tests: pd.DataFrame) -> list[str]:
         "what no line divides: this cannot be told here.",
     }
     nothing = "A kernel adds nothing to the frozen features that these tests can tell."
-    line = {"is better than": "became more", "is worse than": "became less"}.get(
-        separable, "did not clearly become more"
-    )
-    tight = {"is better than": "became tighter", "is worse than": "became looser"}
-    return [
-        found.get(bent, nothing),
-        f"By the head classes {tight.get(tighter, 'did not clearly become tighter')}, and {line} separable by a line.",
-    ]
+    tight = {"is better than": "tighter", "is worse than": "looser"}.get(tighter, "not clearly tighter or looser")
+    line = {"is better than": "more", "is worse than": "less"}.get(separable, "not clearly more or less")
+    link = "but" if {tighter, separable} == {"is better than", "is worse than"} else "and"
+    return [found.get(bent, nothing), f"With the head, classes are {tight}, {link} {line} separable by a line."]
 
 
 def table(run: Run, measures: pd.DataFrame) -> Table:

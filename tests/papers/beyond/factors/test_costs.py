@@ -78,8 +78,8 @@ def test_what_was_planted_is_found_and_what_was_not_trained_is_not_tested(found)
         (ACIR, NONE),
     }
     told = {line.split(":")[0]: line for line in costs.came_out(tests)}
-    assert "of 4 tests 4 clearly better, 0 clearly worse" in told[f"{HYPERBOLIC} against {BALL}"]
-    assert "of 4 tests 0 clearly better, 4 clearly worse" in told[f"{CENTRES} against {PROBABILITY}"]
+    assert ": of 4 tests 4 better, 0 worse (" in told[f"{HYPERBOLIC} against {BALL}"]
+    assert ": of 4 tests 0 better, 4 worse (" in told[f"{CENTRES} against {PROBABILITY}"]
 
 
 def test_the_cheapest_is_the_smallest_that_comes_near_the_best(rows):
@@ -107,4 +107,9 @@ def test_the_picture_draws_every_method_at_its_bytes_with_a_sign_of_its_own(rows
         assert places[NONE] == 2560 and places[BALL] < 64 < places[HYPERBOLIC]
         assert heights[NONE] == pytest.approx(50 if k == 1 else 25, abs=0.5)
         assert axis.get_xscale() == "log"
+    assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["8", "16", "64", "2560"]
+    figure.canvas.draw()
+    axis = figure.axes[0]
+    near = sorted(axis.transData.transform((c.lines[0].get_xdata()[0], 50))[0] for c in axis.containers)
+    assert min(np.diff(near)) > 5 * figure.dpi / 72  # a sign of 5 points covers no other
     assert SimpleNamespace(**vars(costs.figure_costs(rows, ARCHIVES))).title.startswith("what an image costs")

@@ -42,7 +42,21 @@ def test_every_archive_has_its_sign_and_every_factor_its_place():
     assert first.lines[0].get_xdata().tolist() == [3.0, -1.0]
     ends = [segment[:, 0].tolist() for segment in first.lines[2][0].get_segments()]
     assert ends == [[-2.0, 5.0], [-3.0, 5.0]]
-    assert [text.get_text() for text in figure.legends[0].get_texts()][:3] == ARCHIVES
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*ARCHIVES, "averaged over classes", "chance"]
+
+
+def test_labels_of_neighbouring_panels_leave_each_other_room():
+    values = pd.DataFrame(
+        {"archive": "open", "method": ["no head", "ball"] * 2, "k": [1, 1, 20, 20], "ours": 50.0, "spread": 1.0}
+    ).assign(class_mean=40.0, chance=20.0)
+    rows = {"archive": "open", "factor": ["encoder: pretrained, not texture (linear classifier, probability)"] * 2}
+    earned = pd.DataFrame(rows | {"k": [1, 20], "difference": 3.0, "low": 2.0, "high": 4.0})
+    figure = figures.factors(values, earned)
+    figure.canvas.draw()
+    *_, left, right = figure.axes
+    assert left.xaxis.label.get_window_extent().x1 < right.xaxis.label.get_window_extent().x0
+    assert left.title.get_window_extent().x1 < right.title.get_window_extent().x0
+    assert "\n" in left.get_yticklabels()[0].get_text()
 
 
 def test_margins_have_a_line_per_head_and_the_norms_beside():

@@ -25,6 +25,8 @@ def test_storage_has_a_line_per_method_and_codec():
     assert left.lines[1].get_xdata().tolist() == [8, 16] and left.lines[1].get_ydata().tolist() == [49.0, 59.0]
     assert right.lines[1].get_ydata().tolist() == [98.0, 99.0]
     assert len({(line.get_marker(), line.get_color()) for line in left.lines}) == 3
+    full, _, bare = right.lines  # both at 100 %: the full sign is seen inside the open one
+    assert bare.get_markerfacecolor() == "none" and bare.get_markersize() > 1.5 * full.get_markersize()
 
 
 def test_latency_leaves_out_what_was_not_built():

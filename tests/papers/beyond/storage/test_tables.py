@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lib import paths
+from lib.bench import latency
 from lib.geometry import Euclidean, PoincareBall
 from lib.papers.beyond.storage import tables
 from lib.results.store import Run
@@ -88,6 +89,54 @@ def test_every_index_finds_the_neighbours_of_every_gallery():
     }
     assert (table.loc[table["proposed"] > 5, "recall"] >= 99).all()
     assert "recall, 5 proposed | recall, 36 proposed" in tables.index_layout(table)
+
+
+def test_the_table_of_indexes_says_what_was_proposed_and_when_it_tells_nothing():
+    rows = pd.DataFrame(
+        {"gallery": "tissue", "size": 800, "structure": ["faiss flat", "faiss hnsw"] * 2, "proposed": [20, 20, 96, 96]}
+    )
+    text = tables.indexes(rows.assign(recall=100.0), k=20).caption
+    assert "proposes 20 candidates" in text and "proposes 96 (4 k + 16)" in text and "dataset's name" in text
+    (nothing,) = tables.recalls(rows.assign(recall=100.0))
+    assert nothing.endswith("up to 800 codes: nothing tells them apart here")
+    several = tables.recalls(rows.assign(recall=[100.0, 90.0, 100.0, 98.5]))
+    assert several == [
+        "faiss flat: recall at least 100.0 % after the re-rank",
+        "faiss hnsw: recall at least 98.5 % after the re-rank",
+    ]
+
+
+def bench() -> pd.DataFrame:
+    rows = [
+        ("FAISS flat", 1000, 1.0, 1.0),
+        ("FAISS flat", 10_000, 9.2, 1.0),
+        ("FAISS HNSW", 1000, 1.0, 1.0),
+        ("FAISS HNSW", 10_000, 1.25, 0.995),
+        ("Qdrant, embedded", 1000, 3.0, 1.0),
+    ]
+    table = pd.DataFrame(rows, columns=["structure", "size", "single_ms", "recall"])
+    return table.assign(build_s=1.0, bytes=128.0, batch_ms=0.5)
+
+
+def test_what_the_benchmark_says_is_read_from_its_rows():
+    assert tables.at_scale(bench()) == [
+        "from 1,000 to 10,000 codes, 10 times as many, one query alone takes",
+        "  FAISS HNSW: 1.2 times as long",
+        "  FAISS flat: 9.2 times as long",
+        "recall is below 1 for FAISS HNSW at 10,000 codes, 0.995",
+    ]
+    assert tables.at_scale(bench().assign(recall=1.0))[-1] == "recall is 1 everywhere"
+
+
+def test_the_benchmark_is_headed_in_words_and_says_why_a_line_ends():
+    table, figure = tables.largest(bench()), tables.figure_latency(bench(), "2 processors")
+    head, _, *lines = table.markdown.splitlines()
+    assert "| build (s) | bytes per code on disk | one query alone (ms) |" in head and "_" not in head
+    assert len(lines) == 2 and table.caption.startswith("10,000 codes.")
+    assert "Qdrant, embedded ends at 1,000 codes: its embedded mode" in figure.caption
+    assert "FAISS HNSW ends" not in figure.caption and "on 2 processors." in figure.caption
+    for name in tables.SHORT:  # the reason stands where the limit is set
+        assert latency.STRUCTURES[name][1] < max(latency.SIZES)
 
 
 def test_codecs_at_all_radii_keep_their_promise():

@@ -68,6 +68,7 @@ def test_the_gains_are_the_arithmetic_of_erratum_lp_1():
 def test_encoder_and_method_are_told_apart(results):
     table = tables.values(results)
     assert set(table["encoder"]) == {"texture"} and set(table["method"]) == {PT, SCALED, TL}
+    assert set(table["n_classes"]) == {2}  # both have an image to find
     cell = table[
         (table["gallery"] == "open") & (table["method"] == TL) & (table["metric"] == "ap_min") & (table["k"] == 3)
     ]
@@ -182,3 +183,22 @@ def test_the_picture_of_the_variants_has_a_row_each_and_their_intervals():
     (bars,) = axis.containers
     assert [ends[:, 0].tolist() for ends in bars.lines[2][0].get_segments()] == [[-3.0, -1.0]] * 2
     assert "MAP@3" in axis.get_xlabel() and PAPER in axis.get_title(loc="left")
+    assert shown.caption.startswith("Difference of MAP@3") and "AP@3 " not in shown.caption.replace("MAP@3", "")
+
+
+def test_captions_of_other_heads_say_how_these_were_trained(results):
+    tests = paired_tests([(name, PAPER) for name in (LINEAR, OPPONENTS[0])], -2.0)
+    numbers = tables.values(results).drop(columns="method").rename(columns={"name": "method", "gallery": "rule"})
+    shown = tables.figure_variants(RUN, tests), tables.variant_tests(RUN, tests), tables.variants(RUN, numbers)
+    for one in shown:
+        assert "NCA is fitted once" in one.caption and "the row without augmented views" in one.caption
+        assert "linear classifiers" in one.caption and "encoders beside the first" not in one.caption
+    assert "p, Holm" in shown[1].caption and shown[1].markdown.count(PAPER) == 2
+
+
+def test_published_gains_are_headed_in_words_and_have_dashes():
+    table = tables.published_gains()
+    head, _, *lines = table.markdown.splitlines()
+    assert "_" not in head and "| best frozen model | its PT (%) |" in head and len(lines) == 3
+    assert "nan" not in table.markdown and sum(line.endswith("| – |") for line in lines) == 2
+    assert set(table.rows) == set(tables.GAINS)

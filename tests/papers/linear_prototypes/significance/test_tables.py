@@ -92,5 +92,17 @@ def test_the_table_shows_all_comparisons_and_says_what_they_are_of(scores):
     about = {"k": 5, "folds": 3, "groups": "patient"}
     run = Run("42_linear_prototypes_significance", "demo", "tissue", "images", "abc", "texture", about)
     table = significance.table(run, rows)
-    assert table.rows is rows and table.of == 100 and table.markdown == significance.layout(rows)
+    assert table.rows is rows and table.markdown == significance.layout(rows)
     assert "AP@5" in table.caption and "3 folds by patient" in table.caption
+    assert "the project keeps the one that was corrected for more tests" in table.caption
+
+
+def test_sentences_say_for_how_many_tests_p_was_corrected_here_and_in_notebook_41(scores):
+    table = significance.pick(scores, "closed", 5)
+    rows = significance.rows(significance.compare(table, [("new", "old"), ("luck", "old")]))
+    first, *said = significance.sentences(rows)
+    assert first == "p is corrected for 2 tests:" and said == paired.sentences(rows)
+    more = [rows.assign(rule=rule, k=k, n_tests=8) for rule, k in product(("closed", "open"), (1, 5))]
+    first, *said = significance.elsewhere(pd.concat(more))
+    assert first == "p is corrected for 8 tests:" and len(said) == 3
+    assert not any("open" in line or "k = 1 " in line for line in said) and "closed, k = 5 better" in said[1]
