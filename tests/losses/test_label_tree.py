@@ -143,7 +143,7 @@ def test_a_flat_tree_leaves_the_outside_loss_with_nothing_but_the_classes(batch)
 
 def test_a_flat_tree_gives_all_positives_one_multiplier_and_all_negatives_another(batch):
     """Nothing of a tree is left but 1 + α and 1 + γ; where they are equal, HWC as printed is a temperature."""
-    z, leaves, images = batch
+    _, leaves, _ = batch
     rho = torch.as_tensor(FLAT.rho())[leaves[:, None], leaves]
     own = leaves[:, None] == leaves
     omega = losses.multipliers(rho, own, alpha=0.2, gamma=0.7)

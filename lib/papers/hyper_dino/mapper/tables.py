@@ -201,8 +201,8 @@ def tally(tests: pd.DataFrame, what: str) -> str:
     better, worse = (told[words] for words in paired.CLEAR)
     signs = [f"{tests['difference'].agg(end):+.1f}" for end in ("min", "max")]
     return (
-        f"{' to '.join(dict.fromkeys(signs))} points; clearly better in {better} of {len(tests)}, clearly worse in "
-        f"{_several(worse, what)}"
+        f"{' to '.join(dict.fromkeys(signs))} points; of {_several(len(tests), what)} {better} clearly better, {worse} "
+        f"clearly worse"
     )
 
 

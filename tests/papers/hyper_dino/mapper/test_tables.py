@@ -160,9 +160,9 @@ def test_the_ruler_where_heads_end_is_that_of_the_ball(begun):
 def test_tally_counts_what_was_told_apart():
     tests = pd.DataFrame({"difference": [5.0, -2.0, 0.5], "p_holm": [0.01, 0.02, 0.6], "p_floor": 0.001, "n_tests": 3})
     told = contrastive.tally(tests.assign(n_units=20), "fold rule")
-    assert told == "-2.0 to +5.0 points; clearly better in 1 of 3, clearly worse in 1 fold rule"
+    assert told == "-2.0 to +5.0 points; of 3 fold rules 1 clearly better, 1 clearly worse"
     told = contrastive.tally(tests.assign(n_units=20, p_holm=0.6), "fold rule")
-    assert told.endswith("clearly better in 0 of 3, clearly worse in 0 fold rules")
+    assert told.endswith("of 3 fold rules 0 clearly better, 0 clearly worse")
 
 
 @pytest.mark.parametrize(
