@@ -54,6 +54,20 @@ def test_numpy_knows_every_feature_that_is_switched_off():
     assert done.stdout == "False\n" and "not part of the dispatched" not in done.stderr
 
 
+@pytest.mark.parametrize("library", ["numpy.linalg", "scipy.linalg"])
+def test_decompositions_survive_the_pins(library):
+    """NumPy 2.5's OpenBLAS crashes in a singular value decomposition on one thread with the kernels of the pins."""
+    statement = (
+        f"import numpy, {library} as linalg\n"
+        "for shape in ((320, 384), (600, 200)):\n"
+        "    for kind in 'fd':\n"
+        "        x = numpy.random.default_rng(0).normal(size=shape).astype(kind)\n"
+        "        linalg.svd(x, full_matrices=False), linalg.eigh(x @ x.T), linalg.qr(x)\n"
+    )
+    done = python("-c", statement, **pins.PINS)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_pinning_too_late_is_refused(library):
     late = python("-c", f"import {library}; from lib import pins; pins.pin()")
