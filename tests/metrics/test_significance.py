@@ -169,8 +169,8 @@ def test_equal_methods_are_not_different():
 
 def test_the_seed_decides():
     a, b = np.random.default_rng(5).random((2, 40))
-    assert paired_permutation(a, b, seed=1) == paired_permutation(a, b, seed=1)
-    assert paired_permutation(a, b, seed=1) != paired_permutation(a, b, seed=2)
+    one, again, other = (vars(paired_permutation(a, b, seed=seed)) for seed in (1, 1, 2))
+    assert one == again != other  # dicts, as dataclasses with a NaN differ from themselves from Python 3.13 on
 
 
 @pytest.mark.parametrize(
