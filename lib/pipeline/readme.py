@@ -24,6 +24,7 @@ PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
 OTHER_MAGNIFICATIONS = paths.DRAWN[1:]
 TABLES_OF = {"hyper_dino": "table_opponents", "linear_prototypes": "table_results"}
 PLAIN, CLASSIFIER = "raw features, cosine", "linear classifier, probability"  # as notebook 13 has them
+LOGITS = "linear classifier, logits"  # which notebook 16 has
 LEVEL = 0.05
 CELLS = [f"{where}: {what}" for where in ("by image", "by group", "published") for what in ("first", "list")]
 COUNTED = (
@@ -222,9 +223,7 @@ def findings() -> list[str]:
     fair = gains[(gains["second"] == CLASSIFIER) & (gains["k"] == 20)]
     unseen = paired("beyond", "table_gallery_tests")
     unseen = unseen[(unseen["rule"] == "open") & (unseen["k"] == 20)]
-    bare, flat, linear = (
-        unseen[unseen["second"] == name] for name in ("no mapper", "flat, half margin", "linear classifier")
-    )
+    bare, flat, linear = (unseen[unseen["second"] == name] for name in ("no mapper", "flat, half margin", LOGITS))
     rare, alike = paired("retrieval", "table_tests_by_class"), ""
     if len(rare):
         rare = rare[(rare["rule"] != "by image") & (rare["second"] == PLAIN) & (rare["k"] == 20)]

@@ -8,12 +8,9 @@ import torch
 from PIL import Image
 from torch import nn
 
-from lib.datasets.categories import halves
 from lib.datasets.content import content
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.papers.hyp_vit.retrieval import end_to_end as hyp_vit
-from lib.papers.label_tree.results import end_to_end as label_tree
 from lib.training import finetune
 from lib.training.photos import Preparation
 
@@ -51,11 +48,9 @@ def resumed(images: ImageTable) -> str:
     "key",
     [
         content,
-        lambda images: hyp_vit._key(images, halves(images), "x"),
-        lambda images: label_tree._key(images, "x"),
         resumed,
     ],
-    ids=["content", "Hyp-ViT", "label tree", "a checkpoint"],
+    ids=["content", "a checkpoint"],
 )
 def test_a_repainted_image_changes_the_key_and_nothing_else_does(images, key):
     before = key(images)

@@ -1,6 +1,5 @@
 """What earns how many points: the table of all methods, the tests of the factors, and sentences made from them."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -24,6 +23,8 @@ ABOUT = (
 
 
 TEXTURE = "texture"
+CLASSIFIER = "linear classifier (probability)"
+"""How a factor calls the classifier, which ranks by its class probabilities."""
 
 
 def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
@@ -33,13 +34,13 @@ def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
     beside: the other encoders; one that has learnt nothing is compared with without a head, and the descriptor of
     texture, whose numbers are not of one scale, below a linear classifier on both.
 
-    >>> factors("network", ["texture"])[f"encoder: pretrained, not texture ({PROBABILITY})"]
+    >>> factors("network", ["texture"])["encoder: pretrained, not texture (linear classifier on both)"]
     ('network, linear classifier, probability', 'texture, linear classifier, probability')
     """
     pairs = {
-        f"labels: {PROBABILITY}, not none": (PROBABILITY, NONE),
+        f"labels: {CLASSIFIER}, not none": (PROBABILITY, NONE),
         "head: ball, not none": (BALL, NONE),
-        f"head: ball, not {PROBABILITY}": (BALL, PROBABILITY),
+        f"head: ball, not {CLASSIFIER}": (BALL, PROBABILITY),
         "curvature: ball, not flat": (BALL, FLAT),
     }
     found = {factor: (f"{encoder}, {first}", f"{encoder}, {second}") for factor, (first, second) in pairs.items()}
@@ -48,7 +49,7 @@ def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
         rivals["encoder: pretrained, not untrained"] = (f"{encoder}, {NONE}", f"{untrained}, {NONE}")
     if TEXTURE in beside:
         both = (f"{encoder}, {PROBABILITY}", f"{TEXTURE}, {PROBABILITY}")
-        rivals[f"encoder: pretrained, not texture ({PROBABILITY})"] = both
+        rivals["encoder: pretrained, not texture (linear classifier on both)"] = both
     return rivals | found
 
 
@@ -64,31 +65,18 @@ def all_values(found: Results) -> pd.DataFrame:
     return answerable.counted(rows, found, "archive")
 
 
-def plain(factor: str) -> str:
-    """A factor by the classifier's full name; a report of an earlier version has it short.
-
-    >>> plain("head: ball, not linear classifier")
-    'head: ball, not linear classifier, probability'
-    >>> plain("encoder: pretrained, not texture (classifier on both)")
-    'encoder: pretrained, not texture (linear classifier, probability)'
-    >>> plain("labels: linear classifier, probability, not none")
-    'labels: linear classifier, probability, not none'
-    """
-    factor = factor.replace("(classifier on both)", f"({PROBABILITY})")
-    return re.sub(r"linear classifier(?!, probability)", PROBABILITY, factor)
-
-
 def factors_layout(rows: pd.DataFrame) -> str:
     """A row per encoder and method, a column per archive and k: the mean ± over folds, in brackets over classes first.
 
-    The last row is chance: a gallery in random order. The health of the trainings stands in ``rows`` alone.
+    The last row is chance: a gallery in random order.
     """
     lines = []
     for (encoder, method), part in rows.groupby(["encoder", "method"], sort=False):
         cells = {"encoder": encoder, "method": method}
         for row in part.sort_values(["k"], kind="stable").itertuples():
             cells[f"MAP@{row.k}, {row.archive}"] = f"{_mean(row)} ({row.class_mean:.1f})"
-        lines.append(cells)
+        worst = answers.health(part.loc[part["rim"].fillna(0).idxmax()].to_dict() | {"loss": part["loss"].mean()})
+        lines.append(cells | worst)
     by_archive = rows.groupby(["k", "archive"], sort=False)["chance"].mean()
     guessed = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in by_archive.items()}
     lines.append(dict.fromkeys(lines[0], "–") | {"encoder": "chance"} | guessed)
@@ -180,8 +168,8 @@ def _asked(several: Sequence[Answer], k: int) -> pd.Series:
 def table_factors(rows: pd.DataFrame) -> Table:
     """:func:`all_values` as a table."""
     text = (
-        f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order. How "
-        "the trainings ended (last loss, share at the rim, steps) is in the csv."
+        f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order. Last "
+        "loss: each method's own, of no use between methods. At the rim: of the worst training."
     )
     return Table("every method on every encoder", rows, text, markdown=factors_layout(rows))
 
@@ -189,7 +177,7 @@ def table_factors(rows: pd.DataFrame) -> Table:
 def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
     """:func:`tested` as a table; ``of``: what is added to its text."""
     rows = [
-        {"factor": plain(test.factor), "archive": test.archive, "k": test.k} | paired.cells(test, "points earned")
+        {"factor": test.factor, "archive": test.archive, "k": test.k} | paired.cells(test, "points earned")
         for test in tests.itertuples()
     ]
     layout = markdown_table(pd.DataFrame(rows))
@@ -206,7 +194,7 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
         f"Points of MAP@{k} that one change earns, the rest left as it is, {archive}; lines: 95 % interval over groups "
         f"and trainings. Full bars: clear after Holm's correction for all tests of the section. {ABOUT}"
     )
-    drawn = figures.earned(part.assign(factor=part["factor"].map(plain)))
+    drawn = figures.earned(part)
     return Figure("what one change earns", kept, text, figure=drawn)
 
 
@@ -219,7 +207,7 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
         f"over groups and trainings. {ABOUT}"
     )
     kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance"]
-    drawn = figures.factors(shown, tests.assign(factor=tests["factor"].map(plain)))
+    drawn = figures.factors(shown, tests)
     return Figure("what earns how many points", shown[kept], text, figure=drawn)
 
 
@@ -238,6 +226,10 @@ def margin_rows(found: Results, m0s: Sequence[float]) -> pd.DataFrame:
     return rows.rename(columns={"rule": "archive"}).drop(columns="method").sort_values("head", kind="stable")
 
 
+HEALTH = {BALL: ("last loss", "at the rim", "steps"), FLAT: ("last loss",)}
+"""What of the health of each head stands in the table of margins."""
+
+
 def table_margins(rows: pd.DataFrame) -> Table:
     """:func:`margin_rows` as a table: a row per margin, the ball beside the flat head with half of it."""
     lines = []
@@ -246,15 +238,12 @@ def table_margins(rows: pd.DataFrame) -> Table:
         for head, of_head in part.groupby("head"):
             cells |= {f"{head}, MAP@{row.k}": _mean(row) for row in of_head.itertuples()}
             cells |= {f"{head}, norm": f"{of_head['norm'].iloc[0]:.2f}"}
-            if head == BALL:
-                ended = answers.health(of_head.iloc[0])
-                cells |= {f"{head}, last loss (at the rim)": f"{ended['last loss']} ({ended['at the rim']})"}
+            cells |= {f"{head}, {what}": answers.health(of_head.iloc[0])[what] for what in HEALTH[head]}
         lines.append(cells)
     text = (
-        f"{ABOUT} The flat head has half the margin. Norm: median over the archive. Last loss: a large margin is a "
-        "longer way, so look whether the ball has arrived before you blame the curvature; in brackets the share of "
-        "embeddings at the rim. The flat head's loss (half the ball's where both do equally well) and the steps of "
-        "both are in the csv."
+        f"{ABOUT} The flat head has half the margin, and half the ball's loss where both do equally well. Norm: median "
+        "over the archive. Last loss: a large margin is a longer way, so look whether a head has arrived before you "
+        "blame the curvature."
     )
     return Table("a margin that lets the curvature act", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 

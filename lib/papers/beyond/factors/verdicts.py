@@ -3,7 +3,6 @@
 import pandas as pd
 
 from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, with_margin
-from lib.papers.beyond.factors.tables import plain
 from lib.results import answerable, paired
 from lib.results.markdown import points
 
@@ -21,8 +20,7 @@ def sentences(tests: pd.DataFrame) -> list[str]:
         costs = [
             where(test) for (_, test), outcome in zip(part.iterrows(), outcomes, strict=True) if "worse" in outcome
         ]
-        text = f"{plain(factor)}: {low} to {high} points"
-        text += f"; clearly a gain in {outcomes.count('is better than')} of {len(part)}"
+        text = f"{factor}: {low} to {high} points; clearly a gain in {outcomes.count('is better than')} of {len(part)}"
         text += f", clearly a loss in {len(costs)}" + (f" ({'; '.join(costs)})" if costs else "")
         found.append(text + (f"; too few groups to tell in {untold}" if untold else ""))
     return found
@@ -32,7 +30,7 @@ def ranking(tests: pd.DataFrame, k: int) -> list[str]:
     """The factors by what they earn at ``k`` in the first archive of the tests, largest first, below a heading."""
     part = tests[(tests["k"] == k) & (tests["archive"] == tests["archive"].iloc[0])]
     ordered = part.sort_values("difference", ascending=False)
-    earned = [f"  {points(row.difference)}  {plain(row.factor)}" for row in ordered.itertuples()]
+    earned = [f"  {points(row.difference)}  {row.factor}" for row in ordered.itertuples()]
     return [f"MAP@{k}, {part['archive'].iloc[0]}, points earned:", *earned]
 
 
@@ -71,7 +69,7 @@ def answers(tests: pd.DataFrame) -> list[str]:
     for factor, part in tests.groupby("factor", sort=False):
         said = _earned([paired.relation(test) for test in part.itertuples()])
         low, high = (points(end) for end in (part["difference"].min(), part["difference"].max()))
-        lines.append(f"{plain(factor)}: {said} ({low} to {high})")
+        lines.append(f"{factor}: {said} ({low} to {high})")
     return lines
 
 

@@ -59,24 +59,23 @@ def end_to_end(
     step, loss, head, encoder (validation, percent).
     """
     split = Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)
-    several = list(repeated([split], n_seeds))
-    before = _before(images, halves, plan, next(iter(kinds.values())), split, ks, store)
+    several, shown = list(repeated([split], n_seeds)), content(images)
+    before = _before(images, halves, plan, next(iter(kinds.values())), split, ks, store, shown)
     found = {BEFORE: [replace(before, split=one) for one in several]}
     courses = []
     for name, kind in kinds.items():
         for one in several:
-            known = _once(images, halves, name, kind, plan, one, store)
+            known = _once(images, halves, name, kind, plan, one, store, shown)
             courses.append(_course(known, f"{name}, end to end", one.repeat))
             for place, answer in _asked(halves, name, kind, plan, one, known, ks).items():
                 found.setdefault(place, []).append(answer)
     return found, pd.concat(courses, ignore_index=True)
 
 
-def _key(images: ImageTable, halves: Halves, *others: object) -> str:
-    """A hash of the images and their files, of ``others``, by what they print, and of the code that trains."""
+def _key(shown: str, halves: Halves, *others: object) -> str:
+    """A hash of what the images ``shown`` hold, of ``others``, by what they print, and of the code that trains."""
     code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision")
-    names = joblib.hash(list(halves.names))
-    return hashlib.sha256(repr([images.name, content(images), names, *others, code]).encode()).hexdigest()
+    return hashlib.sha256(repr([shown, joblib.hash(list(halves.names)), *others, code]).encode()).hexdigest()
 
 
 def _before(
@@ -87,6 +86,7 @@ def _before(
     split: Split,
     ks: Sequence[int],
     store: Path | None,
+    shown: str,
 ) -> Answer:
     """The held-out images searched by the encoder before any training; ``kind`` only fills the method's place."""
 
@@ -94,7 +94,7 @@ def _before(
         encoder = _encoder(plan)
         return finetune.embed(nn.Sequential(encoder, nn.Identity()), images, plan.preparation.seen_by(encoder))[0]
 
-    features = kept.once(store, _key(images, halves, "before", plan.encoder, plan.preparation), embedded)
+    features = kept.once(store, _key(shown, halves, "before", plan.encoder, plan.preparation), embedded)
     return _answer(BEFORE, kind, features, Sphere(), halves, split, ks)
 
 
@@ -103,10 +103,17 @@ def _encoder(plan: EndToEnd) -> nn.Module:
 
 
 def _once(
-    images: ImageTable, halves: Halves, name: str, kind: Settings, plan: EndToEnd, split: Split, store: Path | None
+    images: ImageTable,
+    halves: Halves,
+    name: str,
+    kind: Settings,
+    plan: EndToEnd,
+    split: Split,
+    store: Path | None,
+    shown: str,
 ) -> dict[str, Any]:
     """Embeddings and features of all images, and the course of the training; trained once, then read."""
-    key = _key(images, halves, joblib.hash([split.train, split.held_out]), kind, plan, split.seed)
+    key = _key(shown, halves, joblib.hash([split.train, split.held_out]), kind, plan, split.seed)
     return kept.once(store, key, lambda: _trained(images, halves, name, kind, plan, split, store, key))
 
 

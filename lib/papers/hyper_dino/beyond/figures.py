@@ -11,7 +11,6 @@ from matplotlib.lines import Line2D
 
 from lib.figures import style
 from lib.papers.hyper_dino.beyond.experiment import EPOCHS, EQUAL
-from lib.papers.hyper_dino.beyond.names import shown
 
 
 def differences(rows: pd.DataFrame, what: str) -> Figure:
@@ -19,7 +18,6 @@ def differences(rows: pd.DataFrame, what: str) -> Figure:
 
     rows: columns name, rule (its own marker), k, difference, low, high (points); ``what`` is the label below.
     """
-    rows = shown(rows)
     names, rules = (list(dict.fromkeys(rows[column])) for column in ("name", "rule"))
     ks = sorted(rows["k"].unique())
     with style.house():
@@ -72,7 +70,6 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
     rows: of :func:`.tables.leakage`; the points lost stand at the right with their 95 % interval. A dotted line is the
     level of chance.
     """
-    rows = shown(rows)
     methods = list(dict.fromkeys(rows["method"]))
     ks = sorted(rows["k"].unique())
     with style.house():
@@ -112,7 +109,6 @@ def galleries(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
     rows: columns gallery, method, length (how long was learnt: :data:`.experiment.EQUAL` solid, the others dashed),
     n_train, k, ours, spread, chance (percent).
     """
-    rows = shown(rows)
     sides = {"closed": "closed: the training images", "open": "open: images of other unseen groups"}
     methods = list(dict.fromkeys(rows["method"]))
     with style.house():

@@ -5,14 +5,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.papers.hyper_dino.beyond.names import shown
 from lib.results import paired
 from lib.results.markdown import points
 
 
 def switches(rows: pd.DataFrame, k: int) -> list[str]:
     """How many switches change MAP@k clearly, and which; from the rows of a switch table."""
-    tested = shown(rows[(rows["k"] == k) & rows["difference"].notna()])
+    tested = rows[(rows["k"] == k) & rows["difference"].notna()]
     clear = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
     return [
         f"k = {k}: {len(clear)} of {len(tested)} switches change the score clearly",
@@ -26,13 +25,8 @@ def printed(rows: pd.DataFrame) -> list[str]:
     ends = ends[ends["method"].str.contains("default|as printed")]
     return [
         f"{row.method}: last loss {row.loss:.2f}, {row.rim:.0f} % of the training images end at the rim"
-        for row in shown(ends).itertuples()
+        for row in ends.itertuples()
     ]
-
-
-def tests(rows: pd.DataFrame) -> list[str]:
-    """Paired tests as :func:`lib.results.paired.sentences`, under the names that are shown."""
-    return paired.sentences(shown(rows))
 
 
 def knowing(lost: pd.DataFrame, method: str, kind: str) -> list[str]:
@@ -92,7 +86,7 @@ def _listed(ks: list[str], clause: str) -> str:
 
 def largest_switch(rows: pd.DataFrame, k: int) -> str:
     """How many switches change MAP@k clearly, and which of these most; from the rows of a switch table."""
-    tested = shown(rows[(rows["k"] == k) & rows["difference"].notna()])
+    tested = rows[(rows["k"] == k) & rows["difference"].notna()]
     clear = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
     if not clear:
         return f"none of {len(tested)} switches changes MAP@{k} clearly"

@@ -1,13 +1,12 @@
 """Tables beyond the Hyper-DINO paper: flat control, leakage, galleries, switches, definitions, choice of the length."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 
 from lib.metrics.significance import paired_permutation
-from lib.papers.hyper_dino.beyond.names import shown
 from lib.results import paired
 from lib.results.answers import Answers, compare, health, values
 from lib.results.markdown import markdown_table, percent
@@ -65,7 +64,7 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
             "chance": percent(row.chance),
         }
         | paired.cells(row, f"by {group_kind} − by image, points")
-        for row in shown(table).itertuples()
+        for row in table.itertuples()
     ]
     return markdown_table(pd.DataFrame(lines))
 
@@ -92,7 +91,7 @@ def switch_rows(found: Answers, groups: np.ndarray, ks: Sequence[int], seed: int
 def switch_layout(table: pd.DataFrame) -> str:
     """The table of :func:`switch_rows` as Markdown."""
     lines = []
-    for _, row in shown(table).iterrows():
+    for _, row in table.iterrows():
         cells = {"what is changed": row.method, "k": row.k, "MAP@k": percent(row.ours)}
         cells["class mean"] = percent(row.class_mean)
         lines.append(cells | paired.cells(row, "minus default, points") | health(row))
@@ -129,11 +128,6 @@ def retrieval(
 ) -> Table:
     """A table of MAP@k; ``text`` is added to what all their captions say."""
     return Table(title, rows, f"{common(run)} {text}".strip(), free, markdown=markdown)
-
-
-def tests(run: Run, title: str, rows: pd.DataFrame, what: str = "folds") -> Table:
-    """Paired tests of MAP@k, from the rows of :func:`lib.results.answers.compare`; ``what`` heads where they differ."""
-    return replace(paired.table(shown(rows), title, common(run), what), rows=rows)
 
 
 def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:

@@ -54,13 +54,14 @@ def run(
     images: the table of ``seen``. Values are those of :func:`lib.papers.label_tree.experiment.measures`: of the head's
     embedding, and of the encoder's feature, which downstream work would take.
     """
-    untouched = kept.once(store, _key(images, "before", plan.encoder, plan.preparation), lambda: _before(images, plan))
+    shown = content(images)
+    untouched = kept.once(store, _key(shown, "before", plan.encoder, plan.preparation), lambda: _before(images, plan))
     found: dict[str, list[Scored]] = {BEFORE: []}
     for split in several:
         found[BEFORE].append(_scored(BEFORE, split, untouched["z"], Sphere(), Health(), [], seen, store))
     for name, objective in objectives.items():
         for split in several:
-            key = _key(images, objective, plan, joblib.hash([split.train, seen.leaves]), split.seed, seen.tree.parents)
+            key = _key(shown, objective, plan, joblib.hash([split.train, seen.leaves]), split.seed, seen.tree.parents)
             start = untouched["z"][torch.from_numpy(split.train)]
             broken_off = None if store is None else store / f"{key}.checkpoint"
             train = partial(_trained, seen, images, name, objective, split, plan, start, broken_off)
@@ -78,11 +79,11 @@ def run(
     return found
 
 
-def _key(images: ImageTable, *others: object) -> str:
-    """A hash of the images and their files, of ``others``, by what they print, and of the code that trains."""
+def _key(shown: str, *others: object) -> str:
+    """A hash of what the images ``shown`` hold, of ``others``, by what they print, and of the code that trains."""
     modules = {__name__, two_views.__name__, losses.__name__, ProjectionHead.__module__}
     code = kept.code(modules, "torch", "timm", "torchvision", "geoopt")
-    return hashlib.sha256(repr([images.name, content(images), *others, code]).encode()).hexdigest()
+    return hashlib.sha256(repr([shown, *others, code]).encode()).hexdigest()
 
 
 def _encoder(plan: Plan) -> nn.Module:

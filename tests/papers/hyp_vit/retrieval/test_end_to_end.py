@@ -57,6 +57,9 @@ def test_end_to_end_is_trained_once_and_asked_twice(photos, tmp_path, monkeypatc
     for name, several in found.items():
         for one, other in zip(several, again[name], strict=True):
             pd.testing.assert_frame_equal(one.per_query.values, other.per_query.values)
+    Image.new("RGB", (16, 16)).save(tmp_path / "3.png")  # another picture under an old name
+    with pytest.raises(pytest.fail.Exception, match="trained again"):
+        end_to_end.end_to_end(photos, PARTS, kinds, plan, [1, 2], **options)
 
 
 def test_the_step_is_chosen_on_categories_that_neither_teach_nor_ask(photos, tmp_path, monkeypatch, small):

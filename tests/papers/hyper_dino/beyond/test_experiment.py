@@ -61,7 +61,7 @@ def test_switches_change_one_thing_at_a_time():
     assert by_name["scaled features, no PCA"] == Recipe("scaled", 6, 3)
     assert by_name["dim_in outputs, PCA"] == Recipe("PCA", 5, 5)
     assert [one.name for one in others if one.head.start_norm == 0] == [
-        "as printed (start norm 0)",
+        "as printed, not scaled",
         "dim_in outputs, PCA, as printed",
     ]
 

@@ -25,7 +25,7 @@ def test_switches_that_decide_are_counted_and_named():
     rows = pd.DataFrame(
         [
             test(np.nan, np.nan, method="default", rim=0.0, loss=0.25),
-            test(-20.0, 0.01, method="as printed (start norm 0)", rim=41.2, loss=1.5),
+            test(-20.0, 0.01, method="as printed, not scaled", rim=41.2, loss=1.5),
             test(0.2, 0.9, method="delta 1e-5", rim=0.0, loss=0.25),
         ]
     )
@@ -81,7 +81,7 @@ def test_the_largest_of_the_clear_switches_is_named():
     rows = pd.DataFrame(
         [
             test(np.nan, np.nan, method="default"),
-            test(-20.0, 0.01, method="as printed (start norm 0)"),
+            test(-20.0, 0.01, method="as printed, not scaled"),
             test(5.0, 0.01, method="whitened PCA"),
             test(30.0, 0.9, method="delta 1e-5"),
         ]
@@ -113,9 +113,3 @@ def test_what_choosing_on_the_test_folds_adds():
     assert findings.luck(chosen, "test", "inner") == (
         "choosing on the test folds instead of on validation images adds +1.00 points at k = 1, +0.00 points at k = 20"
     )
-
-
-def test_paired_tests_are_told_under_the_names_that_are_shown():
-    rows = pd.DataFrame([test(2.0, 0.01, first="ball", second="linear classifier")])
-    (said,) = findings.tests(rows)
-    assert said.startswith("ball against linear classifier, logits: by patient, k = 20 better")

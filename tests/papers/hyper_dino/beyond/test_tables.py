@@ -139,18 +139,3 @@ def test_captions_say_epochs_and_what_is_averaged():
     table = controls.retrieval(run, "heads", rows, answers.layout(rows), "More.")
     assert "5 times for 40 epochs (published: 100)" in table.caption and table.caption.endswith("More.")
     assert "| by image | ball |" in table.markdown
-
-
-TEST = {"rule": "by image", "first": "ball", "second": "linear classifier", "k": 1, "difference": 2.0, "p_value": 0.01}
-TEST |= {"p_floor": 0.001, "low": 1.0, "high": 3.0, "n_units": 9, "n_seeds": 5, "n_tests": 1, "p_holm": 0.01}
-
-
-def test_names_are_changed_where_they_are_shown_and_not_in_the_rows():
-    run = Run("16_hyper_dino_beyond", "demo", "tissue", "9 images", "abc", "texture", {"epochs": 40, "n_seeds": 5})
-    rows = pd.DataFrame([TEST])
-    table = controls.tests(run, "paired", rows, "gallery")
-    assert table.markdown.startswith("| gallery |") and "| ball | linear classifier, logits |" in table.markdown
-    assert table.rows["second"].tolist() == ["linear classifier"]
-    printed = rows.rename(columns={"first": "name"}).assign(name="as printed (start norm 0)")
-    (axis,) = figures.differences(printed, "minus the default").axes
-    assert [label.get_text() for label in axis.get_yticklabels()] == ["as printed, not scaled"]

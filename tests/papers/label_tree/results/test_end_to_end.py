@@ -66,6 +66,20 @@ def test_two_trainings_agree_and_test_images_have_no_say(seen, images, several, 
         pd.testing.assert_frame_equal(first[name][0].values, again[name][0].values)
 
 
+def test_another_picture_under_an_old_name_is_trained_anew(seen, images, several, small, tmp_path, monkeypatch):
+    end_to_end.run(seen, images, BOTH, several[:1], PLAN, store=tmp_path)
+    monkeypatch.setattr(two_views, "train", lambda *args, **options: pytest.fail("trained again"))
+    end_to_end.run(seen, images, BOTH, several[:1], PLAN, store=tmp_path)
+    path = images.path(3)
+    before = path.read_bytes()
+    Image.new("RGB", (20, 20)).save(path)
+    try:
+        with pytest.raises(pytest.fail.Exception, match="trained again"):
+            end_to_end.run(seen, images, BOTH, several[:1], PLAN, store=tmp_path)
+    finally:
+        path.write_bytes(before)
+
+
 @pytest.mark.parametrize("loss", [Objective("HWC", margin_weight=1.0), Objective("HXE")], ids=["HWC+LAM", "HXE"])
 @pytest.mark.parametrize("stop", [1, 2, 3, 5])
 def test_a_training_that_broke_off_goes_on_to_the_same_end(seen, images, small, tmp_path, monkeypatch, loss, stop):
