@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -189,8 +189,8 @@ def _execute(source: Path, draft: Path, values: dict[str, Any]) -> None:
             kernel_name="python3",
         )
     except PapermillExecutionError as error:
-        FAILED.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(draft, FAILED / source.name)
+        with whole(FAILED / source.name) as kept:
+            shutil.copy2(draft, kept)
         if issubclass(getattr(errors, error.ename, Exception), InputError):
             raise InputError(f"notebook {source.stem}, cell {error.exec_count}: {error.evalue}") from error
         raise
@@ -272,33 +272,40 @@ def _is_source(folder: Path) -> bool:
     return all(path.suffix == ".ipynb" and path.is_file() for path in folder.iterdir())
 
 
-def collect() -> list[str]:
-    """Bring every executed demo notebook back to ``notebooks/``; returns the names.
+def collect(names: Collection[str] = ()) -> list[str]:
+    """Bring the executed demo notebooks, all or those of these names, back to ``notebooks/``; returns the names.
 
     Raises:
-        InputError: if a notebook was not run to its end, or not since its text changed.
+        InputError: before any is written, if a notebook was not run to its end, or not since its text changed.
     """
-    names = []
-    for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
-        source = stripped(read(path))
-        dataset = parameters(source).get("dataset", "all")
-        executed = EXECUTED / "demo" / dataset / path.name
-        if not executed.exists() or not (DONE / "demo" / dataset / path.stem).exists():
-            raise InputError(f"no finished run of {path.name} with the demo profile; run `make reproduce` first")
-        done = read(executed)
-        sources = [c.source for c in done.cells if "injected-parameters" not in c.metadata.get("tags", [])]
-        if sources != [cell.source for cell in source.cells]:
-            raise InputError(f"{path.name} has changed since it was last run; run `make reproduce` first")
-        write(readable(done, source), path)
-        names.append(path.stem)
-    return names
+    paths = [path for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")) if not names or path.stem in names]
+    if lost := sorted({*names} - {path.stem for path in paths}):
+        raise InputError(f"no notebook {lost[0]!r} in {NOTEBOOKS}")
+    done = {path: _finished(path) for path in paths}
+    for path, notebook in done.items():
+        write(notebook, path)
+    return [path.stem for path in paths]
+
+
+def _finished(path: Path) -> NotebookNode:
+    """The demo's run of a notebook, as it is committed."""
+    source = stripped(read(path))
+    dataset = parameters(source).get("dataset", "all")
+    executed = EXECUTED / "demo" / dataset / path.name
+    if not executed.exists() or not (DONE / "demo" / dataset / path.stem).exists():
+        raise InputError(f"no finished run of {path.name} with the demo profile; run `make reproduce` first")
+    done = read(executed)
+    sources = [c.source for c in done.cells if "injected-parameters" not in c.metadata.get("tags", [])]
+    if sources != [cell.source for cell in source.cells]:
+        raise InputError(f"{path.name} has changed since it was last run; run `make reproduce` first")
+    return readable(done, source)
 
 
 def main() -> None:
     """Command line, see the top of this module."""
     parser = argparse.ArgumentParser(prog="python -m lib.pipeline.notebooks", description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("collect")
+    verbs.add_parser("collect").add_argument("names", nargs="*")
     verbs.add_parser("renew")
     runner = verbs.add_parser("run")
     runner.add_argument("name")
@@ -312,7 +319,7 @@ def main() -> None:
     elif arguments.verb == "renew":
         renew()
     else:
-        print("\n".join(f"notebooks/{name}.ipynb" for name in collect()))
+        print("\n".join(f"notebooks/{name}.ipynb" for name in collect(arguments.names)))
 
 
 if __name__ == "__main__":

@@ -230,6 +230,17 @@ def test_hours_grow_with_images_epochs_and_lengths():
     assert plan.scaled_hours("hyper_dino_mapper", longer, n, settings) == pytest.approx(0.02)
 
 
+def test_a_notebook_that_nobody_timed_has_a_plan_too():
+    settings = profiles.settings()
+    assert plan.demo_seconds("hyp_vit_new", settings) == settings["plan"]["other_demo_seconds"] > 0
+
+
+def test_a_stage_that_a_profile_does_not_name_runs_nothing():
+    assert "hyper_dino_ball" not in profiles.profile("paper")["runs"]
+    assert profiles.runs("paper")["hyper_dino_ball"] == {}
+    assert set(profiles.runs("paper")) == set(profiles.notebooks())
+
+
 def test_the_matrix_shows_every_run_that_is_there():
     rows = index.overview()
     text = index.markdown(rows)

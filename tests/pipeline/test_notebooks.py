@@ -195,6 +195,24 @@ def test_a_run_that_did_not_finish_is_not_collected(tmp_path, monkeypatch):
         notebooks.collect()
 
 
+def test_all_notebooks_are_collected_or_none_and_one_can_be_named(tmp_path, monkeypatch):
+    for name in ("NOTEBOOKS", "SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD"):
+        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
+    for folder in ("source", "notebooks"):
+        (tmp_path / folder).mkdir()
+        for name in ("98_x", "99_x"):
+            notebooks.write(notebook(("1 + 1", [])), tmp_path / folder / f"{name}.ipynb")
+    bare = (tmp_path / "notebooks" / "98_x.ipynb").read_text()
+    notebooks.run("98_x", "demo", "all", [])
+    with pytest.raises(InputError, match="no finished run of 99_x"):
+        notebooks.collect()
+    assert (tmp_path / "notebooks" / "98_x.ipynb").read_text() == bare
+    assert notebooks.collect(["98_x"]) == ["98_x"]
+    assert (tmp_path / "notebooks" / "98_x.ipynb").read_text() != bare
+    with pytest.raises(InputError, match="no notebook '97_x'"):
+        notebooks.collect(["97_x"])
+
+
 def test_a_section_appears_whole_or_not_at_all(tmp_path, monkeypatch):
     """What a run no longer writes is gone afterwards; a run that fails leaves the old folder as it was."""
     monkeypatch.setattr(notebooks, "BUILD", tmp_path / "build")

@@ -11,7 +11,7 @@ from PIL import Image
 from lib import errors, paths
 from lib.datasets import finding, kather
 from lib.errors import InputError
-from lib.pipeline import notebooks, profiles, reproduce
+from lib.pipeline import notebooks, plan, profiles, reproduce
 
 SHARE = "LOKY_MAX_CPU_COUNT"
 
@@ -93,8 +93,8 @@ def test_the_longest_notebooks_come_first_and_each_stage_has_its_share_of_the_pr
     reproduce.build_demo("--force")
     layers = reproduce.layers("demo")
     assert {built[stage] for layer in layers for stage in layer} == {"2"} and built["start_here"] is None
-    seconds = profiles.settings()["plan"]["demo_seconds"]
-    times = [seconds[stage.rpartition(":")[2].partition("@")[0]] for stage in layers[-2]]
+    settings = profiles.settings()
+    times = [plan.demo_seconds(stage.rpartition(":")[2].partition("@")[0], settings) for stage in layers[-2]]
     assert times == sorted(times, reverse=True) and times[0] > times[-1]
 
 
@@ -147,6 +147,7 @@ def test_bad_input_ends_in_one_message(tmp_path, make_root, encoder, message):
 def test_an_error_inside_a_notebook_is_one_message_too(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(notebooks, "SOURCE", tmp_path)
     monkeypatch.setattr(notebooks, "EXECUTED", tmp_path / "executed")
+    monkeypatch.setattr(notebooks, "FAILED", tmp_path / "failed")
     cell = "from lib.errors import InputError\nraise InputError('row 7 has no label')"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)]), tmp_path / "99_x.ipynb")
     with pytest.raises(SystemExit) as stopped:
