@@ -24,7 +24,7 @@ def kinds(rows: pd.DataFrame) -> Figure:
             wide = rows.pivot(index="kind", columns="score", values=column).loc[names, scores].to_numpy()
             _shaded(axis, wide)
             axis.set_xticks(range(len(scores)), [style.legible(name) for name in scores], rotation=90)
-            axis.set_title(title)
+            axis.set(title=title, xlabel="score")
         axes[0].set_yticks(range(len(names)), [style.legible(name).replace("_", " ") for name in names])
         axes[0].set_ylabel("what asks")
         plt.close(figure)
@@ -40,6 +40,10 @@ def _shaded(axis: plt.Axes, values: np.ndarray) -> None:
         axis.text(x, y, f"{values[y, x]:.0f}", ha="center", va="center", fontsize=7, color=colour)
 
 
+MARKERS = (*style.MARKERS, "<", ">", "*", "h")
+"""A sign for each known class, so that classes are told apart in grey."""
+
+
 def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes: Sequence[str]) -> Figure:
     """t-SNE of several representations: known classes in colours and markers, novel pictures black.
 
@@ -50,8 +54,8 @@ def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes
         for axis, (name, one) in zip(axes.flat, drawn.items(), strict=False):
             for number, label in enumerate(classes):
                 own = (kind == label) & (part == KNOWN)
-                look = {"color": style.PALETTE[number % len(style.PALETTE)], "s": 9, "linewidth": 0, "alpha": 0.8}
-                marker = style.MARKERS[number % len(style.MARKERS)]
+                look = {"color": style.PALETTE[number % len(style.PALETTE)], "s": 12, "linewidth": 0, "alpha": 0.8}
+                marker = MARKERS[number % len(MARKERS)]
                 axis.scatter(*one.points[own].T, marker=marker, label=style.legible(label), rasterized=True, **look)
             for of, marker, text in ((NEAR, "x", "left-out class"), (FAR, "+", "OOD")):
                 own = part == of
@@ -60,7 +64,7 @@ def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes
             axis.set(xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
             axis.set_title(f"{name}\n{100 * one.kept:.0f} % of 10 neighbours kept, trustworthiness {one.trust:.2f}")
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5)
+        figure.legend(handles, labels, loc="outside lower center", ncols=5, markerscale=2)
         plt.close(figure)
     return figure
 

@@ -137,6 +137,7 @@ def ties(rows: pd.DataFrame) -> Figure:
             axis.vlines(
                 at, by[WORST].loc[lengths], by[BEST].loc[lengths], color=style.PALETTE[number], linewidth=5, alpha=0.4
             )
+            axis.vlines([], [], [], color="0.6", linewidth=5, label="from the worst to the best order of ties")
             for ranking, (marker, label) in marks.items():
                 if ranking in by.index.get_level_values("ranking"):
                     axis.plot(
@@ -145,9 +146,10 @@ def ties(rows: pd.DataFrame) -> Figure:
             for x, top in zip(at, by[BEST].loc[lengths], strict=True):
                 axis.annotate(method, (x, top), (0, 3), textcoords="offset points", ha="center", fontsize=6.5)
         axis.set_xticks(range(len(lengths)), [f"{bits} bits" for bits in lengths])
+        axis.set_xlabel("length of the code")
         axis.set_ylabel(f"mAP@{TOP}, min(k, R) (%)")
         handles = dict(reversed(pair) for pair in zip(*axis.get_legend_handles_labels(), strict=True))
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure
 

@@ -29,6 +29,7 @@ def scores(rows: pd.DataFrame) -> Figure:
                 axis.errorbar(part["ours"].iloc[at], at, xerr=spread.iloc[at], **look)
             axis.set_xlabel(title)
         axes[0].set_yticks(places, methods)
+        axes[0].set_ylabel("objective")
         axes[0].invert_yaxis()
         handles = [
             plt.Line2D([], [], marker="o", linestyle="", color=style.PALETTE[0], label="Euclidean (unit sphere)"),
@@ -55,7 +56,7 @@ def mistakes(rows: pd.DataFrame, levels: Sequence[str]) -> Figure:
             axis.barh(methods, part, left=left, label=levels[depth], **look)
             left += part
         axis.invert_yaxis()
-        axis.set_xlabel("wrong answers, share of all (%)")
+        axis.set(xlabel="wrong answers, share of all (%)", ylabel="objective")
         figure.legend(loc="outside lower center", ncols=1 if max(map(len, levels)) > 40 else 2)
         plt.close(figure)
     return figure
@@ -80,7 +81,7 @@ def confusions(rows: pd.DataFrame) -> Figure:
             label.set_fontweight("normal" if kin else "bold")
         axis.invert_yaxis()
         axis.grid(False, axis="y")
-        axis.set_xlabel("taken for the other, share of all answers (%)")
+        axis.set(xlabel="taken for the other, share of all answers (%)", ylabel="true class → answer")
         figure.legend(loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure

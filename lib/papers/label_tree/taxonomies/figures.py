@@ -64,7 +64,7 @@ def _tree(axis: plt.Axes, tree: Taxonomy, size: float) -> None:
         axis.annotate(name, (depth, height[node]), textcoords="offset points", fontsize=size, bbox=paper, **place)
     axis.set(xlim=(-0.08 * tree.depth, 1.52 * tree.depth), ylim=(min(height.values()) - 0.8, 1.2))
     axis.set_xticks(range(tree.depth + 1))
-    axis.set_xlabel("level")
+    axis.set_xlabel("level (steps from the root)")
     axis.set_yticks([])
     axis.grid(False)
     axis.spines[:].set_visible(False)
@@ -79,6 +79,7 @@ def matrices(several: Sequence[Taxonomy]) -> Figure:
             for axis, values, what in zip(pair, (tree.rho(), tree.distance()), ("kinship ρ", "edges"), strict=True):
                 _heat(axis, values[np.ix_(order, order)], [tree.leaves[code] for code in order], near=values[0, 0])
                 axis.set_title(f"{tree.name}: {what}")
+            pair[0].set_ylabel("class")
             pair[1].set_yticks([])
         plt.close(figure)
     return figure
@@ -112,8 +113,8 @@ def measures(rows: pd.DataFrame, printed: pd.DataFrame) -> Figure:
                 axis.plot(part["h_acc"], part[name], style.MARKERS[number], label=tree, **look)
             look = {"color": "black", "markersize": 5, "linestyle": ""}
             axis.plot(printed["h_acc"], printed["hf1"], "*", label="BreakHis, the paper's Table 1", **look)
-            axis.set(xlabel="H-Acc", title=tables.MEASURES[name], xlim=(0.2, 1), ylim=(0.2, 1), aspect="equal")
-        axes[0].set_ylabel("HF1")
+            axis.set(xlabel="H-Acc (0 to 1)", title=tables.MEASURES[name], xlim=(0.2, 1), ylim=(0.2, 1), aspect="equal")
+        axes[0].set_ylabel("HF1 (0 to 1)")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         plt.close(figure)
     return figure
