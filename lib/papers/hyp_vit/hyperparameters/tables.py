@@ -7,6 +7,7 @@ import pandas as pd
 
 from lib.papers.hyp_vit import verdicts
 from lib.papers.hyp_vit.hyperparameters.changes import DEFAULT, PUBLISHED_BATCH, SAME_ALL, SAME_ROOM, Change
+from lib.papers.hyp_vit.names import UNTRAINED
 from lib.papers.hyp_vit.retrieval import tables as recalls
 from lib.papers.hyp_vit.retrieval.frozen import BY_COSINE
 from lib.results import answers
@@ -58,8 +59,11 @@ def settings_layout(rows: pd.DataFrame, k: int) -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
-def sizes_layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
-    """Table 4 as Markdown: published rows of Cars-196 first, then ours; rows: of retrieval.tables.recall."""
+def sizes_layout(rows: pd.DataFrame, theirs: pd.DataFrame, own: str) -> str:
+    """Table 4 as Markdown: published rows of Cars-196 first, then ours; rows: of retrieval.tables.recall.
+
+    own: what the untrained encoder sees.
+    """
     lines = []
     for (method, dim, patch), part in theirs.groupby(["method", "dim", "patch"], sort=False, dropna=False):
         seen = "–" if np.isnan(patch) else f"patches of {patch:g}"
@@ -67,7 +71,7 @@ def sizes_layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
         lines.append(cells | {f"Recall@{row.k}": f"{row.value:.1f}" for row in part.itertuples()})
     first = rows["k"].min()
     for name, part in rows.groupby("method", sort=False):
-        seen, _, place = name.partition(", ")
+        seen, _, place = (own, "", name) if name.startswith(UNTRAINED) else name.partition(", ")
         row = part.iloc[0]
         cells = {"method": place, "whose": "ours", "sees": seen, "numbers": int(row["dim"])}
         cells |= {f"Recall@{at.k}": percent(at.ours) for at in part.itertuples()}

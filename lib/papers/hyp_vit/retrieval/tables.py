@@ -8,7 +8,8 @@ import pandas as pd
 from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import verdicts
-from lib.papers.hyp_vit.names import BEFORE, END, HYP, SPH
+from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNTRAINED
+from lib.papers.hyp_vit.retrieval import control
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
@@ -113,11 +114,12 @@ def numbered(run: Run, rows: pd.DataFrame, theirs: pd.DataFrame, title: str, tex
 
 
 def pairs(found: Mapping[str, Sequence[Answer]]) -> list[tuple[str, str]]:
-    """Hyp against every other method, as heads on frozen features; end to end against Sph, and against no training."""
-    frozen = [name for name in found if not name.endswith(PLACES)]
+    """Hyp against every other method, as heads on frozen features; the control; end to end against Sph, and before."""
+    frozen = [name for name in found if not name.endswith(PLACES) and not name.startswith(UNTRAINED)]
     ends = [(f"{HYP}{END}{place}", f"{SPH}{END}{place}") for place in ("head", "encoder")]
     ends += [(f"{kind}{END}encoder", BEFORE) for kind in (HYP, SPH)]
-    return [(HYP, name) for name in frozen if name != HYP] + [pair for pair in ends if pair[0] in found]
+    more = [pair for pair in [*control.pairs(HYP, NONE), *ends] if set(pair) <= set(found)]
+    return [(HYP, name) for name in frozen if name != HYP] + more
 
 
 def tests(found: Mapping[str, Sequence[Answer]], names: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:

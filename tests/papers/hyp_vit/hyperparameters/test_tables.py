@@ -7,6 +7,7 @@ import pytest
 
 from lib.papers.hyp_vit import published, verdicts
 from lib.papers.hyp_vit.hyperparameters import changes, figures, tables
+from lib.papers.hyp_vit.names import HYP, UNTRAINED
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
 
@@ -51,10 +52,13 @@ def test_published_and_ours_stand_in_one_line(rows):
 
 
 def test_table_4_has_the_paper_first_and_says_whose_dataset_it_is(sizes):
-    lines = tables.sizes_layout(sizes, published.patches()).splitlines()[2:]
-    assert len(lines) == 6 + 3 and all("published, Cars-196" in line for line in lines[:6])
+    control = sizes.tail(1).assign(method=f"{UNTRAINED}{HYP}", ours=14.0)
+    both = pd.concat([sizes, control])
+    lines = tables.sizes_layout(both, published.patches(), "96 px").splitlines()[2:]
+    assert len(lines) == 6 + 4 and all("published, Cars-196" in line for line in lines[:6])
     assert lines[3].startswith("| Hyp-DINO | published, Cars-196 | patches of 8 | 128 | 90.4 |")
     assert lines[8].startswith("| head | ours | 64 px | 8 | 66.00 |")
+    assert lines[9].startswith("| untrained encoder, Hyp | ours | 96 px | 8 | 14.00 |")
 
 
 def test_the_figure_shows_differences_from_the_default(rows, sizes):

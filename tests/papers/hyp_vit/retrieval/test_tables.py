@@ -11,7 +11,7 @@ from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.metrics.retrieval import evaluate
 from lib.papers.hyp_vit import verdicts
-from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH
+from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNTRAINED
 from lib.papers.hyp_vit.published import recall
 from lib.papers.hyp_vit.retrieval import figures, frozen, tables
 from lib.results import paired
@@ -81,6 +81,16 @@ def test_end_to_end_is_compared_with_end_to_end_and_with_no_training(found):
         ("Sph, end to end, encoder", BEFORE),
     ]
     assert tables.pairs(found) == [(HYP, NONE), (HYP, SPH)]
+
+
+def test_the_control_is_compared_with_the_pretrained_encoder_and_within_itself(found):
+    control = {f"{UNTRAINED}{name}": several for name, several in found.items()}
+    assert tables.pairs(found | control)[2:] == [
+        (HYP, "untrained encoder, Hyp"),
+        (NONE, "untrained encoder, no head"),
+        ("untrained encoder, Hyp", "untrained encoder, no head"),
+        ("untrained encoder, Hyp", "untrained encoder, Sph"),
+    ]
 
 
 def test_where_points_rest_is_said_of_the_ball_alone(found):

@@ -1,0 +1,59 @@
+"""The control: the same network with random weights, frozen as well, without a head and with trained ones."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from lib.datasets.categories import Halves
+from lib.papers.hyp_vit.names import HYP, NONE, SPH, UNTRAINED
+from lib.papers.hyp_vit.retrieval import frozen
+from lib.training.by_class import ByClass
+from lib.training.hyp_vit import Settings
+from lib.training.methods import Answer, Method
+from lib.training.recipes import Recipe
+
+SAYS = (
+    "Untrained encoder: the same network with random weights, frozen; its heads were trained in as many steps, at "
+    "rates chosen in the same way."
+)
+
+
+def methods(settings: Settings, dim: int, dim_out: int, schedule: ByClass) -> list[Method]:
+    """No head, Hyp and Sph, under names that say whose features they see."""
+    none = Method(NONE, Recipe("raw", dim, 0), settings, search="cosine")
+    trained = [one for one in frozen.heads(settings, dim, dim_out, schedule) if one.name in (HYP, SPH)]
+    return [replace(one, name=f"{UNTRAINED}{one.name}") for one in (none, *trained)]
+
+
+def answers(
+    x: np.ndarray,
+    parts: Halves,
+    settings: Settings,
+    dim_out: int,
+    schedule: ByClass,
+    candidates: Sequence[float],
+    ks: Sequence[int],
+    *,
+    n_seeds: int = 1,
+    seed: int = 0,
+) -> tuple[dict[str, list[Answer]], pd.DataFrame]:
+    """Answers of :func:`methods` on features ``x: (n, dim)`` of the untrained encoder, and what learning rates gave.
+
+    The rates are as of :func:`lib.papers.hyp_vit.retrieval.frozen.rates`, and so is the rest.
+    """
+    none, *heads = methods(settings, x.shape[1], dim_out, schedule)
+    chosen = frozen.rates(x, parts, heads, candidates, seed=seed)
+    several = [none, *frozen.at_rates(heads, chosen)]
+    found = frozen.answers(x, parts, several, ks, n_seeds=n_seeds, seed=seed, what="untrained encoder")
+    return found, chosen
+
+
+def pairs(head: str, none: str) -> list[tuple[str, str]]:
+    """What is tested: the pretrained encoder (names of its Hyp head and of no head) against the untrained one.
+
+    On the untrained one, Hyp against no head and against Sph.
+    """
+    hyp, sph, plain = (f"{UNTRAINED}{name}" for name in (HYP, SPH, NONE))
+    return [(head, hyp), (none, plain), (hyp, plain), (hyp, sph)]
