@@ -114,13 +114,18 @@ def answers(
     n_seeds: int = 1,
     seed: int = 0,
 ) -> dict[str, list[Answer]]:
-    """Every row at its own learning rate, searched by D_hyp and, under a longer name, by the cosine.
+    """Every row at its own learning rate, searched by D_hyp and, under a longer name, by the cosine; and no head.
 
     x, n_seeds, seed: as in :func:`lib.papers.hyp_vit.retrieval.frozen.answers`; chosen: of its ``rates``.
     """
     own = frozen.at_rates([change.method for change in changes], chosen)
-    methods = [*own, *frozen.by_cosine(own)]
+    methods = [*own, *frozen.by_cosine(own), encoder_alone(own[0])]
     return frozen.answers(x, parts, methods, ks, n_seeds=n_seeds, seed=seed, what="settings")
+
+
+def encoder_alone(one: Method) -> Method:
+    """The features that ``one`` is trained on, searched by the cosine."""
+    return Method(NONE, replace(one.recipe, dim_out=0), one.head, search="cosine")
 
 
 def sees(encoder: str) -> str:
@@ -155,7 +160,7 @@ def sizes(
     for size, x in features.items():
         chosen = frozen.rates(x, parts, [one], candidates, seed=seed)
         heads = frozen.at_rates([one], chosen)
-        methods = [*heads, Method(NONE, replace(one.recipe, dim_out=0), one.head, search="cosine")]
+        methods = [*heads, encoder_alone(one)]
         several = frozen.answers(x, parts, methods, ks, n_seeds=n_seeds, seed=seed, what=size)
         found |= {f"{size}, head": several[one.name], f"{size}, encoder": several[NONE]}
     return found

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.papers.hyp_vit import verdicts
 from lib.papers.hyp_vit.hyperparameters.changes import DEFAULT, PUBLISHED_BATCH, SAME_ALL, SAME_ROOM, Change
-from lib.papers.hyp_vit.names import UNTRAINED
+from lib.papers.hyp_vit.names import NONE, UNTRAINED
 from lib.papers.hyp_vit.retrieval import tables as recalls
 from lib.papers.hyp_vit.retrieval.frozen import BY_COSINE
 from lib.results import answers
@@ -24,9 +24,10 @@ def settings(
 ) -> pd.DataFrame:
     """Recall@k of every changed setting, beside what the paper has for it; percent.
 
-    Columns of, value, method; encoder, head (published, NaN where there is none); hyp, cosine (ours by D_hyp and by
-    D_cos), seeds_spread, class_mean and chance (of D_hyp), room (how far out clipping lets points come, percent of the
-    radius), clipped (unseen images that rest there, percent), lr (chosen), loss, rim, steps.
+    Columns of, value, method; encoder, head (published, NaN where there is none); frozen (our encoder, the same in
+    every row), hyp, cosine (our head by D_hyp and by D_cos), seeds_spread, class_mean and chance (of D_hyp), room (how
+    far out clipping lets points come, percent of the radius), clipped (unseen images that rest there, percent), lr
+    (chosen), loss, rim, steps.
     """
     at_k = recalls.recall(found).query("k == @k").set_index("method")
     lr = chosen[chosen["chosen"]].set_index("method")["lr"]
@@ -37,24 +38,25 @@ def settings(
         known = printed.loc[[(change.of, change.value)]].iloc[0] if change.of != "room" else printed.iloc[0] * np.nan
         ours = at_k.loc[name, ["seeds_spread", "class_mean", "chance", "loss", "rim", "steps"]]
         cells = {"of": change.of, "value": change.value, "method": name} | known.to_dict() | ours.to_dict()
-        scores = {"hyp": at_k.loc[name, "ours"], "cosine": at_k.loc[name + BY_COSINE, "ours"]}
+        scores = {"frozen": at_k.loc[NONE, "ours"], "hyp": at_k.loc[name, "ours"]}
+        scores |= {"cosine": at_k.loc[name + BY_COSINE, "ours"]}
         at_bound = np.mean([recalls.clipped(change.method.head, answer.norms) for answer in found[name]])
         more = {"room": recalls.bound(change.method.head), "clipped": at_bound, "lr": lr[name]}
         lines.append(cells | scores | more)
     return pd.DataFrame(lines)
 
 
-def settings_layout(rows: pd.DataFrame, k: int) -> str:
-    """Table 5 as Markdown: what is changed, the published pair, ours searched both ways, and health."""
+def settings_layout(rows: pd.DataFrame) -> str:
+    """Table 5 as Markdown: what is changed, the published pair, encoder and head, ours, and health."""
     lines = []
     for _, row in rows.iterrows():
         value = "" if np.isnan(row["value"]) else f"{row['value']:g}"
         cells = {"changed": NAMES[row["of"]], "published value": value or "–"}
         cells |= {f"published {place}": f"{row[place]:.1f}" if row[place] > 0 else "–" for place in ("encoder", "head")}
         spread = f" ± {percent(row['seeds_spread'])}" if row["seeds_spread"] >= 0 else ""
-        cells |= {"ours": row["method"], f"Recall@{k}, D_hyp": f"{percent(row['hyp'])}{spread}"}
-        cells |= {f"Recall@{k}, D_cos": percent(row["cosine"]), "points may reach": f"{row['room']:.1f} %"}
-        cells |= {"of them there": f"{row['clipped']:.1f} %"}
+        cells |= {"ours": row["method"], "our encoder, frozen": percent(row["frozen"])}
+        cells |= {"our head, D_hyp": f"{percent(row['hyp'])}{spread}", "our head, D_cos": percent(row["cosine"])}
+        cells |= {"points may reach": f"{row['room']:.1f} %", "of them there": f"{row['clipped']:.1f} %"}
         lines.append(cells | {"rate": f"{row['lr']:g}"} | answers.health(row))
     return markdown_table(pd.DataFrame(lines))
 

@@ -8,6 +8,7 @@ from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import published
 from lib.papers.hyp_vit.hyperparameters import changes, tables
+from lib.papers.hyp_vit.names import NONE
 from lib.papers.hyp_vit.retrieval import frozen
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
@@ -88,6 +89,13 @@ def test_where_all_points_are_clipped_the_search_cannot_tell_d_hyp_from_d_cos(ro
     table = tables.settings(answers, rows, chosen, published.settings(), 1)
     assert table["hyp"].to_numpy() == pytest.approx(table["cosine"].to_numpy(), abs=1e-9)
     assert f"in none of {len(rows)} rows" in tables.by_cosine(answers, 1)
+
+
+def test_no_setting_of_the_head_changes_the_frozen_encoder(rows, found):
+    chosen, answers = found
+    table = tables.settings(answers, rows, chosen, published.settings(), 1)
+    (alone,) = {answer.per_query.values["hit_rate", 1].mean() for answer in answers[NONE]}
+    assert table["frozen"].to_numpy() == pytest.approx(100 * alone) and (table["frozen"] != table["hyp"]).any()
 
 
 def test_sizes_are_told_apart_by_head_and_encoder(default, tmp_path, monkeypatch):

@@ -29,7 +29,7 @@ def rows():
     rates = (1e-3, 1e-3, 1e-3, 3e-4, 1e-3)
     return pd.DataFrame(
         [
-            dict(zip(names, line, strict=True), room=62.1, clipped=100.0, lr=lr, **health)
+            dict(zip(names, line, strict=True), frozen=75.0, room=62.1, clipped=100.0, lr=lr, **health)
             for line, lr in zip(lines, rates, strict=True)
         ]
     )
@@ -44,11 +44,13 @@ def sizes():
 
 
 def test_published_and_ours_stand_in_one_line(rows):
-    lines = tables.settings_layout(rows, 1).splitlines()
+    lines = tables.settings_layout(rows).splitlines()
+    pair = "published encoder | published head | ours | our encoder, frozen | our head, D_hyp |"
+    assert lines[0].startswith(f"| changed | published value | {pair}")
     assert lines[3].startswith(
-        "| c | 1 | 90.0 | 89.2 | c = 1 | 60.00 ± 1.00 | 65.00 | 62.1 % | 100.0 % | 0.001 | 0.250 |"
+        "| c | 1 | 90.0 | 89.2 | c = 1 | 75.00 | 60.00 ± 1.00 | 65.00 | 62.1 % | 100.0 % | 0.001 | 0.250 |"
     )
-    assert lines[6].startswith("| room | – | – | – | r = 1.15 |")
+    assert lines[6].startswith("| room | – | – | – | r = 1.15 | 75.00 |")
 
 
 def test_table_4_has_the_paper_first_and_says_whose_dataset_it_is(sizes):
