@@ -9,7 +9,7 @@ from scipy.io import savemat
 
 from lib import paths
 from lib.datasets import __main__ as tables_stage
-from lib.datasets.categories import halves
+from lib.datasets.categories import halves, held_out
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.geometry import PoincareBall
@@ -17,6 +17,7 @@ from lib.papers.hyp_vit import names, published
 from lib.papers.hyp_vit.hyperparameters import changes
 from lib.papers.hyp_vit.hyperparameters import tables as settings_tables
 from lib.papers.hyp_vit.retrieval import end_to_end, frozen, tables
+from lib.pipeline import notebooks, profiles
 from lib.results.store import Run
 from lib.training import experiment as training
 from lib.training import finetune, sweep
@@ -36,17 +37,17 @@ def photo(path, category: int) -> None:
     Image.fromarray(pixels).save(path, "JPEG")
 
 
-def every():
+def every(teaching=TEACHING, asking=ASKING, images=IMAGES):
     """(category, does it teach, number of the image) of all images."""
-    for category in range(TEACHING + ASKING):
-        for image in range(IMAGES):
-            yield category, category < TEACHING, image
+    for category in range(teaching + asking):
+        for image in range(images):
+            yield category, category < teaching, image
 
 
-def cub(root):
+def cub(root, teaching=TEACHING, asking=ASKING, images=IMAGES):
     """images/<number>.<species>/<photo>, species up to 100 teach."""
-    for category, teaches, image in every():
-        number = category + 1 if teaches else 101 + category
+    for category, teaches, image in every(teaching, asking, images):
+        number = category + 1 if teaches else 101 + category - teaching
         photo(root / f"CUB_200_2011/images/{number:03d}.Kind{category}_Warbler/Photo_{image:04d}.jpg", category)
 
 
@@ -90,22 +91,32 @@ def in_shop(root):
     (root / "Eval/list_eval_partition.txt").write_text("\n".join([*head, *lines]) + "\n")
 
 
+def in_one_process(monkeypatch, folder):
+    """Nothing here is worth another process; trainings are kept in ``folder``."""
+    for module in (training, sweep):
+        monkeypatch.setattr(module, "spread", lambda jobs, workers: (job(*args, **more) for job, args, more in jobs))
+    monkeypatch.setattr(paths, "TRAINED", folder / "trained")
+
+
+def table_of(dataset, folder, monkeypatch) -> ImageTable:
+    """What the stage of tables makes of the images in ``folder``."""
+    target = folder / f"{dataset}.csv"
+    words = ["--dataset", dataset, "--root", str(folder / "images"), "--target", str(target)]
+    monkeypatch.setattr("sys.argv", ["lib.datasets", *words])
+    tables_stage.main()
+    return ImageTable.read(target)
+
+
 @pytest.mark.parametrize("write", [cub, cars, sop, in_shop], ids=lambda write: write.__name__)
 def test_a_stand_in_goes_from_its_files_to_the_tables(write, tmp_path, monkeypatch, small):
     dataset = write.__name__
     write(tmp_path / "images")
-    target = tmp_path / f"{dataset}.csv"
-    words = ["--dataset", dataset, "--root", str(tmp_path / "images"), "--target", str(target)]
-    monkeypatch.setattr("sys.argv", ["lib.datasets", *words])
-    tables_stage.main()
-    images = ImageTable.read(target)
+    images = table_of(dataset, tmp_path, monkeypatch)
     parts = halves(images)
     assert (parts.count(parts.learnt), parts.count(parts.gallery)) == (TEACHING, ASKING)
     assert len(parts.queries) == ASKING * IMAGES // (2 if dataset == "in_shop" else 1)
 
-    for module in (training, sweep):  # nothing here is worth another process
-        monkeypatch.setattr(module, "spread", lambda jobs, workers: (job(*args, **more) for job, args, more in jobs))
-    monkeypatch.setattr(paths, "TRAINED", tmp_path / "trained")
+    in_one_process(monkeypatch, tmp_path)
     monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
     x = np.stack([np.asarray(read_image(images.path(i))).mean((0, 1)) for i in range(len(images))]).astype(np.float32)
     settings, schedule = Settings(PoincareBall(0.1), nca_images=40), ByClass(2, 8, samples=2)
@@ -129,3 +140,44 @@ def test_a_stand_in_goes_from_its_files_to_the_tables(write, tmp_path, monkeypat
     chosen = frozen.rates(x, parts, [one.method for one in several], [1e-2])
     asked = changes.answers(x, parts, several, chosen, [1])
     assert len(settings_tables.settings(asked, several, chosen, published.settings(), 1)) == len(several)
+
+
+STAGE = "hyp_vit_retrieval"
+
+
+def of_the_paper(dataset: str) -> dict:
+    """What the paper's pipeline hands to notebook 22: its defaults, the shared settings, then those of the run."""
+    shared = profiles.settings()["hyp_vit"]
+    given = shared["head"] | shared["training"] | shared["protocol"] | profiles.runs("paper")[STAGE][dataset]
+    defaults = notebooks.parameters(notebooks.read(paths.NOTEBOOKS / f"{profiles.notebooks()[STAGE]}.ipynb"))
+    assert set(given) <= set(defaults)
+    return defaults | given
+
+
+def test_the_papers_parameters_take_a_step_on_a_stand_in_of_cub(tmp_path, monkeypatch, small):
+    """As many species teach as in CUB, each with as many photos as a batch takes; one step, of photos of 16 pixels."""
+    profiles.check(paths.PIPELINES / "paper" / "params.yaml")
+    given = of_the_paper("cub")
+    classes, samples, ks = given["n_classes"], given["samples"], given["ks"]
+    cub(tmp_path / "images", 100, 4, samples)
+    images = table_of("cub", tmp_path, monkeypatch)
+    parts = halves(images, given["category"])
+    assert (parts.count(parts.learnt), parts.count(parts.queries)) == (100, 4)  # the standard split, by number
+    assert parts.count(held_out(parts, 0)[0]) == classes and classes * samples == changes.PUBLISHED_BATCH
+
+    in_one_process(monkeypatch, tmp_path)
+    settings = Settings(PoincareBall(given["curvature"]), given["clip_radius"], given["temperature"])
+    schedule = ByClass(1, classes * samples, weight_decay=given["weight_decay"], samples=samples)
+    x = np.random.default_rng(0).normal(size=(len(images), 8)).astype(np.float32)
+    heads = frozen.heads(settings, 8, given["dim_out"], schedule)[:2]
+    chosen = frozen.rates(x, parts, heads, given["rates"][:1])
+    (hyp, *_), _ = frozen.answers(x, parts, frozen.at_rates(heads, chosen), ks).values()
+    assert hyp.health.steps == 2 and np.isfinite(hyp.health.loss)  # 1,200 photos, in batches of 900
+
+    rates = given["end_to_end_lr"], given["head_lr"], given["weight_decay"]
+    schedule = finetune.Settings(1, classes * samples, samples, *rates, check_every=1)
+    plan = end_to_end.EndToEnd(given["network"], given["dim_out"], schedule, Preparation(16, 16))
+    found, course = end_to_end.end_to_end(images, parts, {names.HYP: settings}, plan, ks, store=None)
+    assert course["step"].tolist() == [0, 1] and course["loss"].notna().sum() == 1
+    rows = tables.recall(found)
+    assert sorted(rows["k"].unique()) == ks and rows["ours"].between(0, 100).all()
