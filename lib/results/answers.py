@@ -8,7 +8,7 @@ import pandas as pd
 from lib.metrics.votes import KS, macro_f1
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent
-from lib.training.methods import Answer
+from lib.training.methods import Answer, Health
 from lib.training.splits import Split
 
 Answers = Mapping[str, Sequence[Answer]]
@@ -16,6 +16,8 @@ Answers = Mapping[str, Sequence[Answer]]
 
 
 KEYS = ["rule", "method", "metric", "k"]
+HEALTH = {"loss": "mean", "rim": "max", "steps": "max"}
+"""How the health of several trainings is told as one."""
 
 
 def values(found: Mapping[str, Answers]) -> pd.DataFrame:
@@ -45,9 +47,7 @@ def values(found: Mapping[str, Answers]) -> pd.DataFrame:
         n_seeds=("repeat", "nunique"),
         n_queries=("n_queries", "sum"),
         n_without_relevant=("n_without_relevant", "sum"),
-        loss=("loss", "mean"),
-        rim=("rim", "max"),
-        steps=("steps", "max"),
+        **{name: (name, how) for name, how in HEALTH.items()},
     )
     table.insert(1, "spread", _spread(rows, "fold"))
     table.insert(2, "seeds_spread", _spread(rows, "repeat"))
@@ -69,7 +69,7 @@ def layout(table: pd.DataFrame, what: str = "folds", metric: str = "ap_min") -> 
     for rule, of_rule in table[table["metric"] == metric].groupby("rule", sort=False):
         for method, rows in of_rule.groupby("method", sort=False):
             last = rows.iloc[-1]
-            cells = {what: rule, "method": method} | _scores(rows, "ours") | _class_means(rows)
+            cells = {what: rule, "method": method} | _scores(rows, "ours") | class_means(rows)
             cells |= {"± seeds": "–" if np.isnan(last["seeds_spread"]) else f"{percent(last['seeds_spread'])}"}
             cells |= {"queries": last["n_queries"], "left out": last["n_without_relevant"]}
             cells |= health(last)
@@ -84,7 +84,7 @@ def _scores(rows: pd.DataFrame, column: str) -> dict[str, str]:
     return {f"MAP@{row['k']}": f"{percent(row[column])}{spread[row['k']]}" for _, row in rows.iterrows()}
 
 
-def _class_means(rows: pd.DataFrame) -> dict[str, str]:
+def class_means(rows: pd.DataFrame) -> dict[str, str]:
     """The mean over classes at the smallest and the largest k."""
     ends = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
     return {f"class mean@{row.k}": percent(row.class_mean) for row in ends.itertuples()}
@@ -101,6 +101,25 @@ def health(row: pd.Series) -> dict[str, str]:
         "at the rim": "–" if np.isnan(row["rim"]) else f"{row['rim']:.1f} %",
         "steps": f"{row['steps']:.0f}" if row["steps"] else "–",
     }
+
+
+def ended(several: Sequence[Health]) -> dict[str, float]:
+    """The health of several trainings as one: columns of a row of :func:`values`.
+
+    >>> ended([Health(0.25, 0.0, 100), Health(0.75, 2.0, 100)])
+    {'loss': 0.5, 'rim': 2.0, 'steps': 100.0}
+    """
+    return pd.DataFrame([vars(one) for one in several]).agg(HEALTH).to_dict()
+
+
+def chance_said(rows: pd.DataFrame) -> str:
+    """Chance at the smallest and the largest k of rows of :func:`values`, for a caption.
+
+    >>> chance_said(pd.DataFrame({"k": [1, 20], "chance": [12.5, 3.52]}))
+    'chance is 12.5 at k = 1 and 3.5 at k = 20'
+    """
+    at = rows.groupby("k")["chance"].mean()
+    return f"chance is {' and '.join(f'{at[k]:.1f} at k = {k}' for k in dict.fromkeys([at.index[0], at.index[-1]]))}"
 
 
 def votes(voted: Mapping[str, Sequence[np.ndarray]], splits: Sequence[Split], labels: np.ndarray) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.metrics import retrieval
 from lib.papers.beyond.storage import figures
 from lib.progress import track
+from lib.results.answers import HEALTH, health
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.search import codecs, nearest
@@ -34,9 +35,10 @@ def codec_rows(
         ks: list lengths; the longest is that of the neighbours.
 
     Returns:
-        One row per recipe, split and codec: rule, method, numbers, codec, bytes, fold, map_k for each k (percent, min),
-        recall (percent of the nearest items that are still found), moved and bound (largest change of a distance, and
-        what it cannot exceed; NaN in flat space).
+        One row per recipe, split and codec: rule, method, numbers, codec, bytes, fold; for each k map_k (percent, min),
+        class_mean_k (averaged per class first) and chance_k (a gallery in random order); recall (percent of the nearest
+        items that are still found), moved and bound (largest change of a distance, and what it cannot exceed; NaN in
+        flat space); and the health of the training: loss, rim, steps.
     """
     lines = []
     flat = [one for of_splits in fitted.values() for one in of_splits]
@@ -47,16 +49,27 @@ def codec_rows(
         for codec in codecs.CODECS if curved else FLAT_CODECS:
             stored = _stored(gallery, codec, one.geometry)
             classes = labels[one.split.test], labels[one.split.train]
-            values = retrieval.evaluate(query, stored, *classes, one.geometry, ks).values
+            found = retrieval.evaluate(query, stored, *classes, one.geometry, ks)
             lines.append(
                 names
                 | {"numbers": gallery.shape[1], "codec": codec if curved else codec.removesuffix(" tangent")}
                 | {"bytes": gallery.shape[1] * (4 if codec == "float32" else 2)}
-                | {f"map_{k}": 100 * values["ap_min", k].mean() for k in ks}
+                | _scores(found)
                 | {"recall": 100 * _kept(query, stored, gallery, max(ks), one.geometry)}
                 | _moved(query, stored, gallery, codec, one.geometry)
+                | vars(one.health)
             )
     return pd.DataFrame(lines)
+
+
+SCORES = {"value": "map", "class_mean": "class_mean", "chance": "chance"}
+"""What :meth:`lib.metrics.retrieval.PerQuery.mean` calls a score, and how the columns of it begin here."""
+
+
+def _scores(found: retrieval.PerQuery) -> dict[str, float]:
+    """MAP@k, its mean over classes and chance for every k, in percent."""
+    means = found.mean().query("metric == 'ap_min'").set_index("k")
+    return {f"{name}_{k}": 100 * means[column][k] for column, name in SCORES.items() for k in means.index}
 
 
 def _stored(gallery: Tensor, codec: codecs.Codec, space: Geometry) -> Tensor:
@@ -88,30 +101,37 @@ def overlap(found: Tensor, truth: Tensor) -> float:
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """Means over the folds of :func:`codec_rows`, ``spread`` (standard deviation of MAP at the longest list, NaN for
-    one fold), and the largest ``moved`` and ``bound``."""
+    one fold), and the largest ``moved``, ``bound``, ``rim`` and ``steps``."""
     keys = ["rule", "method", "numbers", "codec", "bytes"]
-    worst = {"moved": "max", "bound": "max", "spread": "std"}
-    longest = max((name for name in rows.columns if name.startswith("map_")), key=lambda name: int(name[4:]))
-    rows = rows.assign(spread=rows[longest]).drop(columns="fold")
+    worst = {"moved": "max", "bound": "max", "spread": "std"} | HEALTH
+    rows = rows.assign(spread=rows[f"map_{max(_ks(rows))}"]).drop(columns="fold")
     values = {name: worst.get(name, "mean") for name in rows.columns.drop(keys)}
     return rows.groupby(keys, sort=False, as_index=False).agg(values)
 
 
+def _ks(rows: pd.DataFrame) -> list[int]:
+    """The list lengths of :func:`codec_rows`, or of their summary."""
+    return [int(name[4:]) for name in rows.columns if name.startswith("map_")]
+
+
 def storage_layout(rows: pd.DataFrame) -> str:
-    """:func:`summary` as Markdown: a line per method, length and codec; the shortest and the longest list, by rule."""
-    ks = [int(name[4:]) for name in rows.columns if name.startswith("map_")]
-    kept = f"neighbours kept, {' and '.join(rows['rule'].unique())} (%)"
+    """:func:`summary` as Markdown, a table per fold rule: a line per method, length and codec, the last is chance."""
+    return "\n\n".join(f"## Folds {rule}\n\n{_of_rule(part)}" for rule, part in rows.groupby("rule", sort=False))
+
+
+def _of_rule(rows: pd.DataFrame) -> str:
+    """One fold rule of :func:`storage_layout`: the shortest and the longest list."""
+    ends = sorted({min(_ks(rows)), max(_ks(rows))})
     lines = []
-    for (method, numbers, codec), block in rows.groupby(["method", "numbers", "codec"], sort=False):
-        by_rule = block.set_index("rule")
-        line = {"method": method, "numbers": numbers, "codec": codec, "bytes per image": block["bytes"].iloc[0]}
-        for rule in by_rule.index:
-            line |= {f"MAP@{k} {rule}": percent(by_rule[f"map_{k}"][rule]) for k in sorted({min(ks), max(ks)})}
-        worst = block[["moved", "bound"]].max()
-        line[kept] = percent(block["recall"].mean())
-        line |= {name: "–" if math.isnan(worst[name]) else f"{worst[name]:.1g}" for name in ("moved", "bound")}
-        lines.append(line)
-    return markdown_table(pd.DataFrame(lines))
+    for _, row in rows.iterrows():
+        line = {name: row[name] for name in ("method", "numbers", "codec")} | {"bytes per image": row["bytes"]}
+        line |= {f"MAP@{k}": percent(row[f"map_{k}"]) for k in ends}
+        line |= {f"class mean@{k}": percent(row[f"class_mean_{k}"]) for k in ends}
+        line["neighbours kept (%)"] = percent(row["recall"])
+        line |= {name: "–" if math.isnan(row[name]) else f"{row[name]:.1g}" for name in ("moved", "bound")}
+        lines.append(line | health(row))
+    chance = {f"MAP@{k}": percent(rows[f"chance_{k}"].mean()) for k in ends}
+    return markdown_table(pd.DataFrame([*lines, dict.fromkeys(lines[0], "–") | {"method": "chance"} | chance]))
 
 
 def storage(rows: pd.DataFrame, k: int) -> Table:
@@ -130,7 +150,8 @@ def _about(k: int) -> str:
     return (
         f"Bytes per stored image against MAP (AP divided by min(k, relevant)), means over the folds. The gallery is "
         f"stored, queries are not. Neighbours kept: of the {k} nearest before coding. moved: largest change of a "
-        "distance, bound: what it cannot exceed. No mapper: principal components in flat space."
+        "distance, bound: what it cannot exceed. No mapper: principal components in flat space. Every mapper was "
+        "trained once. Class mean: averaged per class first. Chance: a gallery in random order. At the rim: worst fold."
     )
 
 

@@ -8,6 +8,7 @@ import torch
 from lib import paths
 from lib.bench import latency
 from lib.geometry import Euclidean, PoincareBall
+from lib.metrics import retrieval
 from lib.papers.beyond.storage import tables
 from lib.results.store import Run
 from lib.search.synthetic import hierarchy
@@ -54,11 +55,35 @@ def test_the_summary_has_means_over_the_folds_and_the_worst_move(rows):
     assert line["spread"] == pytest.approx(np.std(block["map_5"], ddof=1))
     assert line["moved"] == block["moved"].max()
     other = table.assign(rule="by patient", map_1=0.0)
-    layout = tables.storage_layout(pd.concat([table, other]))
-    assert len(layout.splitlines()) == 2 + len(table)
-    assert "MAP@5 by image" in layout and "MAP@1 by patient" in layout and "| 0.00 |" in layout
-    assert "neighbours kept, by image and by patient (%)" in layout
+    by_image, by_patient = tables.storage_layout(pd.concat([table, other])).split("\n\n## Folds by patient\n\n")
+    head, _, *lines = by_patient.splitlines()
+    assert len(lines) == len(table) + 1 and by_image.startswith("## Folds by image\n\n| method | numbers |")
+    assert "| MAP@1 | MAP@5 |" in head and "| 0.00 |" in lines[0] and "| 0.00 |" not in by_image
     assert "MAP@3" not in tables.storage_layout(table.assign(map_3=50.0))
+
+
+def test_class_means_chance_and_health_stand_beside_every_score(rows):
+    table = tables.summary(rows)
+    mapper, plain = (table[table["method"] == name] for name in ("mapper", "no mapper"))
+    assert (mapper["steps"] == 2 * 3).all() and mapper[["loss", "rim"]].notna().all(axis=None)
+    assert (plain["steps"] == 0).all() and plain[["loss", "rim"]].isna().all(axis=None)
+    assert table["chance_1"].between(32, 34).all()  # three classes
+    shown = table.assign(class_mean_5=43.21, chance_5=9.87, loss=0.25, rim=1.5)
+    head, _, *lines = tables.storage_layout(shown).splitlines()[2:]
+    assert head.endswith(
+        "| MAP@1 | MAP@5 | class mean@1 | class mean@5 | neighbours kept (%) | moved | bound | "
+        "last loss | at the rim | steps |"
+    )
+    assert "| 43.21 |" in lines[0] and lines[0].endswith("| 0.250 | 1.5 % | 6 |")
+    assert lines[-1].startswith(f"| chance | – | – | – | {table['chance_1'].mean():.2f} | 9.87 | – |")
+
+
+def test_a_class_mean_counts_every_class_alike():
+    """Three queries of a class that is found and one of a class that is not: 75 percent, and 50 by class."""
+    values = pd.DataFrame({("ap_min", 1): [1.0, 1.0, 1.0, 0.0]})
+    values.columns = pd.MultiIndex.from_tuples(values.columns, names=["metric", "k"])
+    found = retrieval.PerQuery(values, np.array([0, 0, 0, 1]), np.full(4, 5), np.full(4, 20))
+    assert tables._scores(found) == pytest.approx({"map_1": 75.0, "class_mean_1": 50.0, "chance_1": 25.0})
 
 
 def test_the_smallest_row_within_a_point_is_the_cheapest_that_is_good_enough():
