@@ -113,8 +113,8 @@ def by_labels(rows: pd.DataFrame, baseline: float, k: int) -> Figure:
 
     Heads that took as many steps with all sizes are solid, those of as many epochs dashed; chance is a thin line.
 
-    rows: columns sweep ("support", "labels"), method, steps, size (0 stands for all), ours, spread, chance. baseline:
-    the frozen features, a horizontal line. All in percent.
+    rows: columns sweep ("support", "labels"), method, length ("equal steps", "equal epochs"), size (0 stands for all),
+    ours, spread, chance. baseline: the frozen features, a horizontal line. All in percent.
     """
     titles = {
         "support": "K, support images per class (all labels known)",
@@ -125,10 +125,10 @@ def by_labels(rows: pd.DataFrame, baseline: float, k: int) -> Figure:
         for axis, (sweep, title) in zip(axes, titles.items(), strict=True):
             of_sweep = rows[rows["sweep"] == sweep]
             sizes, methods = (list(dict.fromkeys(of_sweep[name])) for name in ("size", "method"))
-            for (method, steps), part in of_sweep.groupby(["method", "steps"], sort=False):
-                solid, number = steps == of_sweep["steps"].iloc[0], methods.index(method)
+            for (method, length), part in of_sweep.groupby(["method", "length"], sort=False):
+                solid, number = length == of_sweep["length"].iloc[0], methods.index(method)
                 x = [sizes.index(size) for size in part["size"]]
-                _line(axis, x, part, f"{method}, {steps}", number, "" if solid else style.DASHES[1])
+                _line(axis, x, part, f"{method}, {length}", number, "" if solid else style.DASHES[1])
             axis.axhline(baseline, color="black", linewidth=1, linestyle=":", label="frozen features, scaled")
             axis.axhline(of_sweep["chance"].mean(), **CHANCE)
             axis.set_xticks(range(len(sizes)), [size or "all" for size in sizes])

@@ -61,7 +61,7 @@ def test_each_method_has_its_panel_and_each_encoder_a_line():
 def test_labels_that_are_all_known_stand_at_the_end_and_equal_epochs_are_dashed():
     sizes = [("support", "x", "equal steps", 1), ("support", "x", "equal steps", 5)]
     sizes += [("labels", name, steps, size) for name in "xy" for steps in ("equal steps", "more") for size in (3, 0)]
-    rows = pd.DataFrame(sizes, columns=["sweep", "method", "steps", "size"])
+    rows = pd.DataFrame(sizes, columns=["sweep", "method", "length", "size"])
     figure = figures.by_labels(rows.assign(ours=50.0, spread=1.0, chance=12.0), 45.0, 15)
     assert [tick.get_text() for tick in figure.axes[1].get_xticklabels()] == ["3", "all"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]

@@ -10,7 +10,6 @@ from lib import checks
 from lib.datasets.drawing import of_each_class
 from lib.papers.linear_prototypes import figures
 from lib.results import answers
-from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.training.episodes import Episodes
@@ -93,9 +92,9 @@ def support_rows(found: Mapping[int, Sequence[Answer]], k: int) -> pd.DataFrame:
 def label_rows(
     found: Mapping[int, Mapping[tuple[str, str], Sequence[Answer]]], k: int, everything: int
 ) -> pd.DataFrame:
-    """MAP@k over the number of labels: columns sweep, method, steps, size, then as :func:`lib.results.answers.values`.
+    """MAP@k over the number of labels, as :func:`lib.results.answers.values` and sweep, method, length, size.
 
-    ``everything`` is the size that is written as 0, for "all".
+    Length: how long the head was trained, STEPS or EPOCHS. ``everything`` is the size that is written as 0, for "all".
     """
     rows = _rows(found, k)
     return rows.assign(size=rows["size"].where(rows["size"] != everything, 0), sweep="labels")
@@ -108,22 +107,23 @@ def both(support: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
 
 def _rows(found: Mapping[int, Mapping[tuple[str, str], Sequence[Answer]]], k: int) -> pd.DataFrame:
     frames = [
-        answers.values({"": {head: done}}).assign(method=head, steps=steps, size=size)
+        answers.values({"": {head: done}}).assign(length=length, size=size)
         for size, methods in found.items()
-        for (head, steps), done in methods.items()
+        for (head, length), done in methods.items()
     ]
     rows = pd.concat(frames, ignore_index=True)
-    return rows[(rows["metric"] == "ap_min") & (rows["k"] == k)].drop(columns=["rule", "metric"])
+    return rows[(rows["metric"] == "ap_min") & (rows["k"] == k)].drop(columns="rule")
 
 
 def table(run: Run, rows: pd.DataFrame, k: int) -> Table:
     """Both sweeps as a table; ``rows``: of :func:`both`."""
     text = (
         f"MAP@{k} in percent, AP divided by min(k, relevant); closed gallery, cosine search, Hyper-DINO's mapper by "
-        "its own distance. Mean over folds and seeds ± one standard deviation over the folds, in brackets over the "
-        "seeds. " + _about(run, rows)
+        "its own distance. Mean over folds and seeds ± one standard deviation over the folds, ± seeds over the "
+        "trainings. Class mean: averaged per class first. Chance: a gallery in random order. At the rim: worst "
+        "training, a dash where the space has no rim. " + _about(run, rows)
     )
-    return Table("support and labels", rows, text, markdown=layout(rows, k))
+    return Table("support and labels", rows, text, markdown=layout(rows))
 
 
 def figure(run: Run, rows: pd.DataFrame, baseline: float, k: int) -> Figure:
@@ -148,17 +148,13 @@ def _about(run: Run, rows: pd.DataFrame) -> str:
     )
 
 
-def layout(rows: pd.DataFrame, k: int) -> str:
-    """Both sweeps as Markdown, a table each."""
-    cells = [f"{percent(row.ours)} ± {percent(row.spread)} ({percent(row.seeds_spread)})" for row in rows.itertuples()]
-    named = {"support": "K, support images per class", "labels": "labelled images per class"}
-    parts = []
-    for sweep, part in rows.assign(cell=cells, size=rows["size"].map(lambda size: size or "all")).groupby(
-        "sweep", sort=False
-    ):
-        head = part["method"] + (", " + part["steps"] if sweep == "labels" else "") + f", MAP@{k}"
-        wide = part.assign(head=head).pivot_table(
-            index="size", columns="head", values="cell", aggfunc="first", sort=False
-        )
-        parts.append(markdown_table(wide.rename_axis(named[sweep]).reset_index()))
-    return "\n\n".join(parts)
+def layout(rows: pd.DataFrame) -> str:
+    """Both sweeps as Markdown, a table each: :func:`lib.results.answers.layout` with the size for a rule."""
+    sizes = rows["size"].map(lambda size: str(size or "all"))
+    named = rows["method"].where(rows["sweep"] == "support", rows["method"] + ", " + rows["length"])
+    parts = rows.assign(rule=sizes, method=named).groupby("sweep", sort=False)
+    return "\n\n".join(answers.layout(part, SIZES[sweep]) for sweep, part in parts)
+
+
+SIZES = {"support": "K, support images per class", "labels": "labelled images per class"}
+"""What the sizes of each sweep count."""

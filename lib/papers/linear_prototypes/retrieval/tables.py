@@ -302,7 +302,7 @@ def _label_sentences(sizes: pd.DataFrame, frozen: float) -> list[str]:
     lines = [f"frozen features, scaled, without any label: {percent(frozen)}"]
     for size, rows in sizes.groupby("size", sort=False):
         below = rows["ours"] < frozen
-        heads = [f"{row.method}, {row.steps} {percent(row.ours)}" for row in rows.itertuples()]
+        heads = [f"{row.method}, {row.length} {percent(row.ours)}" for row in rows.itertuples()]
         which = "all" if below.all() else f"{below.sum()} of {len(rows)}" if below.any() else "none"
         lines.append(f"{size or 'all'} per class: {'; '.join(heads)}; below the frozen features: {which}")
     return lines
@@ -311,7 +311,7 @@ def _label_sentences(sizes: pd.DataFrame, frozen: float) -> list[str]:
 def _step_sentences(sizes: pd.DataFrame) -> list[str]:
     """What more steps with the same few labels change."""
     few = sizes[sizes["size"] > 0]
-    wide = few.pivot_table(index=["method", "size"], columns="steps", values="ours", sort=False)
+    wide = few.pivot_table(index=["method", "size"], columns="length", values="ours", sort=False)
     more = (wide[STEPS] - wide[EPOCHS]).dropna()
     return [
         f"{method}, equal steps minus equal epochs: "

@@ -88,14 +88,26 @@ def test_with_all_labels_both_schedules_are_one_training(where):
 def test_sizes_are_rows_and_everything_is_called_all(found):
     rows = sweeps.label_rows(found, 5, everything=6)
     assert rows["size"].tolist() == [2] * 4 + [0] * 4 and set(rows["n_seeds"]) == {2}
-    cell = rows[(rows["size"] == 0) & (rows["method"] == "Hyper-DINO") & (rows["steps"] == EPOCHS)]["ours"].item()
+    cell = rows[(rows["size"] == 0) & (rows["method"] == "Hyper-DINO") & (rows["length"] == EPOCHS)]["ours"].item()
     each = [100 * one.per_query.values["ap_min", 5].mean() for one in found[6]["Hyper-DINO", EPOCHS]]
     assert cell == pytest.approx(np.mean(each))
 
 
+def test_the_health_of_every_training_stands_in_its_row(found):
+    """The steps taken are a number, and how long a head was trained has a column of its own."""
+    rows = sweeps.label_rows(found, 5, everything=6).set_index(["size", "method", "length"])
+    for size, methods in found.items():
+        for (head, length), done in methods.items():
+            row = rows.loc[size if size != 6 else 0, head, length]
+            assert row["steps"] == max(one.health.steps for one in done) > 0
+            assert row["loss"] == pytest.approx(np.mean([one.health.loss for one in done]))
+    assert rows["rim"].notna().tolist() == [head == "Hyper-DINO" for _, head, _ in rows.index]
+
+
 def made() -> pd.DataFrame:
-    columns = {"spread": 1.0, "seeds_spread": 0.5, "chance": 12.0, "n_seeds": 2}
-    support = pd.DataFrame({"sweep": "support", "method": "x", "steps": STEPS, "size": [1, 5], "ours": [50.0, 60.0]})
+    columns = {"metric": "ap_min", "k": 3, "spread": 1.0, "seeds_spread": 0.5, "class_mean": 33.0, "chance": 12.0}
+    columns |= {"n_seeds": 2, "n_queries": 20, "n_without_relevant": 1, "loss": 0.25, "rim": 1.5, "steps": 70}
+    support = pd.DataFrame({"sweep": "support", "method": "x", "length": STEPS, "size": [1, 5], "ours": [50.0, 60.0]})
     labels = pd.DataFrame(
         [("labels", name, steps, size, 40.0 + size) for name in "xy" for steps in (STEPS, EPOCHS) for size in (3, 0)],
         columns=support.columns,
@@ -106,8 +118,12 @@ def made() -> pd.DataFrame:
 def test_the_sweeps_are_one_table_that_says_what_differs():
     table = sweeps.table(RUN, made(), 3)
     support, labels = table.markdown.split("\n\n")
-    assert "| 5 | 60.00 ± 1.00 (0.50) |" in support
-    assert "| all | 40.00 ± 1.00 (0.50) |" in labels and labels.count("MAP@3") == 4
+    head = "| method | MAP@3 | class mean@3 | ± seeds | queries | left out | last loss | at the rim | steps |"
+    assert support.splitlines()[0] == f"| K, support images per class {head}"
+    assert labels.splitlines()[0] == f"| labelled images per class {head}"
+    assert "| 5 | x | 60.00 ± 1.00 | 33.00 | 0.50 | 20 | 1 | 0.250 | 1.5 % | 70 |" in support
+    assert "| all | y, equal epochs | 40.00 ± 1.00 | 33.00 | 0.50 | 20 | 1 | 0.250 | 1.5 % | 70 |" in labels
+    assert "| all | chance | 12.00 |" in labels and "| 5 | chance | 12.00 |" in support
     assert "trainings of each: 1." in table.caption and "trainings of each: 2," in table.caption
 
 

@@ -155,7 +155,7 @@ def paired_tests(pairs: list[tuple[str, str]], difference: float) -> pd.DataFram
 def test_what_came_out_answers_every_question_from_its_own_tests():
     gains = paired_tests([(f"{encoder}, {TL}", f"{encoder}, {PT}") for encoder in ("texture", "other")], 5.0)
     others = paired_tests([(name, PAPER) for name in (LINEAR, "cosine, cosine search", OPPONENTS[0])], -2.0)
-    few = {"method": "x", "steps": ["equal steps", "equal epochs"] * 2, "size": [3, 3, 0, 0]}
+    few = {"method": "x", "length": ["equal steps", "equal epochs"] * 2, "size": [3, 3, 0, 0]}
     sizes = pd.DataFrame(few | {"ours": [40.0, 42.5, 65.0, 65.0]})
     said = tables.came_out(gains, others, sizes, "texture", 41.0)
     answers = [line.strip() for line in said if line.startswith("  ")]
