@@ -9,6 +9,7 @@ from lib import paths
 from lib.datasets.catalogue import DATASETS
 from lib.papers.hyper_dino.published import FAMILIES, published
 from lib.papers.hyper_dino.retrieval import figures
+from lib.results import answers
 from lib.results.answers import Answers, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
@@ -76,20 +77,23 @@ def layout(table: pd.DataFrame, rule: str, metric: str = "ap_min") -> str:
     return markdown_table(pd.DataFrame(rows))
 
 
-def trained(table: pd.DataFrame) -> str:
-    """How the training of the mappers ended, from their rows: the share at the rim, and the last losses.
+def health_layout(table: pd.DataFrame) -> str:
+    """The rows of one fold rule at the smallest and the largest k, as :func:`lib.results.answers.layout` has them.
 
-    >>> rows = pd.DataFrame({"loss": [0.25, 0.5, float("nan")], "rim": [0.0, 1.5, float("nan")]})
-    >>> trained(rows)
-    'Mappers: at most 1.5 % of the training images at the rim in the end; last losses from 0.250 to 0.500.'
+    Means over classes, chance and the health of every training: what the paper's layout has no room for.
     """
-    loss = table["loss"].dropna()
-    if loss.empty:
-        return "No mapper was trained."
-    return (
-        f"Mappers: at most {table['rim'].max():.1f} % of the training images at the rim in the end; last losses from "
-        f"{loss.min():.3f} to {loss.max():.3f}."
-    )
+    names = [named(row.source, row.dim_in, row.family) for row in table.itertuples()]
+    ends = table["k"].isin([table["k"].min(), table["k"].max()])
+    return answers.layout(table.assign(method=names)[ends])
+
+
+def named(source: str, dim_in: int, family: str) -> str:
+    """What a row of the paper's tables is called.
+
+    >>> named("PCA", 80, "32")
+    'PCA(80), Hyper-DINO(·, 32)'
+    """
+    return f"{Recipe(source, int(dim_in), 0).name}, {FAMILIES[family]}"
 
 
 def configurations(todo: Sequence[Recipe]) -> pd.DataFrame:
@@ -131,8 +135,7 @@ def definitions(table: pd.DataFrame, rule: str, k: int) -> str:
     wide = part.pivot_table(index="family", columns="metric", values="ours", sort=False)
     names = {"ap_min": "min(k, R)", "ap_hits": "hits", "ap_k": "k"}
     shown = pd.DataFrame({f"MAP@{k} ÷ {name}": wide[metric].map(percent) for metric, name in names.items()})
-    source = Recipe("PCA", int(part["dim_in"].iloc[0]), 0).name
-    shown.insert(0, "method", [f"{source}, {FAMILIES[family]}" for family in wide.index])
+    shown.insert(0, "method", [named("PCA", part["dim_in"].iloc[0], family) for family in wide.index])
     return markdown_table(shown)
 
 
@@ -151,14 +154,16 @@ def panels(table: pd.DataFrame, reference: str) -> dict[str, pd.DataFrame]:
     return shown
 
 
+BESIDE = "The same scores with the mean over classes, and how the training of each mapper ended:"
+"""What stands between the paper's layout and that of :func:`health_layout`."""
+
+
 def retrieval(run: Run, table: pd.DataFrame, reference: str) -> Table:
-    """The retrieval table: the paper's layout under each fold rule, then the definitions of MAP@k."""
+    """The retrieval table: under each fold rule the paper's layout, class means and health, definitions of MAP@k."""
     largest = int(table["k"].max())
     parts = []
     for rule, of_rule in table.groupby("rule", sort=False):
-        left_out = of_rule["n_without_relevant"].max()
-        parts += [f"## Folds {rule}", layout(table, rule), trained(of_rule)]
-        parts += [f"Queries without any relevant image: {left_out}."]
+        parts += [f"## Folds {rule}", layout(table, rule), BESIDE, health_layout(of_rule)]
         if "PCA" in set(of_rule["source"]):
             parts += [
                 f"The same rankings at k = {largest} under the definitions of AP@k:",
@@ -173,7 +178,8 @@ def caption(run: Run, reference: str) -> str:
         "MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over "
         f"{run.parameters['folds']} folds, test images against training images; mappers trained for "
         f"{run.parameters['epochs']} epochs (published: {Schedule().epochs}), once each. Chance: a gallery in random "
-        "order."
+        "order. Class mean: averaged per class first. Left out: queries without any relevant image. At the rim: worst "
+        "fold."
     )
     if reference == "none":
         return f"{ours} The paper has no such table."

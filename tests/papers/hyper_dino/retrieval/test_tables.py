@@ -105,6 +105,26 @@ def test_layout_is_the_papers_with_chance_below(table):
     assert lines[-1].startswith("| chance | 6.00 | 6.00 | 6.00 |")  # 3 of 50 images are relevant
 
 
+def test_below_the_papers_layout_stand_class_means_chance_and_health(table):
+    """Of the shortest and the longest list; class means differ from the means where a class asks less often."""
+    shown = table.assign(class_mean=table["ours"] - 7.0)
+    head, _, *lines = hyper_dino.health_layout(shown).splitlines()
+    assert head == (
+        "| folds | method | MAP@1 | MAP@20 | class mean@1 | class mean@20 | ± seeds | queries | left out | last loss | "
+        "at the rim | steps |"
+    )
+    row = "61.00 ± 1.41 | 61.00 ± 1.41 | 54.00 | 54.00 | – | 6 | 2 | 1.000 | 3.0 % | 40 |"
+    assert f"| by image | NCA(155), Hyper-DINO(·, 32) | {row}" in lines
+    assert len(lines) == 4 and lines[-1].startswith("| by image | chance | 6.00 | 8.53 | – |")
+
+
+def test_every_table_shows_health_under_each_rule(table):
+    both = pd.concat([table, table.assign(rule="by patient", class_mean=12.34)])
+    first, second = hyper_dino.retrieval(run("demo"), both, "kather").markdown.split("## Folds by patient")
+    assert "class mean@20" in first and "12.34" not in first
+    assert "| by patient | PCA(20), Hyper-DINO(·, dim_in) | 71.00 ± 1.41 | 71.00 ± 1.41 | 12.34 | 12.34 |" in second
+
+
 def test_the_definitions_are_those_of_the_longest_pca(table):
     lines = hyper_dino.definitions(table, "by image", 20).splitlines()
     assert lines[0] == "| method | MAP@20 ÷ min(k, R) | MAP@20 ÷ hits | MAP@20 ÷ k |"
@@ -132,8 +152,8 @@ def test_a_table_is_saved_with_its_origin(table, tmp_path, monkeypatch):
     text = (folder / "table_2.md").read_text()
     assert text.startswith("# Hyper-DINO, MAP@k on kather\n")
     assert "Profile: sample · images: 240 of 5,000 · encoder: texture" in text
-    assert "Queries without any relevant image: 2." in text
-    assert "at most 3.0 % of the training images at the rim in the end; last losses from 1.000 to 1.000." in text
+    assert "| by image | NCA(155), Hyper-DINO(·, 32) | 61.00 ± 1.41 |" in text
+    assert "Left out: queries without any relevant image." in text
     saved = pd.read_csv(folder / "table_2.csv")
     np.testing.assert_allclose(saved["ours"], table["ours"], atol=5e-5)
 
