@@ -1,6 +1,7 @@
 """Answers come from the query's own fold, twins are counted where they matter, and photographs stay out of reports."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from lib.results import store
 from lib.results.store import Run
 from lib.training.experiment import fit
 from lib.training.hyper_dino import Settings
-from lib.training.methods import Method
+from lib.training.methods import Health, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import splits
 
@@ -192,8 +193,11 @@ def test_leaving_twins_out_equals_a_gallery_without_them(fitted, images):
     assert found.loc[8, "ap_without"] == value[0]
 
 
+HEALTHS = [Health(0.25, 0.0, 40), Health(0.75, 2.0, 40)]
+
+
 @pytest.fixture
-def counted() -> pd.DataFrame:
+def counted(fitted) -> pd.DataFrame:
     found = pd.DataFrame(
         {
             "same": [0, 0, 1, 1, 0],
@@ -202,9 +206,12 @@ def counted() -> pd.DataFrame:
             "ap": [1.0, 0.5, 1.0, 0.5, 0.0],
             "hit_without": [1, 0, np.nan, 1, 1],
             "ap_without": [1.0, 0.5, np.nan, 1.0, 1.0],
+            "label": [0, 1, 1, 1, 1],
         }
     )
-    return twins.twin_table({"by image": found}, 20)
+    chance = {f"{name}_chance{suffix}": 0.25 for name in ("hit", "ap") for suffix in ("", "_without")}
+    mappers = [replace(one, health=health) for one, health in zip(fitted, HEALTHS, strict=True)]
+    return twins.twin_table({"by image": found.assign(**chance)}, 20, {"by image": mappers})
 
 
 def test_the_parts_of_the_twin_table(counted):
@@ -214,6 +221,29 @@ def test_the_parts_of_the_twin_table(counted):
     assert rows["map_1"].tolist() == pytest.approx([40, 50, 100, 0])
     assert rows.loc["identical picture of another class", "map_20_without"] == 100
     assert np.isnan(rows.loc["identical picture of the same class", "map_20_without"])
+
+
+def test_class_means_chance_and_health_stand_beside_the_scores(counted):
+    """Of five queries one is of class 0 and scores 1, four are of class 1 and score 1/4 and 1/2 on average."""
+    row = counted.set_index("queries").loc["all"]
+    assert row[["class_mean_1", "class_mean_20"]].tolist() == pytest.approx([62.5, 75])
+    assert row[["chance_1", "chance_20_without"]].tolist() == [25, 25]
+    assert row[["loss", "rim", "steps"]].tolist() == [0.5, 2.0, 40]
+    table, below = twins.twin_layout(counted, 20).split("\n\n")
+    assert "| MAP@1 | MAP@20 | class mean@1 | class mean@20 | MAP@1, identical left out of the gallery |" in table
+    assert "| by image | all | 5 | 40.00 | 60.00 | 62.50 | 75.00 |" in table
+    assert below == (
+        "Folds by image: chance 25.00 at k = 1 and 25.00 at k = 20; the mappers: last loss 0.500, at the rim 2.0 %, "
+        "steps 40."
+    )
+
+
+def test_chance_is_that_of_the_gallery_with_and_without_the_twins(fitted, images):
+    """Image 0 asks five images, two of its class among them; its twin is one of the others."""
+    found = twins.twins(fitted, POINTS, images, PICTURE, 2)
+    right = images.codes[fitted[0].split.train] == images.codes[0]
+    assert found.loc[0, "hit_chance"] == pytest.approx(right.mean())
+    assert found.loc[0, "hit_chance_without"] == pytest.approx(right.sum() / (len(right) - 1))
 
 
 def test_the_sentence_says_how_many(counted):

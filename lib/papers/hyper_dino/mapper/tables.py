@@ -13,7 +13,7 @@ from lib.losses import hyper_dino
 from lib.papers.hyper_dino.mapper import figures
 from lib.papers.hyper_dino.mapper.start import Arms, courses
 from lib.results import paired
-from lib.results.answers import Answers, health, values
+from lib.results.answers import Answers, chance_said, class_means, health, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -130,21 +130,21 @@ def starts_layout(rows: pd.DataFrame) -> str:
 
 
 def scores(rows: pd.DataFrame) -> dict[str, str]:
-    """MAP@k of one method as cells, ± the spread over its trainings."""
-    return {f"MAP@{row.k}": f"{percent(row.ours)} ± {percent(row.seeds_spread)}" for row in rows.itertuples()}
+    """MAP@k of one method as cells, ± the spread over its trainings, then the means over classes."""
+    cells = {f"MAP@{row.k}": f"{percent(row.ours)} ± {percent(row.seeds_spread)}" for row in rows.itertuples()}
+    return cells | class_means(rows)
 
 
 def table_starts(run: Run, rows: pd.DataFrame) -> Table:
     """How the heads begin and end, from the rows of :func:`starts`."""
-    of, low, high = run.parameters, rows["chance"].min(), rows["chance"].max()
+    of = run.parameters
     text = (
         f"Every head from both starts: one fold by image, {of['epochs']} epochs (published: {Schedule().epochs}), "
         f"{of['seeds']} seeds. Norm: median of the training images, before → after training. At the rim: the share "
         "in the last hundredth below the largest norm that the projection allows, before the mean, after it that of "
         "the worst training. Held: images of the first batch whose gradient has no part towards the centre. Two "
         "classes apart: mean distance of their pairs in that batch, in margins m. MAP@k in percent, AP divided by "
-        "min(k, relevant), ± over the seeds; chance is "
-        f"{high:.1f} at k = {rows['k'].min()} and {low:.1f} at k = {rows['k'].max()}."
+        f"min(k, relevant), ± over the seeds; class mean: averaged per class first; {chance_said(rows)}."
     )
     return Table("where heads begin and end", rows, text, markdown=starts_layout(rows))
 
@@ -236,7 +236,8 @@ def table_choice(run: Run, rows: pd.DataFrame, inner: Split) -> Table:
     text = (
         f"The training part of the same fold, divided once more by group: {len(inner.train):,} images are learnt from, "
         f"{len(inner.test):,} ask; no test image is in either. MAP@k in percent, AP divided by min(k, relevant), ± "
-        f"over {run.parameters['seeds']} seeds; {run.parameters['epochs']} epochs."
+        f"over {run.parameters['seeds']} seeds; {run.parameters['epochs']} epochs. Class mean: averaged per class "
+        f"first; {chance_said(rows)}. At the rim: worst training."
     )
     return Table("the start norm, on validation groups", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 

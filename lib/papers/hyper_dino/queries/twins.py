@@ -8,6 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.datasets.table import ImageTable
+from lib.results import answers
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
 from lib.results.store import Run
@@ -37,8 +38,9 @@ def twins(fitted: Sequence[Fitted], x: np.ndarray, images: ImageTable, picture: 
 
     Returns:
         One row per query: index (its place in ``images``), same and other (identical pictures in the gallery, of its
-        class and of another), ap and hit (AP@k over min(k, relevant), and whether rank 1 is right), ap_without and
-        hit_without (these pictures left out of the gallery).
+        class and of another), ap and hit (AP@k over min(k, relevant), and whether rank 1 is right), ap_chance and
+        hit_chance (a gallery in random order), all four once more as ap_without and so on (these pictures left out of
+        the gallery), and label, the query's class.
     """
     frames = []
     for one in fitted:
@@ -47,21 +49,30 @@ def twins(fitted: Sequence[Fitted], x: np.ndarray, images: ImageTable, picture: 
         right = images.codes[test][:, None] == images.codes[train]
         values = {"same": (twin & right).sum(axis=1), "other": (twin & ~right).sum(axis=1)}
         for suffix, ids in (("", None), ("_without", picture)):
-            found = search(one, x, images.codes, test, train, (1, k), ids)[1].values["ap_min"]
-            values |= {f"hit{suffix}": found[1].to_numpy(), f"ap{suffix}": found[k].to_numpy()}
-        frames.append(pd.DataFrame(values, index=test))
+            per_query = search(one, x, images.codes, test, train, (1, k), ids)[1]
+            for what, found in (("", per_query.values["ap_min"]), ("_chance", per_query.chance["ap_min"])):
+                values |= {f"hit{what}{suffix}": found[1].to_numpy(), f"ap{what}{suffix}": found[k].to_numpy()}
+        frames.append(pd.DataFrame(values | {"label": images.codes[test]}, index=test))
     return pd.concat(frames)
 
 
-def twin_table(found: Mapping[str, pd.DataFrame], k: int) -> pd.DataFrame:
-    """Means over queries with and without an identical picture in the gallery; ``found``: :func:`twins` by fold rule.
+def twin_table(found: Mapping[str, pd.DataFrame], k: int, fitted: Mapping[str, Sequence[Fitted]]) -> pd.DataFrame:
+    """Means over queries with and without an identical picture in the gallery.
+
+    Args:
+        found: :func:`twins` by fold rule.
+        k: length of the lists.
+        fitted: the mappers by fold rule.
 
     Returns:
-        Columns rule, queries (which), n, map_1, map_k (percent, k as given), and map_1_without, map_k_without with the
-        identical pictures left out of the gallery. A query without any relevant image counts in n alone.
+        Columns rule, queries (which), n; map_1, map_k (percent, k as given), class_mean_1, class_mean_k (averaged per
+        class first), chance_1, chance_k (a gallery in random order); the same as map_1_without and so on, with the
+        identical pictures left out of the gallery; and the health of the mappers: loss, rim, steps. A query without any
+        relevant image counts in n alone.
     """
     lines = []
     for rule, rows in found.items():
+        health = answers.ended([one.health for one in fitted[rule]])
         parts = {
             "all": rows,
             "without an identical picture": rows[(rows["same"] == 0) & (rows["other"] == 0)],
@@ -69,17 +80,22 @@ def twin_table(found: Mapping[str, pd.DataFrame], k: int) -> pd.DataFrame:
             "identical picture of another class": rows[rows["other"] > 0],
         }
         for name, part in parts.items():
-            means = {
-                column: 100 * part[source].mean()
-                for column, source in (
-                    ("map_1", "hit"),
-                    (f"map_{k}", "ap"),
-                    ("map_1_without", "hit_without"),
-                    (f"map_{k}_without", "ap_without"),
-                )
-            }
-            lines.append({"rule": rule, "queries": name, "n": len(part)} | means)
+            means = _means(part, k) | _means(part, k, "_without")
+            lines.append({"rule": rule, "queries": name, "n": len(part)} | means | health)
     return pd.DataFrame(lines)
+
+
+def _means(rows: pd.DataFrame, k: int, suffix: str = "") -> dict[str, float]:
+    """MAP, its mean over classes and chance over some queries at 1 and k, in percent."""
+    cells = {}
+    for at, name in ((1, "hit"), (k, "ap")):
+        values = rows[f"{name}{suffix}"]
+        cells |= {
+            f"map_{at}{suffix}": values.mean(),
+            f"class_mean_{at}{suffix}": values.groupby(rows["label"]).mean().mean(),
+            f"chance_{at}{suffix}": rows[f"{name}_chance{suffix}"].mean(),
+        }
+    return {name: 100 * value for name, value in cells.items()}
 
 
 def sentences(table: pd.DataFrame) -> list[str]:
@@ -124,26 +140,30 @@ def twin_queries(found: pd.DataFrame, n: int) -> np.ndarray:
 
 
 def twin_layout(table: pd.DataFrame, k: int) -> str:
-    """The table of identical pictures as Markdown."""
-    shown = table.rename(
-        columns={
-            "rule": "folds",
-            "map_1": "MAP@1",
-            f"map_{k}": f"MAP@{k}",
-            "map_1_without": "MAP@1, identical left out of the gallery",
-            f"map_{k}_without": f"MAP@{k}, identical left out of the gallery",
-        }
-    )
-    values = [column for column in shown if column.startswith("MAP")]
-    return markdown_table(shown.assign(**{column: shown[column].map(percent) for column in values}))
+    """The table of identical pictures as Markdown, below it chance and the health of the mappers."""
+    shown = table[["rule", "queries", "n"]].rename(columns={"rule": "folds"})
+    for suffix, where in (("", ""), ("_without", ", identical left out of the gallery")):
+        for name, head in (("map", "MAP"), ("class_mean", "class mean")):
+            for at in (1, k):
+                shown[f"{head}@{at}{where}"] = table[f"{name}_{at}{suffix}"].map(percent)
+    everybody = table[table["queries"] == "all"]
+    return "\n\n".join([markdown_table(shown), *(_below(row, k) for _, row in everybody.iterrows())])
+
+
+def _below(row: pd.Series, k: int) -> str:
+    """Chance for all queries of a fold rule, and how the training of its mappers ended."""
+    chance = " and ".join(f"{percent(row[f'chance_{at}'])} at k = {at}" for at in (1, k))
+    health = ", ".join(f"{name} {cell}" for name, cell in answers.health(row).items())
+    return f"Folds {row['rule']}: chance {chance}; the mappers: {health}."
 
 
 def table_twins(run: Run, rows: pd.DataFrame, k: int) -> Table:
     """What identical pictures do to MAP, from the rows of :func:`twin_table`."""
     text = (
         f"MAP in percent, AP divided by min(k, relevant), {run.parameters['recipe']} over {run.parameters['folds']} "
-        "folds. An identical picture has the same pixels as the query and lies in the query's gallery; the last two "
-        "columns ask again without it. The mappers are the same in all columns: they were trained with these "
+        "folds. An identical picture has the same pixels as the query and lies in the query's gallery; the last four "
+        "columns ask again without it. Class mean: averaged per class first, over the classes that ask. "
+        "The mappers are the same in all columns: they were trained with these "
         "pictures. Means over the queries; notebook 13 averages over the folds, and in places over several trainings."
     )
     return Table("identical pictures", rows, text, markdown=twin_layout(rows, k))

@@ -119,7 +119,10 @@ def begun() -> pd.DataFrame:
         line |= {"after": 0.999 if far else 0.2, "rim_before": 100.0 if far else 0.0, "rim": 90.0 if far else 0.0}
         line |= {"held": 99.0 if far else 0.0, "apart": 8.0 if far else 1.5, "loss": 1.9 if far else 0.25, "steps": 104}
         scores = {1: 50.0, 20: 40.0} if far else {1: 80.0, 20: 70.0}
-        lines += [line | {"k": k, "ours": v, "seeds_spread": 1.5, "chance": 12.5 / k} for k, v in scores.items()]
+        lines += [
+            line | {"k": k, "ours": v, "seeds_spread": 1.5, "class_mean": v - 9, "chance": 12.5 / k}
+            for k, v in scores.items()
+        ]
     return pd.DataFrame(lines)
 
 
@@ -131,7 +134,7 @@ def test_the_table_of_starts_has_both_starts_of_a_head_below_each_other(begun):
     ]
     assert cells[0][2:] == [
         *("0.999 → 0.999", "100.0 → 90.0 %", "99.0 %", "8.0 m"),
-        *("1.900", "104", "50.00 ± 1.50", "40.00 ± 1.50"),
+        *("1.900", "104", "50.00 ± 1.50", "40.00 ± 1.50", "41.00", "31.00"),
     ]
     assert "8 epochs (published: 100), 5 seeds" in shown.caption
     assert "chance is 12.5 at k = 1 and 0.6 at k = 20" in shown.caption
@@ -200,8 +203,12 @@ def test_the_choice_names_the_best_start_first():
         ("start norm 0.1", "b", 71.0),
     ]
     table = pd.DataFrame(rows, columns=["rule", "method", "ours"]).assign(metric="ap_min", k=20, seeds_spread=1.0)
-    table = table.assign(loss=0.5, rim=0.0, steps=10)
+    table = table.assign(loss=0.5, rim=0.0, steps=10, class_mean=44.0, chance=3.5)
     assert contrastive.choice(table) == ["k = 20, mean over the heads: 70.5 start norm 0.1, 55.0 as printed"]
     shown = contrastive.table_choice(RUN, table, Split(0, np.arange(1550), np.arange(1550, 1800), 0))
     assert [line.split("|")[1].strip() for line in shown.markdown.splitlines()[2:]] == ["a", "a", "b", "b"]
+    head, _, first, *_ = shown.markdown.splitlines()
+    assert head.endswith("| MAP@20 | class mean@20 | last loss | at the rim | steps |")
+    assert first.endswith("| 60.00 ± 1.00 | 44.00 | 0.500 | 0.0 % | 10 |")
+    assert "chance is 3.5 at k = 20." in shown.caption
     assert "1,550 images are learnt from, 250 ask" in shown.caption
