@@ -9,6 +9,7 @@ import pandas as pd
 from lib import checks
 from lib.datasets import folds
 from lib.datasets.drawing import of_each_class
+from lib.results.answers import HEALTH
 from lib.training import classifier
 from lib.training.experiment import answers, ask, fit
 from lib.training.fit import Schedule
@@ -171,7 +172,8 @@ def length_choice(
         n_seeds: trainings of each head.
 
     Returns:
-        One row per fold, recipe and k: fold, dim_in, k, validation, test (percent, means over the trainings). Heads
+        One row per fold, recipe and k: fold, dim_in, k, validation, test (percent, means over the trainings); of the
+        test part class_mean (averaged per class first), chance, and the health of the heads: loss, rim, steps. Heads
         that are validated learn from the rest of the training part, heads that are tested from all of it.
     """
     inner = [_validated(split, labels, groups) for split in several]
@@ -184,13 +186,17 @@ def length_choice(
         frames += [
             answer.per_query.mean()
             .query("metric == 'ap_min'")
-            .assign(fold=answer.split.fold, dim_in=answer.method.recipe.dim_in, part=part)
+            .assign(fold=answer.split.fold, dim_in=answer.method.recipe.dim_in, part=part, **vars(answer.health))
             for of_one in done.values()
             for answer in of_one
         ]
     rows = pd.concat(frames)
-    table = 100 * rows.pivot_table("value", ["fold", "dim_in", "k"], "part", sort=False)
-    return table[["validation", "test"]].rename_axis(columns=None).reset_index()
+    keys, scores = ["fold", "dim_in", "k"], ["value", "class_mean", "chance"]
+    rows[scores] *= 100
+    parts = rows.groupby(["part", *keys], sort=False).agg(dict.fromkeys(scores, "mean") | HEALTH)
+    table = parts.loc["test"].rename(columns={"value": "test"})
+    table.insert(0, "validation", parts.loc["validation"]["value"])
+    return table.reset_index()
 
 
 def _validated(split: Split, labels: np.ndarray, groups: np.ndarray) -> Split:
@@ -203,25 +209,25 @@ def _validated(split: Split, labels: np.ndarray, groups: np.ndarray) -> Split:
 def choose(table: pd.DataFrame, k: int) -> pd.DataFrame:
     """Three ways to choose the length from :func:`length_choice`, by MAP@``k``, and what each reports at every k.
 
-    Returns columns choice, k, value (percent, mean over the folds), lengths (what was chosen).
+    Returns columns choice, k, value (percent, mean over the folds), lengths (what was chosen), and the other columns of
+    the chosen rows: class_mean, chance (means over the folds), loss, rim, steps.
 
     >>> rows = [(0, 40, 20, 70.0, 60.0), (0, 80, 20, 60.0, 64.0), (1, 40, 20, 50.0, 60.0), (1, 80, 20, 90.0, 66.0)]
     >>> rows = pd.DataFrame(rows, columns=["fold", "dim_in", "k", "validation", "test"])
+    >>> rows = rows.assign(class_mean=50.0, chance=3.5, loss=0.25, rim=0.0, steps=105)
     >>> choose(rows, 20)["value"].tolist()  # 40 then 80; always 80; 80, the longest
     [63.0, 65.0, 65.0]
     """
-    at = table[table["k"] == k]
+    at, n = table[table["k"] == k], table["fold"].nunique()
     by_fold = at.loc[at.groupby("fold")["validation"].idxmax()].set_index("fold")["dim_in"]
-    on_test = at.groupby("dim_in")["test"].mean().idxmax()
-    longest = at["dim_in"].max()
+    on_test, longest = at.groupby("dim_in")["test"].mean().idxmax(), at["dim_in"].max()
+    several = {ON_VALIDATION: list(by_fold), ON_TEST: [on_test] * n, LONGEST: [longest] * n}
+    how = dict.fromkeys(("test", "class_mean", "chance"), "mean") | HEALTH
     lines = []
     for each, part in table.groupby("k"):
-        cells = part.set_index(["fold", "dim_in"])["test"]
-        honest = np.mean([cells[fold, length] for fold, length in by_fold.items()])
-        for name, value, lengths in (
-            (ON_VALIDATION, honest, ", ".join(map(str, by_fold))),
-            (ON_TEST, cells.xs(on_test, level=1).mean(), str(on_test)),
-            (LONGEST, cells.xs(longest, level=1).mean(), str(longest)),
-        ):
-            lines.append({"choice": name, "k": each, "value": float(value), "lengths": lengths})
+        cells = part.set_index(["fold", "dim_in"])
+        for name, lengths in several.items():
+            reported = cells.loc[list(zip(by_fold.index, lengths, strict=True))].agg(how).rename({"test": "value"})
+            told = ", ".join(map(str, lengths if name == ON_VALIDATION else lengths[:1]))
+            lines.append({"choice": name, "k": each, "value": reported.pop("value"), "lengths": told} | dict(reported))
     return pd.DataFrame(lines)

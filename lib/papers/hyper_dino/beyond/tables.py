@@ -8,7 +8,7 @@ import pandas as pd
 
 from lib.metrics.significance import paired_permutation
 from lib.results import paired
-from lib.results.answers import Answers, compare, health, values
+from lib.results.answers import HEALTH, Answers, compare, ended, health, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
 from lib.results.store import Run
@@ -21,11 +21,19 @@ def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequen
 
     Returns:
         One row per method and k: method, k, by_image, by_group (percent, mean over the groups of their means over the
-        images that can be answered both times), chance (the same in random order, folds by group), difference (by group
-        minus by image), then as :func:`lib.results.answers.compare`.
+        images that can be answered both times), class_mean_by_image, class_mean_by_group (of the same images, averaged
+        per class first), chance (in random order, folds by group), the health of both trainings (loss_by_image, ...),
+        difference (by group minus by image), then as :func:`lib.results.answers.compare`.
     """
+    sides = {"by_image": by_image, "by_group": by_group}
     lines = []
     for method in by_image:
+        classes = _classes(by_group[method], len(groups))
+        health = {
+            f"{name}_{side}": value
+            for side, found in sides.items()
+            for name, value in ended([answer.health for answer in found[method]]).items()
+        }
         for k in ks:
             parts = {
                 "by_image": _by_image(by_image[method], k, len(groups)),
@@ -35,10 +43,25 @@ def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequen
             both = ~np.isnan(parts["by_image"]) & ~np.isnan(parts["by_group"])
             unit, training = np.broadcast_to(groups, both.shape)[both], np.nonzero(both)[0]
             parts = {name: values[both] for name, values in parts.items()}
+            label = np.broadcast_to(classes, both.shape)[both]
+            by_class = {f"class_mean_{side}": _mean_of(parts[side], label) for side in sides}
             test = paired_permutation(parts["by_group"], parts["by_image"], unit, training, seed=seed)
-            means = {name: pd.Series(values).groupby(unit).mean().mean() for name, values in parts.items()}
-            lines.append({"method": method, "k": k} | means | asdict(test))
+            means = {name: _mean_of(values, unit) for name, values in parts.items()}
+            lines.append({"method": method, "k": k} | means | by_class | health | asdict(test))
     return paired.together(lines)
+
+
+def _classes(answers: Sequence[Answer], n: int) -> np.ndarray:
+    """The class (n,) of every image that asked; None of the others."""
+    found = np.full(n, None, dtype=object)
+    for answer in answers:
+        found[answer.split.test] = answer.per_query.classes
+    return found
+
+
+def _mean_of(values: np.ndarray, units: np.ndarray) -> float:
+    """The mean of the means of each unit, group or class."""
+    return pd.Series(values).groupby(units).mean().mean()
 
 
 def _by_image(answers: Sequence[Answer], k: int, n: int, what: str = "values") -> np.ndarray:
@@ -54,19 +77,31 @@ def _by_image(answers: Sequence[Answer], k: int, n: int, what: str = "values") -
 
 
 def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
-    """The table of :func:`leakage` as Markdown; the difference is by group minus by image."""
+    """The table of :func:`leakage` as Markdown; the difference is by group minus by image.
+
+    Below it a table of how the trainings ended, a row per method and fold rule.
+    """
+    names = {"by_image": "by image", "by_group": f"by {group_kind}"}
     lines = [
         {
             "method": row.method,
             "k": row.k,
             "MAP@k, folds by image": percent(row.by_image),
             f"folds by {group_kind}": percent(row.by_group),
+            "class mean by image": percent(row.class_mean_by_image),
+            f"class mean by {group_kind}": percent(row.class_mean_by_group),
             "chance": percent(row.chance),
         }
         | paired.cells(row, f"by {group_kind} − by image, points")
         for row in table.itertuples()
     ]
-    return markdown_table(pd.DataFrame(lines))
+    ends = [
+        {"method": row["method"], "folds": name} | health(row[[f"{one}_{side}" for one in HEALTH]].set_axis(HEALTH))
+        for _, row in table.drop_duplicates("method").iterrows()
+        for side, name in names.items()
+    ]
+    parts = markdown_table(pd.DataFrame(lines)), "How the trainings ended:", markdown_table(pd.DataFrame(ends))
+    return "\n\n".join(parts)
 
 
 def gallery_values(found: Mapping[tuple[float, str, str, str], Sequence[Answer]]) -> pd.DataFrame:
@@ -99,16 +134,38 @@ def switch_layout(table: pd.DataFrame) -> str:
 
 
 def definition_rows(found: Mapping[str, Answers], first: str, second: str, k: int) -> pd.DataFrame:
-    """MAP@k of two methods under three definitions, and the gain of the second: columns rule, definition, ... ."""
+    """MAP@k of two methods under three definitions, and the gain of the second.
+
+    Returns:
+        Columns rule, definition; two of the names of the methods; the same names and ", class mean" (averaged per class
+        first); chance (a gallery in random order); gain; and the health of the second: loss, rim, steps.
+    """
     names = {"ap_min": "÷ min(k, relevant)", "ap_hits": "÷ hits found", "ap_k": "÷ k"}
-    table = values(found).query("k == @k and metric in @names").set_index(["rule", "metric", "method"])["ours"]
-    lines = [
-        {"rule": rule, "definition": label, first: table[rule, metric, first], second: table[rule, metric, second]}
-        for rule in found
-        for metric, label in names.items()
-    ]
-    rows = pd.DataFrame(lines)
-    return rows.assign(gain=rows[second] - rows[first])
+    table = values(found).query("k == @k and metric in @names").set_index(["rule", "metric", "method"])
+    lines = []
+    for rule in found:
+        for metric, label in names.items():
+            before, after = (table.loc[(rule, metric, name)] for name in (first, second))
+            scores = {first: before["ours"], second: after["ours"]}
+            by_class = {f"{first}, class mean": before["class_mean"], f"{second}, class mean": after["class_mean"]}
+            line = {"rule": rule, "definition": label} | scores | by_class | {"chance": after["chance"]}
+            lines.append(line | {"gain": after["ours"] - before["ours"]} | after[list(HEALTH)].to_dict())
+    return pd.DataFrame(lines)
+
+
+def definition_layout(rows: pd.DataFrame) -> str:
+    """The table of :func:`definition_rows` as Markdown; the gain stands before the health of the second method."""
+    scores = [name for name in rows if name not in ("rule", "definition", *HEALTH)]
+    shown = rows[["rule", "definition"]].rename(columns={"rule": "folds"}).join(rows[scores].map(percent))
+    return markdown_table(shown.join(pd.DataFrame([health(row) for _, row in rows.iterrows()])))
+
+
+def choice_layout(rows: pd.DataFrame) -> str:
+    """The table of :func:`.experiment.choose` as Markdown."""
+    names = {"value": "MAP@k", "class_mean": "class mean", "chance": "chance"}
+    shown = rows[["choice", "k", "lengths"]].reset_index(drop=True)
+    shown = shown.join(rows[list(names)].reset_index(drop=True).map(percent).rename(columns=names))
+    return markdown_table(shown.join(pd.DataFrame([health(row) for _, row in rows.iterrows()])))
 
 
 SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."

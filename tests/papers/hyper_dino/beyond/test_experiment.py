@@ -124,6 +124,18 @@ def test_the_length_is_chosen_without_the_test_images():
     other = controls.length_choice(scrambled, *call, n_seeds=2)
     np.testing.assert_array_equal(other["validation"], table["validation"])
     assert (other["test"] != table["test"]).any()
+    assert (table["class_mean"] != 0).all() and table["chance"].between(0, 100).all()
+    assert (table["steps"] == SHORT.epochs * SHORT.steps(len(where[0].train))).all()
+
+
+def test_what_is_chosen_is_reported_with_its_own_class_mean_and_health():
+    """Fold 0 chooses 40 and fold 1 80: means over these two rows, the worst rim."""
+    rows = [(0, 40, 70.0, 60.0, 1.0), (0, 80, 60.0, 64.0, 0.0), (1, 40, 50.0, 60.0, 9.0), (1, 80, 90.0, 66.0, 2.0)]
+    table = pd.DataFrame(rows, columns=["fold", "dim_in", "validation", "test", "rim"]).assign(k=20, steps=105)
+    table = table.assign(class_mean=table["test"] - 10, chance=3.5, loss=table["rim"] / 10)
+    row = controls.choose(table, 20).set_index("choice").loc[controls.ON_VALIDATION]
+    assert (row["value"], row["class_mean"], row["rim"], row["steps"]) == (63.0, 53.0, 2.0, 105)
+    assert row["loss"] == pytest.approx(0.15) and row["lengths"] == "40, 80"
 
 
 def test_a_length_that_the_validated_part_cannot_have_is_cut_to_what_it_can():

@@ -27,7 +27,7 @@ def answer(
     columns = pd.MultiIndex.from_product([METRICS, [1, 20]], names=["metric", "k"])
     frame = pd.DataFrame(np.repeat(np.array(values)[:, None], 10, axis=1), columns=columns)
     relevant = np.where(np.isnan(values), 0, 1)
-    per_query = PerQuery(frame, np.zeros(len(test)), relevant, np.full(len(test), len(train)))
+    per_query = PerQuery(frame, LABELS[test], relevant, np.full(len(test), len(train)))
     split = Split(0, np.array(train), np.array(test), 0, repeat=repeat)
     method = Method("ball", Recipe("PCA", 4, 2), Settings())
     return Answer(method, split, Health(rim=rim), [], np.array([0.1, 0.3]), per_query)
@@ -52,6 +52,19 @@ def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
     assert "folds by patient" in text and "| -25.00 |" in text
 
 
+def test_leakage_has_class_means_and_the_health_of_both_trainings():
+    """Image 3 alone is of class 1: 20 by group, the others 50, 70 and 60; and 100, 80 and 80 by image, image 3 90."""
+    by_image = {"ball": [answer([0, 2], [1.0, 0.8], rim=1.0), answer([1, 3], [0.8, 0.9], rim=3.0)]}
+    rows = controls.leakage(by_image, BY_GROUP, GROUPS, [20])
+    row = rows.iloc[0]
+    assert row["class_mean_by_image"] == pytest.approx((260 / 3 + 90) / 2)
+    assert row["class_mean_by_group"] == pytest.approx((60 + 20) / 2)
+    assert row["rim_by_image"] == 3 and np.isnan(row["rim_by_group"])
+    scores, _, ends = controls.leakage_layout(rows, "patient").split("\n\n")
+    assert "| class mean by image | class mean by patient |" in scores and "| 88.33 | 40.00 |" in scores
+    assert ends.splitlines()[2:] == ["| ball | by image | – | 3.0 % | – |", "| ball | by patient | – | – | – |"]
+
+
 def test_leakage_averages_over_trainings():
     """Two trainings of patient p's images, 80 and 60 without the patient and 100 with: 30 points lost, 40 and 20."""
     by_image = {"ball": [answer([0, 1, 2], [1.0, 1.0, 1.0], repeat=repeat) for repeat in (0, 1)]}
@@ -74,6 +87,30 @@ def test_the_gain_under_each_definition():
     rows = controls.definition_rows(found, "no mapper", "ball", 20)
     assert rows["definition"].tolist() == ["÷ min(k, relevant)", "÷ hits found", "÷ k"]
     np.testing.assert_allclose(rows["gain"], [30, 30, 10])
+
+
+def test_definitions_show_class_means_chance_and_the_health_of_the_head():
+    """Two queries of class 0 and one of class 1: 0.5 and 0.8 against 0.2, so a third of the weight becomes a half."""
+    flat, ball = answer([0, 1, 3], [0.4, 0.4, 0.4]), answer([0, 1, 3], [0.8, 0.8, 0.2], rim=1.5)
+    rows = controls.definition_rows({"by image": {"no mapper": [flat], "ball": [ball]}}, "no mapper", "ball", 20)
+    assert rows["ball"].tolist() == pytest.approx([60] * 3)
+    assert rows["ball, class mean"].tolist() == pytest.approx([50] * 3)
+    head, _, first, *_ = controls.definition_layout(rows).splitlines()
+    assert head == (
+        "| folds | definition | no mapper | ball | no mapper, class mean | ball, class mean | chance | gain | "
+        "last loss | at the rim | steps |"
+    )
+    assert first == (
+        "| by image | ÷ min(k, relevant) | 40.00 | 60.00 | 40.00 | 50.00 | 75.00 | 20.00 | – | 1.5 % | – |"
+    )
+
+
+def test_a_choice_is_shown_with_class_mean_chance_and_health():
+    rows = pd.DataFrame({"choice": ["none"], "k": [20], "value": [88.4], "lengths": ["384"]}, index=[5])
+    rows = rows.assign(class_mean=87.0, chance=3.52, loss=0.25, rim=0.0, steps=105.0)
+    head, _, line = controls.choice_layout(rows).splitlines()
+    assert head == "| choice | k | lengths | MAP@k | class mean | chance | last loss | at the rim | steps |"
+    assert line == "| none | 20 | 384 | 88.40 | 87.00 | 3.52 | 0.250 | 0.0 % | 105 |"
 
 
 def galleries() -> pd.DataFrame:
