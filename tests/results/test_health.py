@@ -22,10 +22,15 @@ MOST = 5
 
 
 def held(reports: Path) -> list[str]:
-    """Tables and figures of the demo with a trained row that is at the rim and is not said to begin as printed."""
+    """Tables and figures of the demo with a trained row that is at the rim and is not said to begin as printed.
+
+    A candidate that its fold did not choose is no result: such a table shows the rim so that one sees why.
+    """
     found = []
     for file in sorted(reports.glob("*/demo/*/*/*.csv")):
         rows = pd.read_csv(file)
+        if "chosen" in rows:
+            rows = rows[rows["chosen"]]
         if "rim" in rows:
             at_rim = (" ".join(map(str, row)) for row in rows[rows["rim"] > MOST].itertuples())
             found += [file.name] * any(PRINTED not in row and UNCLIPPED not in row for row in at_rim)
@@ -50,4 +55,13 @@ def test_a_head_that_begins_at_the_rim_and_stays_there_is_found(tmp_path, monkey
     file = tmp_path / "hyper_dino/demo/tissue/section/t.csv"
     file.parent.mkdir(parents=True)
     values({"by image": {f"{method} head": several for several in found.values()}}).to_csv(file, index=False)
+    assert held(tmp_path) == expected
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(True, ["t.csv"]), (False, [])])
+def test_a_candidate_at_the_rim_counts_only_where_a_fold_chose_it(tmp_path, chosen, expected):
+    file = tmp_path / "linear_prototypes/demo/tissue/section/t.csv"
+    file.parent.mkdir(parents=True)
+    rows = {"comparison": ["cosine", "poincare", "poincare"], "rim": [np.nan, 79.0, 0.0]}
+    pd.DataFrame(rows | {"chosen": [True, chosen, not chosen]}).to_csv(file, index=False)
     assert held(tmp_path) == expected

@@ -11,6 +11,7 @@ from lib import checks
 from lib.datasets import folds
 from lib.datasets.queries import balanced
 from lib.losses.linear_prototypes import Comparison
+from lib.results import answers
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
 from lib.results.store import Run
@@ -78,7 +79,8 @@ def choose(
 
     Returns:
         Fold → its choice, and a row for every fold and candidate: fold, comparison, c, temperature, validation
-        (percent), chosen.
+        (percent), chosen; class_mean (averaged per class first) and chance of the same, and the health of the training:
+        loss, rim, steps.
     """
     checks.values(k=k, per_class=per_class)
     tables, chosen = [], {}
@@ -88,7 +90,8 @@ def choose(
         chosen[split.fold] = dict(zip(best["comparison"], best["settings"], strict=True))
         tables.append(table.drop(columns="settings").assign(fold=split.fold, chosen=table.index.isin(best.index)))
     rows = pd.concat(tables, ignore_index=True)
-    return chosen, rows[["fold", "comparison", "c", "temperature", "validation", "chosen"]]
+    names = ["fold", "comparison", "c", "temperature", "validation", "chosen"]
+    return chosen, rows[names + [name for name in rows if name not in names]]
 
 
 def _candidates(
@@ -105,21 +108,26 @@ def _candidates(
     ]
     methods = [replace(head, name=f"{one.comparison.name}, {words(one)}", head=one) for one in settings]
     fitted = fit(views, labels, methods, [inner], what=f"temperature and curvature, fold {split.fold}")
-    answers = ask(fitted, views[0], labels, [k], groups=units, what="validation")
+    found = ask(fitted, views[0], labels, [k], groups=units, what="validation")
+    numbers = answers.values({"": found}).query("metric == 'ap_min'").set_index("method")
     return pd.DataFrame(
         {
             "comparison": one.comparison.name,
             "c": one.comparison.c if one.comparison.name == "poincare" else np.nan,
             "temperature": one.temperature,
-            "validation": 100 * answers[method.name][0].per_query.values["ap_min", k].mean(),
+            "validation": numbers["ours"][method.name],
             "settings": one,
         }
+        | numbers.loc[method.name, ["class_mean", "chance", *answers.HEALTH]].to_dict()
         for method, one in zip(methods, settings, strict=True)
     )
 
 
 def layout(candidates: pd.DataFrame) -> str:
-    """A row per candidate, a column per fold with its validation MAP, bold where the fold chose it, as Markdown."""
+    """A row per candidate, a column per fold with its validation MAP, bold where the fold chose it, as Markdown.
+
+    Then the mean over classes, over the folds, and how the trainings ended; the last row is chance.
+    """
     shown = candidates.assign(
         c=candidates["c"].map(lambda c: "–" if pd.isna(c) else f"{c:g}"),
         temperature=candidates["temperature"].map("{:g}".format),
@@ -131,7 +139,12 @@ def layout(candidates: pd.DataFrame) -> str:
     )
     names = {"comparison": "comparison", "c": "curvature c", "temperature": "temperature"}
     wide = shown.pivot_table(index=list(names), columns="fold", values="cell", aggfunc="first", sort=False)
-    return markdown_table(wide.reset_index().rename(columns=names))
+    means = shown.groupby(list(names), sort=False).agg({"class_mean": "mean"} | answers.HEALTH).loc[wide.index]
+    ends = [{"class mean": percent(row["class_mean"])} | answers.health(row) for _, row in means.iterrows()]
+    lines = wide.reset_index().rename(columns=names).join(pd.DataFrame(ends))
+    chance = shown.groupby("fold", sort=False)["chance"].mean().map(percent).to_dict()
+    lines.loc[len(lines)] = dict.fromkeys(lines, "–") | {"comparison": "chance"} | chance
+    return markdown_table(lines)
 
 
 def table(run: Run, candidates: pd.DataFrame, k: int) -> Table:
@@ -140,7 +153,8 @@ def table(run: Run, candidates: pd.DataFrame, k: int) -> Table:
         f"Validation MAP@{k} in percent, AP divided by min(k, relevant); bold: what the fold chose. In every fold a "
         "quarter of the groups that it learns from asks the other three quarters, class-balanced, searched as in "
         f"training; heads trained for {run.parameters['epochs']} epochs without augmented views, with one seed. A "
-        "fold's choice is used for its own queries alone, and these are not among its validation images."
+        "fold's choice is used for its own queries alone, and these are not among its validation images. Class mean: "
+        "averaged per class first, mean over the folds. At the rim: worst fold. Chance: a gallery in random order."
     )
     rows = {"title": "temperature and curvature", "rows": candidates, "caption": text}
     return Table(**rows, markdown=layout(candidates), free=["chosen"])

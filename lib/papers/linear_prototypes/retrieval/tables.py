@@ -98,10 +98,15 @@ def scores_file(profile: str, dataset: str) -> Path:
     return paths.BUILD / "scores" / profile / dataset / "linear_prototypes.csv"
 
 
+BESIDE = {"PT": PT, "TL": TL}
+"""Columns of :func:`beside`, and what the methods are called elsewhere."""
+
+
 def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame:
     """Published rows of a dataset and ours at each of ``ks``: columns source, k, backbone, PT, TL and gained.
 
-    A dataset that the paper does not have gets the ranges of all of its datasets instead.
+    Ours have class_mean_PT and class_mean_TL (averaged per class first), chance, and the health of TL's training: loss,
+    rim, steps. A dataset that the paper does not have gets the ranges of all of its datasets instead.
     """
     chosen = published()
     if dataset in DATASETS:
@@ -113,18 +118,22 @@ def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame
             lines.append({"source": f"published, {theirs}", "k": "not stated", "backbone": backbone} | cells.to_dict())
     ours = table[(table["gallery"] == "closed") & (table["metric"] == "ap_min") & table["k"].isin(ks)]
     for (encoder, k), rows in ours.groupby(["encoder", "k"], sort=False):
-        cells = rows.set_index("method")["ours"]
-        lines.append({"source": "ours", "k": str(k), "backbone": encoder, "PT": cells[PT], "TL": cells[TL]})
+        cells = rows.set_index("method")
+        line = {"source": "ours", "k": str(k), "backbone": encoder}
+        line |= {name: cells["ours"][method] for name, method in BESIDE.items()}
+        line |= {f"class_mean_{name}": cells["class_mean"][method] for name, method in BESIDE.items()}
+        lines.append(line | cells.loc[TL, ["chance", *answers.HEALTH]].to_dict())
     rows = pd.DataFrame(lines)
     return rows.assign(gained=rows["TL"] - rows["PT"])
 
 
 def beside_layout(rows: pd.DataFrame) -> str:
     """The table of :func:`beside` as Markdown."""
-    shown = rows.rename(columns={"gained": "TL − PT, points"})
-    for name in ("PT", "TL", "TL − PT, points"):
-        shown[name] = shown[name].map(percent)
-    return markdown_table(shown)
+    names = {"PT": "PT", "TL": "TL", "gained": "TL − PT, points"}
+    names |= {"class_mean_PT": "class mean, PT", "class_mean_TL": "class mean, TL", "chance": "chance"}
+    shown = rows[["source", "k", "backbone"]].join(rows[list(names)].map(percent).rename(columns=names))
+    ends = [answers.health(row.fillna({"steps": 0})) for _, row in rows.iterrows()]
+    return markdown_table(shown.join(pd.DataFrame(ends)))
 
 
 GAINS = {

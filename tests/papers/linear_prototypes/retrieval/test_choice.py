@@ -84,9 +84,23 @@ def test_the_table_has_a_row_per_candidate_and_marks_what_each_fold_chose(where)
     run = Run("41_linear_prototypes_retrieval", "demo", "tissue", "images", "abc", "texture", {"epochs": 5})
     table = choice.table(run, rows, 5)
     head, _, *lines = table.markdown.splitlines()
-    assert head == "| comparison | curvature c | temperature | fold 0 | fold 1 |"
-    assert len(lines) == sum(map(len, choice.GRIDS.values())) and table.markdown.count("**") == 2 * 4
+    assert head == (
+        "| comparison | curvature c | temperature | fold 0 | fold 1 | class mean | last loss | at the rim | steps |"
+    )
+    assert len(lines) == sum(map(len, choice.GRIDS.values())) + 1 and table.markdown.count("**") == 2 * 4
     assert "5 epochs" in table.caption and "one seed" in table.caption
+
+
+def test_candidates_show_class_means_chance_and_health(where):
+    """The flat head has no rim; the columns are of the candidate's own row."""
+    _, rows = choice.choose(X[None], LABELS, GROUPS, where, HEAD, k=5, per_class=4)
+    assert rows["rim"].isna().tolist() == (rows["comparison"] == "cosine").tolist() and (rows["steps"] > 0).all()
+    marked = rows.assign(class_mean=np.arange(len(rows)), rim=np.arange(len(rows)), loss=0.5, chance=10.0)
+    first, *_, last = choice.layout(marked).splitlines()[2:]
+    n = len(rows) // 2  # of one fold
+    steps = rows["steps"].max()
+    assert first.endswith(f"| {n / 2:.2f} | 0.500 | {n:.1f} % | {steps:.0f} |")
+    assert last == "| chance | – | – | 10.00 | 10.00 | – | – | – | – |"
 
 
 def test_a_choice_is_made_where_the_training_part_is_one_patient():

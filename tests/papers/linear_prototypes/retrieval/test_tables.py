@@ -98,6 +98,19 @@ def test_a_dataset_of_the_paper_gets_its_rows_and_any_other_all_of_them(results)
     assert tables.beside(table, "tissue", (1,))["source"].nunique() == 4
 
 
+def test_ours_beside_the_paper_have_class_means_chance_and_health(results):
+    """Health is that of the trained head; the published rows have none."""
+    numbers = tables.values(results).assign(class_mean=lambda rows: rows["ours"] - 5)
+    numbers.loc[numbers["method"] == TL, ["loss", "rim", "steps"]] = [0.25, np.nan, 70]
+    rows = tables.beside(numbers, "ham10000", (1,))
+    ours = rows[rows["source"] == "ours"].iloc[0]
+    assert (ours["class_mean_PT"], ours["class_mean_TL"]) == pytest.approx((ours["PT"] - 5, ours["TL"] - 5))
+    head, _, *lines = tables.beside_layout(rows).splitlines()
+    assert head.endswith("| class mean, PT | class mean, TL | chance | last loss | at the rim | steps |")
+    assert lines[-1].endswith(f"| {ours['chance']:.2f} | 0.250 | – | 70 |")
+    assert lines[0].endswith("| – | – | – | – | – | – |")
+
+
 def test_scores_survive_the_file_and_mean_what_the_table_says(results, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "BUILD", tmp_path)
     scores = tables.scores(results, Images)
