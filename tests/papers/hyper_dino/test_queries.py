@@ -230,7 +230,7 @@ def test_class_means_chance_and_health_stand_beside_the_scores(counted):
     assert row[["chance_1", "chance_20_without"]].tolist() == [25, 25]
     assert row[["loss", "rim", "steps"]].tolist() == [0.5, 2.0, 40]
     table, below = twins.twin_layout(counted, 20).split("\n\n")
-    assert "| MAP@1 | MAP@20 | class mean@1 | class mean@20 | MAP@1, identical left out of the gallery |" in table
+    assert "| MAP@1 | MAP@20 | class mean@1 | class mean@20 | MAP@1, identical left out |" in table
     assert "| by image | all | 5 | 40.00 | 60.00 | 62.50 | 75.00 |" in table
     assert below == (
         "Folds by image: chance 25.00 at k = 1 and 25.00 at k = 20; the mappers: last loss 0.500, at the rim 2.0 %, "

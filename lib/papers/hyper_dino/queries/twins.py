@@ -142,7 +142,7 @@ def twin_queries(found: pd.DataFrame, n: int) -> np.ndarray:
 def twin_layout(table: pd.DataFrame, k: int) -> str:
     """The table of identical pictures as Markdown, below it chance and the health of the mappers."""
     shown = table[["rule", "queries", "n"]].rename(columns={"rule": "folds"})
-    for suffix, where in (("", ""), ("_without", ", identical left out of the gallery")):
+    for suffix, where in (("", ""), ("_without", ", identical left out")):
         for name, head in (("map", "MAP"), ("class_mean", "class mean")):
             for at in (1, k):
                 shown[f"{head}@{at}{where}"] = table[f"{name}_{at}{suffix}"].map(percent)
