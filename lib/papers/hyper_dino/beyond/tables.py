@@ -171,6 +171,10 @@ def choice_layout(rows: pd.DataFrame) -> str:
 SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."
 
 
+BESIDE = "Class mean: averaged per class first. Chance: a gallery in random order. At the rim: worst training."
+"""What stands beside a score, for the captions of tables that show it."""
+
+
 def common(run: Run) -> str:
     """What the captions of all tables of MAP@k say."""
     about = run.parameters
@@ -184,7 +188,7 @@ def retrieval(
     run: Run, title: str, rows: pd.DataFrame, markdown: str, text: str = "", free: Collection[str] = ()
 ) -> Table:
     """A table of MAP@k; ``text`` is added to what all their captions say."""
-    return Table(title, rows, f"{common(run)} {text}".strip(), free, markdown=markdown)
+    return Table(title, rows, f"{common(run)} {BESIDE} {text}".strip(), free, markdown=markdown)
 
 
 def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:

@@ -105,6 +105,13 @@ def test_definitions_show_class_means_chance_and_the_health_of_the_head():
     )
 
 
+def test_a_table_of_scores_says_what_stands_beside_them():
+    run = Run("16_hyper_dino_beyond", "demo", "tissue", "some images", "abc", "texture", {"n_seeds": 5, "epochs": 15})
+    text = controls.retrieval(run, "a title", pd.DataFrame({"k": [1]}), "", "More.").caption
+    assert "Class mean: averaged per class first." in text and text.endswith("At the rim: worst training. More.")
+    assert "Class mean" not in controls.common(run)  # also of tables that show differences alone
+
+
 def test_a_choice_is_shown_with_class_mean_chance_and_health():
     rows = pd.DataFrame({"choice": ["none"], "k": [20], "value": [88.4], "lengths": ["384"]}, index=[5])
     rows = rows.assign(class_mean=87.0, chance=3.52, loss=0.25, rim=0.0, steps=105.0)
