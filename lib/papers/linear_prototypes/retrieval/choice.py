@@ -58,6 +58,10 @@ def inner_split(
     return replace(inner, **parts), units, k
 
 
+LEFT = "at the rim, not chosen"
+"""Said of a candidate with training images at the rim that its fold left."""
+
+
 def choose(
     views: np.ndarray,
     labels: np.ndarray,
@@ -80,7 +84,7 @@ def choose(
     Returns:
         Fold → its choice, and a row for every fold and candidate: fold, comparison, c, temperature, validation
         (percent), chosen; class_mean (averaged per class first) and chance of the same, and the health of the training:
-        loss, rim, steps.
+        loss, rim, steps; note: :data:`LEFT` where that is so.
     """
     checks.values(k=k, per_class=per_class)
     tables, chosen = [], {}
@@ -90,6 +94,7 @@ def choose(
         chosen[split.fold] = dict(zip(best["comparison"], best["settings"], strict=True))
         tables.append(table.drop(columns="settings").assign(fold=split.fold, chosen=table.index.isin(best.index)))
     rows = pd.concat(tables, ignore_index=True)
+    rows["note"] = np.where((rows["rim"] > 0) & ~rows["chosen"], LEFT, "")
     names = ["fold", "comparison", "c", "temperature", "validation", "chosen"]
     return chosen, rows[names + [name for name in rows if name not in names]]
 

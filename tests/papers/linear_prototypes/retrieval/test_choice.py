@@ -75,6 +75,10 @@ def test_the_best_candidate_of_each_comparison_is_chosen_in_every_fold(where):
         assert best.validation == part["validation"].max()
         assert (settings.temperature, settings.hidden) == (best.temperature, 8)
         assert name == "cosine" or settings.comparison.c == best.c
+    assert all(
+        (note == choice.LEFT) == (rim > 0 and not best)
+        for note, rim, best in zip(rows["note"], rows["rim"], rows["chosen"], strict=True)
+    )
     alone, _ = choice.choose(X[None], LABELS, GROUPS, where[1:], HEAD, k=5, per_class=4)
     assert alone[1] == chosen[1]
 
