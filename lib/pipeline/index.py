@@ -25,7 +25,7 @@ NUMBERED = {
     "hyper_dino/mapper/figure_2": "Fig. 2",
     "hyper_dino/retrieval/figure_3": "Fig. 3",
     "hyper_dino/queries/figure_4": "Fig. 4, Kather 2016",
-    "hyper_dino/queries/figure_5": "Fig. 5, BreakHis 40X",
+    "hyper_dino/queries/figure_5": "Fig. 5, BreakHis (the paper's: 40X)",
     "hyp_vit/hyperbolicity/table_1": "Table 1",
     "hyp_vit/retrieval/table_2": "Table 2",
     "hyp_vit/retrieval/table_3": "Table 3",
@@ -68,10 +68,10 @@ ABOUT = """\
 # Every saved table and figure
 
 Made from `reports/` by `00_start_here`. What a paper numbers comes first, under its number; the rest is what we add. \
-*demo*: procedural tiles, never the paper's numbers. *sample*: real images, fewer than the paper had. *paper*: its own \
-images, encoder and epochs. *needs …* says what a run on a dataset lacks. Which images, how many and which encoder \
-stands below each table, and with the parameters in the json beside it. Numbers like HD-11 or LP-9 are points that a \
-paper leaves open: [errata](errata.md)."""
+*demo*: procedural tiles, never the paper's numbers. *sample*: real images, fewer than the paper had, or another \
+encoder. *paper*: its own images, encoder and epochs. *needs …* says what a run on a dataset lacks. Which images, how \
+many and which encoder stands below each table, and with the parameters in the json beside it. Numbers like HD-11 or \
+LP-9 are points that a paper leaves open: [errata](errata.md)."""
 DEMO = "demo"
 """Column of everything made from embedded tiles or from no images at all."""
 

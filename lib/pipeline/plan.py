@@ -82,7 +82,8 @@ def text(profile: str) -> str:
     speeds = ", ".join(f"{encoder} {speed}" for encoder, speed in assumed["images_per_second"].items())
     shown = rows.assign(hours=rows["hours"].map("{:.2f}".format))
     parts = [
-        f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate.",
+        f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate, about half of it "
+        "where two run at once.",
         markdown_table(shown),
         f"The hours are an estimate for {assumed['machine']}. Features: images per second, {speeds}, others "
         f"{assumed['other_images_per_second']}. Notebooks: the demo's time, times images, epochs and lengths.",
