@@ -82,7 +82,7 @@ def text(profile: str) -> str:
     speeds = ", ".join(f"{encoder} {speed}" for encoder, speed in assumed["images_per_second"].items())
     shown = rows.assign(hours=rows["hours"].map("{:.2f}".format))
     parts = [
-        f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate, about half of it "
+        f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate, half of it "
         "where two run at once.",
         markdown_table(shown),
         f"The hours are an estimate for {assumed['machine']}. Features: images per second, {speeds}, others "
