@@ -25,7 +25,7 @@ NUMBERED = {
     "hyper_dino/mapper/figure_2": "Fig. 2",
     "hyper_dino/retrieval/figure_3": "Fig. 3",
     "hyper_dino/queries/figure_4": "Fig. 4, Kather 2016",
-    "hyper_dino/queries/figure_5": "Fig. 5, BreakHis (the paper's: 40X)",
+    "hyper_dino/queries/figure_5": "Fig. 5, BreakHis 40X",
     "hyp_vit/hyperbolicity/table_1": "Table 1",
     "hyp_vit/retrieval/table_2": "Table 2",
     "hyp_vit/retrieval/table_3": "Table 3",
