@@ -226,7 +226,7 @@ def margin_rows(found: Results, m0s: Sequence[float]) -> pd.DataFrame:
     return rows.rename(columns={"rule": "archive"}).drop(columns="method").sort_values("head", kind="stable")
 
 
-HEALTH = {BALL: ("last loss", "at the rim", "steps"), FLAT: ("last loss",)}
+ENDED = {BALL: ("last loss", "at the rim", "steps"), FLAT: ("last loss",)}
 """What of the health of each head stands in the table of margins."""
 
 
@@ -238,7 +238,7 @@ def table_margins(rows: pd.DataFrame) -> Table:
         for head, of_head in part.groupby("head"):
             cells |= {f"{head}, MAP@{row.k}": _mean(row) for row in of_head.itertuples()}
             cells |= {f"{head}, norm": f"{of_head['norm'].iloc[0]:.2f}"}
-            cells |= {f"{head}, {what}": answers.health(of_head.iloc[0])[what] for what in HEALTH[head]}
+            cells |= {f"{head}, {what}": answers.health(of_head.iloc[0])[what] for what in ENDED[head]}
         lines.append(cells)
     text = (
         f"{ABOUT} The flat head has half the margin, and half the ball's loss where both do equally well. Norm: median "
