@@ -310,6 +310,13 @@ def test_an_unknown_notebook_is_named():
         notebooks.run("99_nothing", "demo", "tissue", [])
 
 
+def test_what_a_notebook_reads_of_real_images_is_of_this_version():
+    """A sample report lacks nothing that a committed notebook reads of it, and each says how far it may deviate."""
+    assert [path.name for path in ALL if "is of an earlier version" in path.read_text(encoding="utf-8")] == []
+    records = sorted(paths.REPORTS.glob("*/sample/*/*/*.json"))
+    assert records and all("tolerance" in json.loads(file.read_text(encoding="utf-8")) for file in records)
+
+
 def test_every_notebook_is_on_the_map():
     for place in (paths.NOTEBOOKS / "00_start_here.ipynb", paths.ROOT / "README.md"):
         text = place.read_text(encoding="utf-8")
