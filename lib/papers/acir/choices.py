@@ -47,6 +47,15 @@ def at_an_end(tried: pd.DataFrame, by: str = "method") -> str:
     return f"at an end of the row, where a better rate may lie beyond: {told}"
 
 
+def ends(tried: pd.DataFrame) -> list[str]:
+    """:func:`at_an_end` of rows of which only ACIR's network was tried, without a column method, or of several methods.
+
+    >>> ends(pd.DataFrame({"lr": [1, 2], "chosen": [False, True]}))
+    ['at an end of the row, where a better rate may lie beyond: ACIR (2)']
+    """
+    return [at_an_end(tried if "method" in tried else tried.assign(method="ACIR"))]
+
+
 def answerable(labels: np.ndarray, asks: np.ndarray, archive: np.ndarray) -> str:
     """How many queries have an image of their class in the archive; the others are left out of every mean and test.
 

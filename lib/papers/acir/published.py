@@ -21,6 +21,8 @@ def maps() -> pd.DataFrame:
 def radii() -> pd.DataFrame:
     """Table 6, 16 bits: columns method, dataset, radius, accuracy, precision, recall.
 
+    Its caption does not name the images; dataset, RadIN-CT, is a reading of it.
+
     >>> table = radii().set_index(["method", "radius"])
     >>> table.loc[("CSQ", 0), ["accuracy", "precision", "recall"]].tolist()
     [71.5, 82.0, 71.5]

@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from lib import paths
 from lib.encoders.taps import Taps
 from lib.losses.acir import StructureAware, class_weights
 from lib.papers.acir.ablations import experiment as ablations
 from lib.papers.acir.ablations import parts
-from lib.papers.acir.choices import l_wsc, of_classes
+from lib.papers.acir.choices import ends, l_wsc, of_classes
 from lib.papers.acir.hashing import experiment as hashing
 from lib.papers.acir.network import experiment as network
 from lib.papers.acir.ranking import experiment as ranking
@@ -78,6 +80,21 @@ def test_heads_have_them_and_one_variant_does_not():
     assert len(ours) == 2 and {loss.class_weights for loss in ours.values()} == {WEIGHTS}
     without = [one.name for one in hashing.variants(plan, 4, 0.01, 0.5) if one.head.loss.class_weights != WEIGHTS]
     assert without == ["no class weights-4bit"]
+
+
+def test_a_rate_at_the_end_of_its_row_is_named():
+    one = pd.DataFrame({"lr": [0.001, 0.003, 0.01], "chosen": [False, False, True]})
+    assert ends(one) == ["at an end of the row, where a better rate may lie beyond: ACIR (0.01)"]
+    inner = one.assign(chosen=[False, True, False])
+    both = pd.concat([inner.assign(method="ACIR"), one.assign(method="CSQ")])
+    assert ends(inner) == ["every learning rate lies inside its row"]
+    assert ends(both)[0].endswith(": CSQ (0.01)")
+
+
+@pytest.mark.parametrize("section", ["network", "ranking"])
+def test_committed_rates_say_whether_they_lie_at_an_end(section):
+    (said,) = ends(pd.read_csv(paths.COMMITTED / "acir/sample/bh200x" / section / "table_rates.csv"))
+    assert said.startswith(("at an end of the row", "every learning rate"))
 
 
 def test_a_class_that_only_asks_weighs_one():

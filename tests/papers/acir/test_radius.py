@@ -50,6 +50,23 @@ def test_queries_without_a_class_in_the_archive_are_counted():
     assert frame["n_left_out"].tolist() == [2, 2] and frame["accuracy"].tolist() == [pytest.approx(200 / 3), 100]
 
 
+def test_the_commonest_class_is_a_trivial_answer_at_every_radius():
+    """Archive a a b; four queries a, one b and one c, which the archive lacks: 4 of 5 right, b never."""
+    found = radius.commonest(np.array(list("aaaabc")), np.array(list("aab")), [0, 3])
+    assert found["accuracy"].tolist() == [pytest.approx(80)] * 2 and found["recall"].tolist() == [50.0] * 2
+    assert found["precision"].tolist() == [pytest.approx(100 * (4 / 5 + 0) / 2)] * 2
+    assert found[["n_rejected", "n_left_out", "n_empty"]].values.tolist() == [[0, 1, 1]] * 2
+
+
+def test_published_radii_that_we_lack_are_not_shown_and_a_trivial_answer_rejects_nobody():
+    trivial = radius.commonest(np.array(list("aaab")), np.array(list("aab")), [1])
+    rows = pd.concat([trivial.assign(method="CSQ", n_rejected=2, accuracy=60.0), trivial])
+    theirs = published.radii().query("method == 'CSQ'")
+    head, _, *lines = radius.layout(rows, theirs).splitlines()
+    assert head == f"| R | CSQ, published | CSQ, ours | {radius.COMMONEST} | queries in no ball |"
+    assert lines == ["| 1 | 73.3 (79.1 / 73.3) | 60.0 (37.5 / 50.0) | 75.0 (37.5 / 50.0) | 2 to 2 |"]
+
+
 def test_a_lead_is_counted_training_by_training():
     rows = pd.DataFrame(
         [

@@ -59,11 +59,14 @@ def _edge(axis: plt.Axes, table: pd.DataFrame) -> None:
 
 
 def alphas(rows: pd.DataFrame) -> Figure:
-    """mAP (hits) over α, each form of L_Q on the left, the paper's on the right; rows: of :func:`.more.alpha_rows`."""
+    """mAP over α: each form of L_Q on the left (min(k, R)), the paper's on the right (hits).
+
+    rows: of :func:`.more.alpha_rows`.
+    """
     with style.house():
         figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 3.0), sharex=True)
         for number, (form, title) in enumerate(FORMS.items()):
-            of_form = rows[rows["form"] == form].groupby("alpha")["mAP"]
+            of_form = rows[rows["form"] == form].groupby("alpha")["mAP_min"]
             mean, spread = of_form.mean(), of_form.std().fillna(0)
             look = {
                 "color": style.PALETTE[number],
@@ -76,10 +79,10 @@ def alphas(rows: pd.DataFrame) -> Figure:
             left.errorbar(mean.index, mean, yerr=spread, label=label, **look)
         theirs = published.alphas()
         right.plot(theirs["alpha"], theirs["mAP"], marker="D", color="black", label="published")
-        for axis, title in ((left, "ours"), (right, "published, RadIN-CT")):
+        for axis, title, divided in ((left, "ours", "min(k, R)"), (right, "published, RadIN-CT", "hits")):
             axis.set_title(title)
             axis.set_xlabel("α, weight of the quantisation term")
-            axis.set_ylabel("mAP (%)")
+            axis.set_ylabel(f"mAP, {divided} (%)")
             axis.set_xticks(sorted(rows["alpha"].unique()))
         figure.legend(loc="outside lower center", ncols=2)
         plt.close(figure)

@@ -12,6 +12,8 @@ CNN, VIT, HYBRID = "CNN", "ViT", "Hybrid"
 PRETRAINED, UNTRAINED, TOKEN = "pretrained stem", "untrained stem", "ViT feature"
 """What a network looks at: feature maps of the encoder, those of the same encoder untrained, a ViT's class token."""
 CAUCHY, STRUCTURE, PLAIN, UNWEIGHTED = "Cauchy", "L_WSC", "L_WSC, labels alone", "L_SC + α L_Q"
+DRAWN = "demo_vit"
+"""The vision transformer that comes with this project: drawn tiles alone have taught it."""
 OURS = (STRUCTURE, PLAIN, UNWEIGHTED)
 """Losses with an α."""
 
@@ -34,6 +36,15 @@ class Row:
     def rate(self) -> str:
         """The row whose learning rate this one has: its own, if it is like no other."""
         return self.like or self.name
+
+
+def whose(beside: str) -> str:
+    """Which network the rows of :data:`VIT` are, for a caption.
+
+    >>> whose("uni2_h"), whose("demo_vit")
+    ('ViT: uni2_h', 'ViT: demo_vit, a small one that drawn tiles alone have taught')
+    """
+    return f"{VIT}: {beside}" + (", a small one that drawn tiles alone have taught" if beside == DRAWN else "")
 
 
 FULL = "ACIR"

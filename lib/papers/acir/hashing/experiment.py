@@ -285,7 +285,8 @@ def by_radius(
 ) -> pd.DataFrame:
     """Table 6: columns method, repeat, then those of :func:`lib.metrics.hashing.by_centre`, in percent; n_left_out.
 
-    Queries of a class that the archive has no image of, and so no centre, are left out and counted (n_left_out).
+    Queries of a class that the archive has no image of, and so no centre, are left out and counted (n_left_out). Last
+    comes the trivial answer, :data:`lib.papers.acir.radius.COMMONEST`.
     """
     frames = []
     for name, ones in several.items():
@@ -294,7 +295,9 @@ def by_radius(
             frame = radius.by_radius(*codes, labels[one.split.test], labels[one.split.train], radii)
             frame.insert(0, "method", name)
             frames.append(frame.assign(repeat=one.split.repeat))
-    return pd.concat(frames, ignore_index=True)
+    split = next(iter(several.values()))[0].split
+    trivial = radius.commonest(labels[split.test], labels[split.train], radii)
+    return pd.concat([*frames, trivial], ignore_index=True)
 
 
 def bits_used(several: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:

@@ -5,13 +5,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.figures import style
+from lib.papers.acir.hashing.experiment import LINEAR, NONE
 
 
 def lengths(rows: pd.DataFrame, theirs: pd.DataFrame, dataset: str) -> Figure:
     """mAP (above) and maAP (below) over bits: ours on the left, published values of ``dataset`` on the right.
 
-    rows: columns method, bits, ours, class_mean, chance, of one gallery and metric; bits NaN, drawn as a dotted line,
-    for what has no code. theirs: columns method, bits, mAP, maAP. All in percent.
+    rows: columns method, bits, ours, class_mean, chance, of one gallery and metric; bits NaN, drawn as a level line
+    (:data:`REFERENCES`), for what has no code. theirs: columns method, bits, mAP, maAP. All in percent.
     """
     coded, plain = rows.dropna(subset="bits"), rows[rows["bits"].isna()]
     ours = coded.rename(columns={"ours": "mAP", "class_mean": "maAP"})
@@ -28,7 +29,7 @@ def lengths(rows: pd.DataFrame, theirs: pd.DataFrame, dataset: str) -> Figure:
         for axis, metric in zip(axes[:, 0], ("mAP", "maAP"), strict=True):
             _references(axis, bare.set_index("method")[metric])
         handles = dict(
-            pair for axis in axes[0] for pair in zip(*reversed(axis.get_legend_handles_labels()), strict=True)
+            pair for axis in axes.flat for pair in zip(*reversed(axis.get_legend_handles_labels()), strict=True)
         )
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4)
         plt.close(figure)
@@ -66,27 +67,19 @@ def _ticks(axis: plt.Axes, bits: pd.Series) -> None:
     axis.minorticks_off()
 
 
+REFERENCES = {LINEAR: "--", NONE: ":"}
+"""How the line of what has no code is drawn."""
+
+
 def _references(axis: plt.Axes, values: pd.Series) -> None:
-    """What has no code: a dotted line with its name, or where it lies far below all codes, its name and value alone."""
+    """What has no code: a line that the legend names; far below all codes, its name and value beside the title."""
     low, high = axis.get_ylim()
-    low, lines = min(low, high - 4), []
+    low, below = min(low, high - 4), []
     for method, value in values.sort_values(ascending=False).items():
         if value >= low - (high - low):
-            axis.axhline(value, color="black", linestyle=":", linewidth=1, zorder=1)
-            axis.annotate(method, (0.99, value), (0, 2), **_NAME)
+            look = {"color": "black", "linestyle": REFERENCES[method], "linewidth": 1, "zorder": 1}
+            axis.axhline(value, label=method, **look)
         else:
-            lines.append(f"{method}: {value:.1f}, below")
-    if lines:
-        axis.set_ylim(axis.get_ylim()[0] - 0.12 * (high - low))  # room for the text
-        axis.text(0.02, 0.02, "\n".join(lines), transform=axis.transAxes, fontsize=7, va="bottom")
-
-
-_NAME = {
-    "xycoords": ("axes fraction", "data"),
-    "textcoords": "offset points",
-    "fontsize": 7,
-    "ha": "right",
-    "va": "bottom",
-    "zorder": 5,
-    "bbox": {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
-}
+            below.append(f"below: {method}, {value:.1f}")
+    if below:
+        axis.set_title("\n".join([axis.get_title(), *below]), fontsize=8)

@@ -1,18 +1,18 @@
 """Tables 1, 2 and 6 in the paper's layout, and what the numbers say."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from lib.papers.acir import radius
 from lib.papers.acir.hashing.experiment import ACIR, ALPHA, BY_LABELS, LABELS, MEAN, OURS, PCA, TOP
-from lib.papers.acir.published import content_gain
+from lib.papers.acir.published import DATASETS, content_gain
 from lib.results import answers, paired, rates
 from lib.results.answers import Answers
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Table
-from lib.results.store import Run
+from lib.training.methods import Answer
 
 HITS = "ap_hits"
 """The mAP of deep hashing, and of the authors' code: divided by the hits in the list."""
@@ -26,26 +26,40 @@ OF_CLASSES = "Each class counts alike: as the mean of its groups, a group in it 
 
 def maps(found: Mapping[str, Answers]) -> pd.DataFrame:
     """mAP and maAP of every method in every gallery: the columns of :func:`lib.results.answers.values`, with gallery in
-    place of rule, and bits (NaN without a code), which is taken out of the method's name.
+    place of rule, bits (NaN without a code), which is taken out of the method's name, and chance_class (the class mean
+    of a gallery in random order).
     """
     rows = answers.values(found).rename(columns={"rule": "gallery"}).drop(columns="spread")
     parts = rows["method"].str.extract(r"^(?P<name>.*?)(?:-(?P<bits>\d+)bit)?$")
     rows["method"] = parts["name"]
     rows.insert(2, "bits", parts["bits"].astype(float))
-    return rows[rows["metric"].isin([HITS, "ap_min"])].reset_index(drop=True)
+    rows = rows[rows["metric"].isin([HITS, "ap_min"])].reset_index(drop=True)
+    chance = {gallery: chance_by_class(next(iter(several.values()))) for gallery, several in found.items()}
+    of_rows = zip(rows["gallery"], rows["metric"], rows["k"], strict=True)
+    return rows.assign(chance_class=[chance[gallery][metric, k] for gallery, metric, k in of_rows])
+
+
+def chance_by_class(several: Sequence[Answer]) -> pd.Series:
+    """Percent of (metric, k) that a gallery in random order gives, averaged per class first.
+
+    ``several``: the answers of any one method to the queries of one gallery; they do not matter here.
+    """
+    of_one = [one.per_query.chance.groupby(one.per_query.classes).mean().mean() for one in several]
+    return 100 * pd.concat(of_one, axis=1).mean(axis=1)
 
 
 def layout(rows: pd.DataFrame, theirs: pd.DataFrame, metric: str = HITS) -> str:
     """Table 1 as Markdown: a row per method and gallery, ``mAP (maAP)`` for each length; published rows first.
 
-    theirs: of :func:`lib.papers.acir.published.maps`, of one dataset; it may be empty.
+    theirs: of :func:`lib.papers.acir.published.maps`, one dataset after the other; it may be empty.
     """
     rows = rows[rows["metric"] == metric]
     lengths = sorted(rows["bits"].dropna().unique())
     lines = [
-        {"method": name, "whose": "published"}
+        {"method": name, "whose": f"published, {title}"}
         | {_bits(row.bits): f"{row.mAP:.1f} ({row.maAP:.1f})" for row in of_one.itertuples()}
-        for name, of_one in theirs.groupby("method", sort=False)
+        for dataset, title in DATASETS.items()
+        for name, of_one in theirs[theirs["dataset"] == dataset].groupby("method", sort=False)
     ]
     for (gallery, method), of_one in rows.groupby(["gallery", "method"], sort=False):
         first = of_one.iloc[0]
@@ -57,18 +71,15 @@ def layout(rows: pd.DataFrame, theirs: pd.DataFrame, metric: str = HITS) -> str:
         cells |= {"± over trainings, at most": percent(of_one["seeds_spread"].max())}
         lines.append(cells | _health(of_one))
     for gallery, of_one in rows.dropna(subset="bits").groupby("gallery", sort=False):
-        lines.append(
-            {"method": "chance", "gallery": gallery}
-            | {_bits(bits): percent(of_one["chance"].mean()) for bits in lengths}
-        )
+        lines.append({"method": "chance", "gallery": gallery} | {_bits(bits): _chance(of_one) for bits in lengths})
     columns = ["method", "whose", "gallery", *map(_bits, lengths), "no code", "± over trainings, at most"]
     columns += ["last loss", "steps"]
     return markdown_table(pd.DataFrame(lines, columns=columns, dtype=object).fillna("–").replace("", "–"))
 
 
-def table_1(run: Run, rows: pd.DataFrame, theirs: pd.DataFrame, metric: str, text: str) -> Table:
-    """Table 1 by one of the two metrics; theirs: published rows of all datasets, of which this run's are shown."""
-    theirs = theirs[theirs["dataset"] == run.dataset] if metric == HITS else theirs.iloc[:0]
+def table_1(rows: pd.DataFrame, theirs: pd.DataFrame, metric: str, text: str) -> Table:
+    """Table 1 by one of the two metrics; theirs: published rows of all datasets, which are by hits."""
+    theirs = theirs if metric == HITS else theirs.iloc[:0]
     title = "Table 1: codes" if metric == HITS else "Table 1 by min(k, R)"
     part = rows[rows["metric"] == metric]
     return Table(title, part, text, markdown=layout(part, theirs, metric))
@@ -89,6 +100,11 @@ def _cell(row: pd.Series) -> str:
     return f"{percent(row['ours'])} ({percent(row['class_mean'])})"
 
 
+def _chance(rows: pd.DataFrame) -> str:
+    """``chance (its class mean)`` of the rows of a gallery."""
+    return f"{percent(rows['chance'].mean())} ({percent(rows['chance_class'].mean())})"
+
+
 def rates_layout(rows: pd.DataFrame) -> str:
     """mAP on validation images: a row per loss (and α), a column per learning rate, the chosen one bold."""
     named = rows["method"] + rows["alpha"].map(lambda alpha: "" if np.isnan(alpha) else f", α = {alpha:g}")
@@ -98,7 +114,8 @@ def rates_layout(rows: pd.DataFrame) -> str:
 def looks_layout(rows: pd.DataFrame) -> str:
     """Quantiles of the likeness of fingerprints as Markdown."""
     numbers = {name: rows[name].map("{:.3f}".format) for name in ("low", "median", "high")}
-    return markdown_table(rows.assign(**numbers).rename(columns={"low": "tenth", "high": "ninth tenth"}))
+    names = {"n_pairs": "number of pairs", "low": "10 %", "high": "90 %"}
+    return markdown_table(rows.assign(**numbers).rename(columns=names))
 
 
 def ranking_layout(rows: pd.DataFrame) -> str:

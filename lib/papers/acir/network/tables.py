@@ -41,7 +41,7 @@ def levels(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
 
 
 def levels_layout(rows: pd.DataFrame) -> str:
-    """A row per level, untrained beside trained."""
+    """A row per level, untrained beside trained: mAP ± over trainings, in brackets the class mean (maAP)."""
     lines = []
     for level, part in rows.groupby("level", sort=False):
         by = part.set_index("network")
@@ -49,14 +49,29 @@ def levels_layout(rows: pd.DataFrame) -> str:
         for state in (UNTRAINED, TRAINED):
             name = state if state in by.index else by.index[0]
             there = state in by.index or state == UNTRAINED
-            spread = by["spread"][name]
-            shown = f"{percent(by['mAP'][name])} ± {percent(spread)}" if spread > 0 else percent(by["mAP"][name])
-            cells[state] = shown if there else "–"
+            cells[state] = _score(by.loc[name]) if there else "–"
         lines.append(cells)
     trained = rows[rows["network"] == TRAINED].iloc[0]
     health = {"level": "last loss; steps", UNTRAINED: "–", TRAINED: f"{trained['loss']:.3f}; {trained['steps']:.0f}"}
     chance = {"level": "random order", UNTRAINED: percent(rows["chance"].mean()), TRAINED: "–"}
     return markdown_table(pd.DataFrame([*lines, chance, health]))
+
+
+def _score(row: pd.Series) -> str:
+    """``mAP ± over trainings (class mean)``, without ± where nothing was trained."""
+    spread = f" ± {percent(row['spread'])}" if row["spread"] > 0 else ""
+    return f"{percent(row['mAP'])}{spread} ({percent(row['class_mean'])})"
+
+
+def class_mean_sentences(rows: pd.DataFrame) -> list[str]:
+    """In which order the trained levels stand by mAP and by class mean, in which rare classes count as others do."""
+    trained = rows[rows["network"] == TRAINED].set_index("level")
+    return [
+        f"trained levels by {title}, best first: "
+        + ", ".join(f"{level} {value:.1f}" for level, value in trained[column].sort_values(ascending=False).items())
+        + " (means over trainings, the order is not tested)"
+        for column, title in (("mAP", "mAP"), ("class_mean", "class mean"))
+    ]
 
 
 def tests(found: Mapping[str, Sequence[Answer]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:

@@ -118,8 +118,8 @@ def verdict(tested: pd.DataFrame) -> list[str]:
         for name in (RESIDUAL, L1):
             pair = of_part[(of_part["first"] == name) & (of_part["second"] == NEAREST)]
             for test in pair.itertuples():
-                told, by = paired.relation(test), paired.size(test)
-                lines.append(f"{title}: the decoder's {name} {told} the nearest feature ({by} of AUROC)")
+                told, by = paired.relation(test), paired.size(test).replace(" points", " points of AUROC", 1)
+                lines.append(f"{title}: the decoder's {name} {told} the nearest feature ({by})")
     return lines
 
 

@@ -7,6 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
@@ -66,9 +67,26 @@ def most_tied(coder: Coder, scene: Scene) -> int:
 
 
 def first_of_classes(scene: Scene) -> list[int]:
-    """The first query of every class."""
-    _, at = np.unique(scene.labels[scene.queries], return_index=True)
-    return [int(query) for query in scene.queries[np.sort(at)]]
+    """The first query of every class that can be answered: the archive has an image of it."""
+    can = scene.queries[np.isin(scene.labels[scene.queries], scene.labels[scene.gallery])]
+    _, at = np.unique(scene.labels[can], return_index=True)
+    return [int(query) for query in can[np.sort(at)]]
+
+
+def unanswerable(scene: Scene, names: Sequence[str]) -> str:
+    """Which classes ask and have no image in the archive, as the end of a caption; nothing where there are none."""
+    lacking = np.setdiff1d(scene.labels[scene.queries], scene.labels[scene.gallery])
+    told = ", ".join(names[c] for c in lacking)
+    return f" Not asked here, as the archive has no image of their class: {told}." if told else ""
+
+
+def drawn(shown: Sequence[strips.Strip], columns: int = 10) -> Figure:
+    """The strips, without the legend's "identical" where no answer is so marked."""
+    figure = strips.strips(shown, columns=columns)
+    if not any(answer.identical for one in shown for answer in one.answers):
+        for text in figure.findobj(lambda one: isinstance(one, Text) and one.get_text().startswith(f"{strips.SAME}:")):
+            text.remove()
+    return figure
 
 
 def strip(
@@ -157,9 +175,10 @@ def ties(rows: pd.DataFrame) -> Figure:
 def figure_6(
     acir: Coder, csq: Coder, pooled: np.ndarray, scene: Scene, images: ImageTable, n: int = 3
 ) -> tuple[list[strips.Strip], pd.DataFrame]:
-    """The first query of ``n`` classes, above by ACIR with content, below by CSQ without; and what is shown.
+    """One query of ``n`` classes, above by ACIR with content, below by CSQ without; and what is shown.
 
-    The number above an answer of CSQ has the pooled feature for content, which does not order it.
+    Queries are those of :func:`first_of_classes`. The number above an answer of CSQ has the pooled feature for content,
+    which does not order it.
     """
     shown, frames = [], []
     kinds = ((acir, list(acir.levels.values()), "by_content"), (csq, [pooled], "by_hamming"))

@@ -6,15 +6,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lib.datasets.table import ImageTable
-from lib.figures import strips
 from lib.papers.acir.ranking.experiment import Coder, Scene
-from lib.papers.acir.ranking.figures import Listed, algorithm, both_orders, first_of_classes, readout
+from lib.papers.acir.ranking.figures import Listed, algorithm, both_orders, drawn, first_of_classes, readout
 from lib.widgets.board import Board
 from lib.widgets.slider import Slider
 
 
 def several(coders: Sequence[Coder], scene: Scene, names: Sequence[str]) -> dict[tuple[int, int], Listed]:
-    """(bits, query) → list, for the first query of every class and networks of several lengths."""
+    """(bits, query) → list, for the first query of every class in the archive and networks of several lengths."""
     return {
         (coder.bits, query): algorithm(coder, list(coder.levels.values()), scene, names, query)
         for coder in coders
@@ -30,7 +29,7 @@ def explore(
 
     def draw(bits: int, query: int) -> Figure:
         one = listed[int(bits), queries[int(query) - 1]]
-        return strips.strips([both_orders(one, images, names[labels[one.query]])])
+        return drawn([both_orders(one, images, names[labels[one.query]])])
 
     def describe(bits: int, query: int) -> str:
         return readout(listed[int(bits), queries[int(query) - 1]])

@@ -68,13 +68,17 @@ def health_layout(rows: pd.DataFrame) -> str:
 
 
 def radii(coders: Sequence[Coder], scene: Scene, bits: int, several: Sequence[int]) -> pd.DataFrame:
-    """Table 6 of all methods at one length: the columns of :func:`lib.papers.acir.radius.by_radius`, and repeat."""
+    """Table 6 of all methods at one length: the columns of :func:`lib.papers.acir.radius.by_radius`, and repeat.
+
+    Last comes the trivial answer, :data:`lib.papers.acir.radius.COMMONEST`.
+    """
     frames = [
         radius.by_radius(*_codes(one, scene), several).assign(method=one.method, repeat=one.repeat)
         for one in coders
         if one.bits == bits
     ]
-    return pd.concat(frames, ignore_index=True)
+    labels = scene.labels[scene.queries], scene.labels[scene.gallery]
+    return pd.concat([*frames, radius.commonest(*labels, several)], ignore_index=True)
 
 
 def centralised(coders: Sequence[Coder], scene: Scene, bits: int) -> pd.DataFrame:

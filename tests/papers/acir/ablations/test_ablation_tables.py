@@ -121,7 +121,15 @@ def test_alpha_stands_beside_the_published_values_as_far_as_there_are_any():
         ["0.5", "70.1 (68.0)"],
     ]
     assert published.alphas()["mAP"].tolist() == [66.2, 70.1, 69.3, 68.1]
-    assert len(figures.alphas(rows).axes) == 2
+    left, right = figures.alphas(rows).axes
+    assert (left.get_ylabel(), right.get_ylabel()) == ("mAP, min(k, R) (%)", "mAP, hits (%)")
+    assert left.containers[0].lines[0].get_ydata().tolist() == [40.0, 40.0, 30.0]  # 10 below the mean by hits
+    assert right.lines[0].get_ydata().tolist() == [66.2, 70.1, 69.3, 68.1]
+
+
+def test_a_caption_names_the_vision_transformer_and_what_taught_it():
+    assert parts.whose("dino_vits16") == "ViT: dino_vits16"
+    assert parts.whose("demo_vit") == "ViT: demo_vit, a small one that drawn tiles alone have taught"
 
 
 def test_table_5_counts_bytes():

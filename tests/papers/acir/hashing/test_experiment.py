@@ -10,6 +10,7 @@ from lib.errors import InputError
 from lib.losses.acir import kinds
 from lib.metrics import hashing
 from lib.papers.acir.hashing import experiment
+from lib.papers.acir.radius import COMMONEST
 from lib.results.rates import best_rates
 from lib.training.fit import Schedule
 
@@ -112,6 +113,7 @@ def test_a_ball_as_large_as_the_code_answers_everybody(fitted):
     rows = experiment.by_radius(experiment.of_length(fitted, BITS), X, LABELS, [0, BITS])
     assert (rows.query("radius == @BITS")["n_rejected"] == 0).all()
     assert (rows.query("radius == 0")["n_rejected"] > 0).any()
+    assert rows["method"].iloc[-2:].tolist() == [COMMONEST] * 2
     assert rows["accuracy"].between(0, 100).all()
 
 
@@ -153,4 +155,4 @@ def test_a_query_whose_class_the_archive_lacks_is_left_out_and_counted(fitted):
     labels[strangers] = CLASSES  # as a subtype of one patient, who asks
     one = {"CSQ": experiment.of_length(fitted, BITS)["CSQ"][:1]}
     found = experiment.by_radius(one, X, labels, [BITS])
-    assert found["n_left_out"].tolist() == [7] and found["n_queries"].tolist() == [len(SPLIT.test) - 7]
+    assert found["n_left_out"].tolist() == [7, 7] and found["n_queries"].tolist() == [len(SPLIT.test) - 7] * 2

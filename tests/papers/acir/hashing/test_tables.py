@@ -1,9 +1,12 @@
 """What stands in the tables and the figure is what was put in."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from lib.metrics.retrieval import PerQuery
 from lib.papers.acir import published
 from lib.papers.acir.hashing import figures, tables
 from lib.papers.acir.hashing.experiment import ACIR, BY_LABELS, MEAN, NONE, OURS
@@ -11,7 +14,7 @@ from lib.papers.acir.hashing.experiment import ACIR, BY_LABELS, MEAN, NONE, OURS
 ROWS = pd.DataFrame(
     [
         {"gallery": "closed", "method": name, "bits": bits, "metric": metric, "k": 100, "ours": value + shift}
-        | {"class_mean": value - 1, "chance": 10.0, "seeds_spread": 0.5, "loss": 0.1 * (bits or 0)}
+        | {"class_mean": value - 1, "chance": 10.0, "chance_class": 8.0, "seeds_spread": 0.5, "loss": 0.1 * (bits or 0)}
         | {"steps": 60 if bits else np.nan}
         for name, bits, value in (
             ("CSQ", 8, 80.0),
@@ -42,10 +45,29 @@ def test_table_1_has_published_rows_first_and_a_column_for_what_has_no_code():
     head, _, first, *others = cells(tables.layout(ROWS, theirs))
     columns = ["method", "whose", "gallery", "8 bits", "16 bits", "no code", "± over trainings, at most"]
     assert head == [*columns, "last loss", "steps"]
-    assert first == ["CSQ", "published", "–", "97.0 (96.7)", "96.0 (95.6)", "–", "–", "–", "–"]
+    assert first == ["CSQ", "published, BPS", "–", "97.0 (96.7)", "96.0 (95.6)", "–", "–", "–", "–"]
     assert others[0] == ["CSQ", "ours", "closed", "80.00 (79.00)", "82.00 (81.00)", "–", "0.50", "0.800 / 1.600", "60"]
     assert others[2] == [NONE, "ours", "closed", "–", "–", "60.00 (59.00)", "0.50", "–", "–"]
-    assert others[3][:4] == ["chance", "–", "closed", "10.00"]
+    assert others[3][:4] == ["chance", "–", "closed", "10.00 (8.00)"]
+
+
+def test_table_1_has_both_datasets_of_the_paper_and_networks_that_are_not_rebuilt():
+    """Read off Table 1: ViT-LLaMa and FIRe at 8 bits; the paper divides by hits alone."""
+    shown = tables.table_1(ROWS, published.maps(), tables.HITS, "text").markdown
+    lines = {tuple(line[:2]): line[3] for line in cells(shown)}
+    assert lines["FIRe", "published, RadIN-CT"].startswith("61.3 (")
+    assert lines["ViT-LLaMa", "published, RadIN-CT"].startswith("61.3 (")
+    assert sum(whose.startswith("published") for _, whose in lines) == 22
+    assert "published" not in tables.table_1(ROWS, published.maps(), "ap_min", "text").markdown
+
+
+def test_chance_of_classes_counts_a_rare_class_as_much():
+    """Two queries of a, 1 of whose 4 images is right, and one of b, 2 of whose 4 are."""
+    columns = pd.MultiIndex.from_product([["ap_min"], [1]], names=["metric", "k"])
+    blank = pd.DataFrame([[0.0]] * 3, columns=columns)
+    of_queries = PerQuery(blank, np.array(list("aab")), np.array([1, 1, 2]), np.array([4, 4, 4]))
+    found = tables.chance_by_class([SimpleNamespace(per_query=of_queries)] * 2)
+    assert found["ap_min", 1] == pytest.approx((25 + 50) / 2)
 
 
 def test_the_other_metric_has_its_own_values():
@@ -86,10 +108,10 @@ def test_table_6_puts_theirs_beside_ours():
     )
     theirs = published.radii().query("method == 'CSQ' and radius <= 1")
     assert cells(tables.radius_layout(rows, theirs)) == [
-        ["R", "CSQ, ours", "CSQ, published", "queries in no ball"],
+        ["R", "CSQ, published", "CSQ, ours", "queries in no ball"],
         ["---"] * 4,
-        ["0", "70.0 (80.0 / 75.0)", "71.5 (82.0 / 71.5)", "3 to 3"],
-        ["1", "71.0 (80.0 / 75.0)", "73.3 (79.1 / 73.3)", "2 to 2"],
+        ["0", "71.5 (82.0 / 71.5)", "70.0 (80.0 / 75.0)", "3 to 3"],
+        ["1", "73.3 (79.1 / 73.3)", "71.0 (80.0 / 75.0)", "2 to 2"],
     ]
 
 
@@ -117,6 +139,17 @@ def test_the_mean_over_losses_is_told_by_length():
     assert tables.lengths_sentence(ROWS) == "mean mAP (min(k, R)) of all losses: 74.5 at 8 bits, 78.0 at 16 bits"
 
 
+def test_likeness_is_told_by_shares_of_the_pairs():
+    rows = pd.DataFrame(
+        [{"likeness": "cosine", "pairs": "one class", "n_pairs": 9, "low": 0.1, "median": 0.25, "high": 0.9}]
+    )
+    assert cells(tables.looks_layout(rows)) == [
+        ["likeness", "pairs", "number of pairs", "10 %", "median", "90 %"],
+        ["---"] * 6,
+        ["cosine", "one class", "9", "0.100", "0.250", "0.900"],
+    ]
+
+
 def test_rates_mark_the_chosen_one():
     rows = pd.DataFrame(
         {
@@ -139,10 +172,12 @@ def test_the_figure_draws_every_method_and_those_without_a_code_as_lines():
     ours, theirs = figure.axes[:2]
     drawn = {line.get_label(): line.get_ydata().tolist() for line in ours.lines if not line.get_label().startswith("_")}
     assert drawn == {"CSQ": [80.0, 82.0], ACIR: [79.0, 84.0]}
-    assert [line for line in ours.lines if line.get_label().startswith("_")] == []
-    assert ours.texts[0].get_text().endswith(": 60.0, below") and ours.get_ylim()[0] > 75
+    assert ours.get_title() == f"ours\nbelow: {NONE}, 60.0" and ours.get_ylim()[0] > 75
     near = rows.assign(ours=rows["ours"].where(rows["bits"].notna(), 78.0))
     beside = figures.lengths(near, published.maps().query("dataset == 'radin_ct'"), "RadIN-CT").axes[0]
-    assert [line.get_ydata()[0] for line in beside.lines if line.get_label().startswith("_")] == [78.0]
+    levels = [(line.get_label(), line.get_ydata()[0], line.get_linestyle()) for line in beside.lines]
+    assert (NONE, 78.0, ":") in levels and not beside.texts
+    named = [text.get_text() for text in beside.figure.legends[0].get_texts()]
+    assert NONE in named and len(named) == len(set(named)) == 12
     looks = [(line.get_marker(), line.get_fillstyle()) for line in theirs.lines]
     assert len(set(looks)) == len(looks) == 11

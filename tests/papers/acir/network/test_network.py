@@ -1,6 +1,7 @@
 """Parts are counted as they are, levels are asked by those who did not learn, and an exchange is what it says."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from scipy.interpolate import BSpline
@@ -101,6 +102,22 @@ def test_every_level_answers_untrained_and_trained(maps, several):
     text = tables.levels_layout(rows)
     assert all(level in text for level in (*experiment.LEVELS, experiment.POOLED))
     assert figures.levels(rows).axes
+
+
+def test_levels_have_a_class_mean_beside_the_mean_and_an_order_by_it():
+    own = {"chance": 12.0, "loss": 0.5, "steps": 9, "n_seeds": 2}
+    values = [("fused level", "untrained", 40.0, 30.0), ("fused level", "trained", 60.0, 35.0)]
+    values += [("code", "untrained", 41.0, 31.0), ("code", "trained", 55.0, 45.0)]
+    names = ("level", "network", "mAP", "class_mean")
+    rows = pd.DataFrame([dict(zip(names, row, strict=True)) | own | {"spread": 1.5} for row in values])
+    rows.loc[0, "spread"] = 0.0
+    lines = tables.levels_layout(rows).splitlines()
+    assert lines[2] == "| fused level | 40.00 (30.00) | 60.00 ± 1.50 (35.00) |"
+    note = " (means over trainings, the order is not tested)"
+    assert tables.class_mean_sentences(rows) == [
+        f"trained levels by mAP, best first: fused level 60.0, code 55.0{note}",
+        f"trained levels by class mean, best first: code 45.0, fused level 35.0{note}",
+    ]
 
 
 @torch.no_grad()

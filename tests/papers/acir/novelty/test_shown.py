@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
+from lib import paths
 from lib.errors import InputError
 from lib.metrics import novelty
 from lib.papers.acir import published
@@ -79,6 +80,28 @@ def test_the_verdict_names_the_outcome_of_the_test(scene, found):
     lines = findings.verdict(scores.tests(scene, found, [(RESIDUAL, NEAREST)]))
     assert [line.partition(":")[0] for line in lines] == ["left-out class", "OOD"]
     assert all("the nearest feature (" in line for line in lines)
+
+
+def test_the_verdict_counts_points_of_auroc():
+    test = {"gallery": FAR, "first": L1, "second": NEAREST, "difference": -9.74, "low": -13.3, "high": -6.1}
+    rows = pd.DataFrame([test | {"p_value": 0.001, "p_holm": 0.01, "p_floor": 0.0002, "n_units": 18, "n_tests": 16}])
+    assert findings.verdict(rows) == [
+        "OOD: the decoder's residual, L1 is worse than the nearest feature (-9.74 points of AUROC, -13.30 to -6.10; "
+        "p (Holm) = 0.010)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("say", "name", "words"),
+    [
+        (findings.verdict, "table_tests", "the decoder's residual, MS-SSIM"),
+        (findings.table_3, "table_3", "ACIR with the balls alone detects"),
+        (findings.limits, "table_limits", "that of patients set aside is"),
+    ],
+)
+def test_what_real_images_say_is_read_from_the_committed_rows(say, name, words):
+    committed = paths.COMMITTED / "acir/sample/bh200x/novelty" / f"{name}.csv"
+    assert any(words in line for line in say(pd.read_csv(committed)))
 
 
 def test_the_worst_kind_of_the_residual_is_named_with_the_rival_beside():

@@ -8,6 +8,7 @@ from lib import paths
 from lib.datasets.table import ImageTable
 from lib.encoders.taps import Taps
 from lib.errors import InputError
+from lib.figures import strips
 from lib.metrics import hashing
 from lib.metrics.retrieval import average_precision_at_k
 from lib.papers.acir.hashing.experiment import ACIR, Plan
@@ -132,7 +133,7 @@ def test_every_table_says_what_it_was_made_of(coders, scene):
     health = tables.health(coders)
     assert health["loss_last"].eq(1.0).all() and len(health) == 8
     table = tables.radii(coders, scene, 16, [0, 16])
-    assert table.query("radius == 16")["n_rejected"].eq(0).all() and len(table) == 4 * 2 * 2
+    assert table.query("radius == 16")["n_rejected"].eq(0).all() and len(table) == 4 * 2 * 2 + 2
     assert len(tables.centralised(coders, scene, 16)) == 8
 
 
@@ -167,3 +168,18 @@ def test_the_query_with_most_ties_is_shown(scene):
     h[27] = 1.0
     assert figures.most_tied(replace(one, h=h), scene) == SPLIT.test[0]
     assert [LABELS[query] for query in figures.first_of_classes(scene)] == [0, 1, 2]
+    assert figures.unanswerable(scene, ["x", "y", "z"]) == ""
+
+
+def test_a_class_that_the_archive_lacks_is_not_shown_but_named():
+    """Images 0 to 3 ask, of classes 1, 0, 1, 2; the archive has classes 0 and 2."""
+    scene = experiment.Scene(np.arange(4), np.arange(4, 6), np.array([1, 0, 1, 2, 0, 2]))
+    assert figures.first_of_classes(scene) == [1, 3]
+    assert figures.unanswerable(scene, ["x", "y", "z"]).endswith("has no image of their class: y.")
+
+
+@pytest.mark.parametrize(("identical", "n"), [(False, 0), (True, 1)])
+def test_the_legend_explains_identical_only_where_one_is_so_marked(identical, n):
+    shown = [strips.Strip(None, "query", [strips.Answer(None, "x", 1.0, True, identical=identical)])]
+    texts = [text.get_text() for axis in figures.drawn(shown).axes for text in axis.texts]
+    assert sum(text.startswith("identical:") for text in texts) == n and "class of the query" in texts
