@@ -1,5 +1,6 @@
 """What a profile would run: stages, datasets, weights and a rough time, before anything is started."""
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,43 @@ from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
 from lib.encoders.models import MODELS
 from lib.pipeline import profiles
+from lib.pipeline.notebooks import parameters, read
 from lib.results.markdown import markdown_table
+
+KINDS = 2
+"""Losses that a notebook trains an encoder with: Hyp and Sph, SupCon and HWC+LAM."""
+BACK_AND_FORTH = 3
+"""How much longer an image takes in a training than in a forward pass: the way back is about twice the way there."""
 
 
 def scaled_hours(stage: str, run: dict[str, Any], n_images: int, settings: dict[str, Any]) -> float:
-    """Hours of a notebook's run: the demo's seconds, times images, epochs and lengths of the embedding or code."""
+    """Hours of a notebook's run: the demo's seconds, times images, epochs and lengths of the embedding or code.
+
+    What trains encoder and head together grows with none of these, and is counted by itself (:func:`together_seconds`).
+    """
     demo = next(iter(profiles.runs("demo")[stage].values()))
     paper = "linear_prototypes" if stage.startswith("linear_prototypes") else "hyper_dino"
     epochs = settings[paper]["training"]["epochs"]
     longer = n_images / settings["drawn"]["tissue"]["n_tiles"] * run.get("epochs", epochs) / demo.get("epochs", epochs)
     longer *= len(run.get("lengths", [1])) / len(demo.get("lengths", [1]))
-    return demo_seconds(stage, settings) * longer / 3600
+    rest = max(0.0, demo_seconds(stage, settings) - together_seconds(stage, demo, settings))
+    return (rest * longer + together_seconds(stage, run, settings)) / 3600
+
+
+def together_seconds(stage: str, run: dict[str, Any], settings: dict[str, Any]) -> float:
+    """Seconds of training encoder and head together: steps x batch x trainings of both losses; 0 where nothing does."""
+    given = _defaults(stage) | run
+    if not {"steps", "network"} <= set(given) or given["network"] == "none":
+        return 0.0
+    crops = 2 * given.get("end_to_end_batch", 0)  # of the label tree: each image twice
+    seen = given["steps"] * (crops or given["n_classes"] * given["samples"]) * given["n_trainings"] * KINDS
+    return BACK_AND_FORTH * seen / _speed(given["network"], settings)
+
+
+@cache
+def _defaults(stage: str) -> dict[str, Any]:
+    """The parameters of a stage's notebook where a run does not name them."""
+    return parameters(read(paths.NOTEBOOKS / f"{profiles.notebooks()[stage]}.ipynb"))
 
 
 def demo_seconds(stage: str, settings: dict[str, Any]) -> float:
@@ -63,7 +90,12 @@ def _row(stage: str, dataset: str, n: int, encoder: str, hours: float) -> dict[s
 
 def _hours(n: int, encoder: str, settings: dict[str, Any]) -> float:
     """Hours that an encoder needs for ``n`` images."""
-    return n / settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"]) / 3600
+    return n / _speed(encoder, settings) / 3600
+
+
+def _speed(encoder: str, settings: dict[str, Any]) -> float:
+    """Images that an encoder takes in a second, forward."""
+    return settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"])
 
 
 def _images(profile: str, dataset: str, settings: dict[str, Any]) -> int:
@@ -86,7 +118,8 @@ def text(profile: str) -> str:
         "where two run at once.",
         markdown_table(shown),
         f"The hours are an estimate for {assumed['machine']}. Features: images per second, {speeds}, others "
-        f"{assumed['other_images_per_second']}. Notebooks: the demo's time, times images, epochs and lengths.",
+        f"{assumed['other_images_per_second']}. Notebooks: the demo's time, times images, epochs and lengths. "
+        f"Encoder and head together: steps x batch x trainings, an image as long as {BACK_AND_FORTH} of its features.",
     ]
     datasets = [stage.rpartition("@")[2].partition("-")[0] for stage in rows["stage"]]
     for dataset in dict.fromkeys(datasets):

@@ -62,6 +62,16 @@ def figures(run: Run, *names: str) -> Real:
     return _collected(run, names, ".png", shown)
 
 
+def tables(run: Run, *names: str) -> Real:
+    """The tables of the sample as they were saved, published rows and ours, each with caption, images and encoder."""
+
+    def shown(record: dict[str, Any], file: Path) -> str:
+        _, rows, *_ = file.read_text(encoding="utf-8").split("\n\n")  # below the title, above caption and stamp
+        return f"**{facts(record['dataset']).title}**\n\n{rows}\n\n*{record['caption']}*\n\n{_stamp(record)}"
+
+    return _collected(run, names, ".md", shown)
+
+
 def tests(run: Run, *names: str) -> Real:
     """What paired tests of the sample say, as :func:`lib.results.paired.sentences`; ``names`` of their tables."""
     return sentences(run, paired.sentences, *names)

@@ -52,6 +52,20 @@ def test_every_dataset_shows_its_figure_and_says_whose_it_is(reports):
             assert words in part.text
 
 
+def test_every_dataset_shows_its_table_with_published_rows_and_ours(reports):
+    rows = "| method | whose | Recall@1 |\n| --- | --- | --- |\n| Hyp-ViT | published | 84.0 |\n| Hyp | ours | 87.87 |"
+    for dataset in ("ham10000", "kather"):
+        file = save(reports, dataset, "table_2", TESTS).with_suffix(".md")
+        file.write_text(f"# Table 2 on {dataset}\n\n{rows}\n\nMAP of {dataset}.\n\nProfile: sample\n")
+    first, second = real.tables(RUN, "table_2").parts
+    assert first.picture is None and first.text == (
+        f"**Kather 2016**\n\n{rows}\n\n*MAP of kather.*\n\nProfile: sample · images: 240 images of kather · "
+        "encoder: a network (8 numbers) · notebook: 13_hyper_dino_retrieval"
+    )
+    assert second.text.startswith(f"**HAM10000**\n\n{rows}\n\n*MAP of ham10000.*")
+    assert real.tables(RUN, "table_3").markdown.startswith("There is no sample report of table_3; `make reproduce")
+
+
 def test_a_notebook_shows_the_pictures_themselves(reports, monkeypatch):
     file, shown = save(reports, "kather", "figure_3", TESTS), []
     monkeypatch.setattr(real, "display", lambda *things: shown.extend(things))

@@ -17,6 +17,7 @@ MARKERS = (*style.MARKERS, "X", "p")
 TILE = 20
 """Pixels of an image in the grid: enough to see what lies beside what, and the file stays small."""
 WIDE = 4.0  # inches: the side of the grid
+TITLE, LINE = 0.35, 0.14  # inches: a title with the space around it, and a line of a legend
 
 
 def disks(rows: pd.DataFrame, circles: Mapping[str, float] | None = None) -> Figure:
@@ -30,15 +31,18 @@ def disks(rows: pd.DataFrame, circles: Mapping[str, float] | None = None) -> Fig
     names = list(dict.fromkeys(rows["picture"]))
     marked = {name: _largest(part["category"]) for name, part in rows.groupby("picture")}
     alike = len(set(marked.values())) == 1
+    legend = 4 if alike else 2 if len(names) < 3 else 1  # columns: a legend no wider than what it stands below
+    height = style.WIDTH / len(names) + TITLE + LINE * -(-SHOWN // legend)
     with style.house():
-        figure, axes = plt.subplots(1, len(names), figsize=(style.WIDTH, style.WIDTH / len(names) + 0.7), squeeze=False)
+        figure, axes = plt.subplots(1, len(names), figsize=(style.WIDTH, height), squeeze=False)
         for axis, name in zip(axes[0], names, strict=True):
             _disk(axis, rows[rows["picture"] == name], marked[name], (circles or {}).get(name))
             axis.set_title(name)
+            axis.set_anchor("N")  # what room there is to spare is below, where the legend hangs
             if not alike:
-                axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=2, fontsize=6, handletextpad=0.1)
+                axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=legend, fontsize=6, handletextpad=0.1)
         if alike:
-            figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=6)
+            figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=legend, fontsize=6)
         plt.close(figure)
     return figure
 

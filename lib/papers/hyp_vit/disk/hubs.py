@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lib.datasets.categories import Halves
 from lib.geometry import Euclidean, Geometry, Sphere, clip
+from lib.metrics import retrieval
 from lib.papers.hyp_vit.retrieval import frozen
 from lib.papers.hyp_vit.retrieval import tables as recalls
 from lib.results import answers
@@ -28,8 +29,9 @@ LOST = 1.0
 def hubs(fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarray, queries: np.ndarray) -> pd.DataFrame:
     """How often the commonest first answer is given, and where it lies; every image of ``queries`` asks all others.
 
-    Columns method, repeat, search, recall (Recall@1), most (of all queries, those whose first answer is the commonest
-    one), rest_of_it and rest (norm in the ball of that answer, and the median of all, percent of the radius); percent.
+    Columns method, repeat, search, recall (Recall@1, of equally near answers its expected value), most (of all queries,
+    those whose first answer is the commonest one), rest_of_it and rest (norm in the ball of that answer, and the median
+    of all, percent of the radius); percent.
     """
     lines = []
     for name, several in fitted.items():
@@ -52,13 +54,17 @@ def outputs(one: Fitted, x: np.ndarray) -> Tensor:
 
 
 def _hub(points: Tensor, space: Geometry, codes: np.ndarray, rest: Tensor) -> dict[str, float]:
-    """The commonest first answer among ``points: (n, d)``; codes, rest: (n,) category and norm of each."""
+    """The commonest first answer among ``points: (n, d)``; codes, rest: (n,) category and norm of each.
+
+    Of equally near answers the first in the files is counted as given; recall is the mean over their orders.
+    """
     own = np.arange(len(points))
     first = nearest(points, points, 1, space, own, own)[1][:, 0]
+    hits = retrieval.evaluate(points, points, codes, codes, space, (1,), own, own).values["hit_rate", 1]
     counts = torch.bincount(first, minlength=len(points))
     commonest = counts.argmax()
     return {
-        "recall": 100 * float((codes[first.numpy()] == codes).mean()),
+        "recall": 100 * float(hits.mean()),
         "most": 100 * counts[commonest].item() / len(points),
         "rest_of_it": rest[commonest].item(),
         "rest": rest.median().item(),

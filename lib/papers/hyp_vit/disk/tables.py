@@ -94,8 +94,12 @@ def _kept_by_chance(images: int) -> float:
     return 100 * NEAR / (images - 1)
 
 
+ONCE = "Of one training and one seed of UMAP: differences between these numbers were seen once, and not tested."
+"""What heads the sentences about pictures."""
+
+
 def disk_sentences(rows: pd.DataFrame) -> list[str]:
-    """Where embeddings rest and where a picture shows them, what it keeps of their neighbours, and what radii say."""
+    """:data:`ONCE`; where embeddings rest and where a picture shows them, its true neighbours, and what radii say."""
     told = [
         f"{row.picture}: {_resting(row.rest)}the picture begins at {row.begun:.1f} % and shows half of them between "
         f"{row.shown_low:.1f} and {row.shown_high:.1f} %; of ten neighbours in it {row.kept / 10:.1f} are true "
@@ -103,7 +107,7 @@ def disk_sentences(rows: pd.DataFrame) -> list[str]:
         f"embedding {row.same / 10:.1f}, by chance {row.chance / 10:.1f})"
         for row in rows.itertuples()
     ]
-    return [*told, radii(rows)]
+    return [ONCE, *told, radii(rows)]
 
 
 NO_HEAD = ", no head"

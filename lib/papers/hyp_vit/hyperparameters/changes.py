@@ -1,4 +1,4 @@
-"""The head of the paper with one setting changed at a time, all of them trained in equally many steps."""
+"""The head of the paper with one setting changed at a time; other batches take about as many steps, in whole epochs."""
 
 import re
 from collections.abc import Sequence
@@ -41,7 +41,8 @@ def published(one: Method, theirs: pd.DataFrame, parts: Halves, seed: int = 0) -
     """The rows of Table 5 (``theirs``, see :func:`lib.papers.hyp_vit.published.settings`), the default first.
 
     Batches are those of the paper in proportion to its 900, as far as the categories go that are left to learn from
-    while learning rates are chosen; those that come to the same size are one row. All rows take equally many steps.
+    while learning rates are chosen; those that come to the same size are one row. They take about as many steps as the
+    default, in whole epochs.
     """
     most = parts.count(held_out(parts, seed)[0])
     made = {
@@ -65,7 +66,7 @@ def long(one: Method, length: int) -> Method:
 
 
 def batched(one: Method, part: float, most: int, n: int) -> Method:
-    """Batches of ``part`` times as many classes, two at least and ``most`` at most, in as many steps on n images."""
+    """Batches of ``part`` times as many classes, from two to ``most``, in about as many steps on n images."""
     schedule = one.schedule
     classes = min(most, max(2, round(part * schedule.batch_size / schedule.samples)))
     size = schedule.samples * classes
@@ -73,7 +74,7 @@ def batched(one: Method, part: float, most: int, n: int) -> Method:
 
 
 def in_batches(schedule: ByClass, batch_size: int, n: int) -> ByClass:
-    """``schedule`` in batches of another size, in as many steps on ``n`` images, to the nearest epoch.
+    """``schedule`` in batches of another size, in as many steps on ``n`` images as whole epochs allow.
 
     >>> in_batches(ByClass(10, 20), 80, n=400).epochs, in_batches(ByClass(10, 20), 10, n=400).epochs
     (40, 5)

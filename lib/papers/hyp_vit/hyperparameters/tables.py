@@ -47,7 +47,7 @@ def settings(
 
 
 def settings_layout(rows: pd.DataFrame) -> str:
-    """Table 5 as Markdown: what is changed, the published pair, encoder and head, ours, and health."""
+    """Table 5 as Markdown: what is changed, the published pair, encoder and head, ours, and health; chance last."""
     lines = []
     for _, row in rows.iterrows():
         value = "" if np.isnan(row["value"]) else f"{row['value']:g}"
@@ -55,16 +55,20 @@ def settings_layout(rows: pd.DataFrame) -> str:
         cells |= {f"published {place}": f"{row[place]:.1f}" if row[place] > 0 else "–" for place in ("encoder", "head")}
         spread = f" ± {percent(row['seeds_spread'])}" if row["seeds_spread"] >= 0 else ""
         cells |= {"ours": row["method"], "our encoder, frozen": percent(row["frozen"])}
-        cells |= {"our head, D_hyp": f"{percent(row['hyp'])}{spread}", "our head, D_cos": percent(row["cosine"])}
+        cells |= {"our head, D_hyp": f"{percent(row['hyp'])}{spread}", "class mean, D_hyp": percent(row["class_mean"])}
+        cells |= {"our head, D_cos": percent(row["cosine"])}
         cells |= {"points may reach": f"{row['room']:.1f} %", "of them there": f"{row['clipped']:.1f} %"}
         lines.append(cells | {"rate": f"{row['lr']:g}"} | answers.health(row))
+    chance = percent(rows["chance"].iloc[0])  # one and the same gallery, searched by frozen encoder and heads
+    found = ("our encoder, frozen", "our head, D_hyp", "our head, D_cos")
+    lines.append(dict.fromkeys(lines[0], "–") | {"changed": "chance"} | dict.fromkeys(found, chance))
     return markdown_table(pd.DataFrame(lines))
 
 
 def sizes_layout(rows: pd.DataFrame, theirs: pd.DataFrame, own: str) -> str:
-    """Table 4 as Markdown: published rows of Cars-196 first, then ours; rows: of retrieval.tables.recall.
+    """Table 4 as Markdown: published rows of Cars-196 first, then ours, then chance.
 
-    own: what the untrained encoder sees.
+    rows: of :func:`lib.papers.hyp_vit.retrieval.tables.recall`. own: what the untrained encoder sees.
     """
     lines = []
     for (method, dim, patch), part in theirs.groupby(["method", "dim", "patch"], sort=False, dropna=False):
@@ -77,7 +81,10 @@ def sizes_layout(rows: pd.DataFrame, theirs: pd.DataFrame, own: str) -> str:
         row = part.iloc[0]
         cells = {"method": place, "whose": "ours", "sees": seen, "numbers": int(row["dim"])}
         cells |= {f"Recall@{at.k}": percent(at.ours) for at in part.itertuples()}
-        lines.append(cells | {f"± at {first}": percent(row["seeds_spread"])} | answers.health(row))
+        cells |= {f"± at {first}": percent(row["seeds_spread"]), f"class mean@{first}": percent(row["class_mean"])}
+        lines.append(cells | answers.health(row))
+    chance = rows.drop_duplicates("k").set_index("k")["chance"]
+    lines.append({"method": "chance"} | {f"Recall@{k}": percent(chance[k]) for k in chance.index})
     columns = max(lines, key=len)
     return markdown_table(pd.DataFrame(lines, columns=list(columns), dtype=object).fillna("–"))
 
@@ -167,9 +174,11 @@ def _with_rates(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def other_rates(rows: pd.DataFrame) -> str:
-    """Which rows differ from the default in their learning rate as well; rows: of :func:`settings`."""
+    """Which rows differ from the default in their rate beside their setting; rows: of :func:`settings`."""
     lr, told = rows.set_index("method")["lr"][DEFAULT], "; ".join(_with_rates(rows).values()) or "none"
-    return f"Trained at another learning rate than the default's {lr:g}, and so different in two things: {told}"
+    return (
+        f"Trained at another learning rate than the default's {lr:g}, and so different in more than one thing: {told}"
+    )
 
 
 def marked(tested: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

@@ -9,9 +9,10 @@ from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import verdicts
 from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNTRAINED
-from lib.papers.hyp_vit.retrieval import control
+from lib.papers.hyp_vit.retrieval import control, frozen
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
+from lib.results.rates import best_rates
 from lib.results.shown import Table
 from lib.results.store import Run
 from lib.training.hyp_vit import Settings
@@ -208,7 +209,7 @@ def untrained(rows: pd.DataFrame) -> list[str]:
 
 
 def course_sentences(course: pd.DataFrame) -> list[str]:
-    """What the encoder loses on validation categories because the head chooses the step.
+    """What the encoder loses on validation categories because the head chooses the step, and what the budget ended.
 
     course: as :func:`lib.papers.hyp_vit.retrieval.end_to_end.end_to_end` returns it.
     """
@@ -224,11 +225,49 @@ def course_sentences(course: pd.DataFrame) -> list[str]:
             f"{method}, the encoder's Recall@1 on the categories set aside: {there:.2f} at the steps that the heads "
             f"chose ({_listed(by_head)}), {best:.2f} at its own best ({_listed(own)})"
         )
-    return lines
+    return lines + budget(course)
+
+
+def budget(course: pd.DataFrame) -> list[str]:
+    """A sentence, where the head of some training was best at its last step, so that more might have given more."""
+    told = []
+    for method, of_one in course.dropna(subset=["head"]).groupby("method", sort=False):
+        several = [part.set_index("step")["head"] for _, part in of_one.groupby("repeat")]
+        ended = sum(head.idxmax() == head.index.max() for head in several)
+        told += [f"{method}, {ended} of {len(several)} trainings"] if ended else []
+    said = "best at the last step, where the budget ended them and more steps may give more"
+    return [f"{said}: {'; '.join(told)}"] if told else []
 
 
 def _listed(steps: Sequence[float]) -> str:
     return " / ".join(f"{step:.0f}" for step in steps)
+
+
+def marked(tested: pd.DataFrame, tried: pd.DataFrame) -> pd.DataFrame:
+    """The tests with the learning rate behind both names where the two were trained at different ones.
+
+    tried: of :func:`lib.papers.hyp_vit.retrieval.frozen.rates`; what has no rate there stays as it is.
+    """
+    lr = best_rates(tried)
+    pairs = []
+    for names in tested[["first", "second"]].itertuples(index=False):
+        both = [lr.get(name.removesuffix(frozen.BY_COSINE)) for name in names]
+        apart = None not in both and both[0] != both[1]
+        pairs.append([f"{name} (rate {rate:g})" if apart else name for name, rate in zip(names, both, strict=True)])
+    return tested.assign(**dict(zip(("first", "second"), zip(*pairs, strict=True), strict=True))) if pairs else tested
+
+
+def rates_apart(tried: pd.DataFrame) -> list[str]:
+    """Which heads learnt at another rate than Hyp on the same features, each chosen on categories set aside."""
+    lr, lines = best_rates(tried), []
+    for before in ("", UNTRAINED):
+        if (hyp := f"{before}{HYP}") in lr:
+            same = [name for name in lr if name.startswith(UNTRAINED) == bool(before)]
+            told = "; ".join(f"{name} (rate {lr[name]:g})" for name in same if lr[name] != lr[hyp]) or "none"
+            lines.append(
+                f"trained at another rate than {hyp} ({lr[hyp]:g}), and so different from it in that as well: {told}"
+            )
+    return lines
 
 
 def edges(rows: pd.DataFrame) -> str:

@@ -7,7 +7,7 @@ import torch
 
 from lib.datasets.categories import halves
 from lib.datasets.table import ImageTable
-from lib.geometry import PoincareBall, Sphere
+from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.papers.hyp_vit.disk import hubs, tables
 from lib.papers.hyp_vit.names import HYP, UNCLIPPED
 from lib.papers.hyp_vit.retrieval import frozen
@@ -46,6 +46,16 @@ def test_first_answers_are_those_of_the_distances(points):
     found = searched(points, PoincareBall(C))
     assert found["recall"] == pytest.approx(100 * (CODES[first] == CODES).mean())
     assert found["most"] == pytest.approx(100 * np.bincount(first).max() / 20)
+
+
+def test_equally_near_answers_count_with_their_expected_value():
+    """Categories {0, 1} and {2, 3}; images 1 and 2 lie at one place, so that 0 and 3 find them equally near."""
+    line = torch.tensor([[0.0], [1.0], [1.0], [3.0]])
+    found = hubs._hub(line, Euclidean(), np.array([0, 0, 1, 1]), torch.tensor([10.0, 20.0, 20.0, 40.0]))
+    # 0 hits in one of two orders; 1 finds 2 and 2 finds 1, both misses; 3 hits in one of two. By file order: 1/4.
+    assert found["recall"] == 100 * (0.5 + 0 + 0 + 0.5) / 4
+    # 0, 2 and 3 are given image 1, the first of its place; 1 is given image 2.
+    assert found["most"] == 75 and found["rest_of_it"] == 20
 
 
 def test_how_much_nearer_is_the_factor_of_the_key(points):

@@ -1,5 +1,7 @@
 """What stands in the tables and pictures is what was put in."""
 
+from itertools import pairwise
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -50,7 +52,8 @@ def test_a_picture_is_told_with_and_without_a_ball():
     row = {"picture": "unseen", "images": 600, "rest": 62.1, "begun": 85.0, "shown": 92.0, "shown_low": 90.0}
     row |= {"shown_high": 95.0, "kept": 50.0, "same": 61.0, "same_shown": 60.0, "chance": 5.0, "mixed": 0.45}
     rows = pd.DataFrame([row, row | {"picture": "noise", "rest": np.nan}])
-    first, second, _ = tables.disk_sentences(rows)
+    once, first, second, _ = tables.disk_sentences(rows)
+    assert once == tables.ONCE and "seen once, and not tested" in once
     assert "unseen: embeddings rest at 62.1 % of the radius, the picture begins at 85.0 %" in first
     assert (
         second.startswith("noise: the picture begins at 85.0 %")
@@ -80,6 +83,25 @@ def test_pictures_of_the_same_categories_share_a_legend():
         figure = figures.disks(both)
         assert len(figure.legends) == shared and all((axis.legend_ is None) == bool(shared) for axis in figure.axes)
         plt.close(figure)
+
+
+@pytest.mark.parametrize(("pictures", "alike"), [(2, False), (2, True), (3, False), (3, True)])
+def test_every_entry_of_a_legend_is_inside_the_figure_and_below_its_own_disk(pictures, alike):
+    """With names as long as they are shown, in one, two or four columns."""
+    names = [f"{letter} throated Blue Warbler of the East" for letter in "abcdefghij"]
+    rows = pd.DataFrame({"x": 0.1, "y": np.linspace(-0.9, 0.9, 20), "category": np.repeat(names, 2)})
+    several = [rows.assign(picture=f"picture {n}") for n in range(pictures)]
+    if not alike:
+        several = [part.assign(category=f"{n} " + part["category"]) for n, part in enumerate(several)]
+    figure = figures.disks(pd.concat(several))
+    figure.draw_without_rendering()
+    shown = [axis.legend_ for axis in figure.axes if axis.legend_] + figure.legends
+    boxes = [legend.get_window_extent() for legend in shown]
+    assert len(boxes) == (1 if alike else pictures) and all(len(one.get_texts()) == figures.SHOWN for one in shown)
+    assert all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
+    assert all(left.x1 <= right.x0 for left, right in pairwise(boxes))
+    assert all(box.y1 <= axis.get_window_extent().y0 + 1 for box in boxes for axis in figure.axes)
+    plt.close(figure)
 
 
 @pytest.mark.parametrize("with_images", [True, False])

@@ -40,27 +40,29 @@ def sizes():
     lines = [("96 px, head", 70.0, 1.0), ("96 px, encoder", 75.0, 0.0), ("64 px, head", 66.0, 2.0)]
     return pd.DataFrame(
         [{"method": name, "k": 1, "ours": ours, "seeds_spread": spread, "dim": 8} for name, ours, spread in lines]
-    ).assign(loss=0.2, rim=0.0, steps=30)
+    ).assign(loss=0.2, rim=0.0, steps=30, class_mean=64.0, chance=5.0)
 
 
 def test_published_and_ours_stand_in_one_line(rows):
     lines = tables.settings_layout(rows).splitlines()
-    pair = "published encoder | published head | ours | our encoder, frozen | our head, D_hyp |"
+    pair = "published encoder | published head | ours | our encoder, frozen | our head, D_hyp | class mean, D_hyp |"
     assert lines[0].startswith(f"| changed | published value | {pair}")
     assert lines[3].startswith(
-        "| c | 1 | 90.0 | 89.2 | c = 1 | 75.00 | 60.00 ± 1.00 | 65.00 | 62.1 % | 100.0 % | 0.001 | 0.250 |"
+        "| c | 1 | 90.0 | 89.2 | c = 1 | 75.00 | 60.00 ± 1.00 | 50.00 | 65.00 | 62.1 % | 100.0 % | 0.001 | 0.250 |"
     )
     assert lines[6].startswith("| room | – | – | – | r = 1.15 | 75.00 |")
+    assert lines[7].startswith("| chance | – | – | – | – | 5.00 | 5.00 | – | 5.00 | – |") and len(lines) == 8
 
 
 def test_table_4_has_the_paper_first_and_says_whose_dataset_it_is(sizes):
     control = sizes.tail(1).assign(method=f"{UNTRAINED}{HYP}", ours=14.0)
     both = pd.concat([sizes, control])
     lines = tables.sizes_layout(both, published.patches(), "96 px").splitlines()[2:]
-    assert len(lines) == 6 + 4 and all("published, Cars-196" in line for line in lines[:6])
+    assert len(lines) == 6 + 4 + 1 and all("published, Cars-196" in line for line in lines[:6])
     assert lines[3].startswith("| Hyp-DINO | published, Cars-196 | patches of 8 | 128 | 90.4 |")
-    assert lines[8].startswith("| head | ours | 64 px | 8 | 66.00 |")
+    assert lines[8].startswith("| head | ours | 64 px | 8 | 66.00 | 2.00 | 64.00 | 0.200 |")
     assert lines[9].startswith("| untrained encoder, Hyp | ours | 96 px | 8 | 14.00 |")
+    assert lines[10].startswith("| chance | – | – | – | 5.00 | – | – | – | – | – |")
 
 
 def test_the_figure_shows_differences_from_the_default(rows, sizes):
@@ -83,14 +85,14 @@ def test_what_came_out_names_best_and_worst(rows):
     none = pd.DataFrame(columns=["second", "first"])
     ends, rates, note = tables.came_out(none, rows, 1)
     assert "default 70.00" in ends and "from -20.00 (16 numbers) to +1.50 points (batch of 4)" in ends
-    assert rates.endswith("default's 0.001, and so different in two things: batch of 4 (rate 0.0003)")
+    assert rates.endswith("default's 0.001, and so different in more than one thing: batch of 4 (rate 0.0003)")
     assert note == verdicts.NOTE
 
 
 def test_rows_at_another_rate_are_marked_in_the_tests(rows):
     tests = pd.DataFrame({"first": ["c = 1", "batch of 4"], "second": "default"})
     assert tables.marked(tests, rows)["first"].tolist() == ["c = 1", "batch of 4 (rate 0.0003)"]
-    assert tables.other_rates(rows.head(3)).endswith("two things: none")
+    assert tables.other_rates(rows.head(3)).endswith("more than one thing: none")
 
 
 def test_both_searches_are_told_and_what_the_temperature_does_alone(rows):

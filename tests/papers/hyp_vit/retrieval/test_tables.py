@@ -11,7 +11,7 @@ from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.metrics.retrieval import evaluate
 from lib.papers.hyp_vit import verdicts
-from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNTRAINED
+from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNCLIPPED, UNTRAINED
 from lib.papers.hyp_vit.published import recall
 from lib.papers.hyp_vit.retrieval import figures, frozen, tables
 from lib.results import paired
@@ -129,6 +129,47 @@ def test_what_the_encoder_loses_to_the_step_of_the_head_is_told():
     several = [pd.DataFrame(rows).assign(method="Hyp, end to end", repeat=repeat) for repeat in range(2)]
     (line,) = tables.course_sentences(pd.concat(several))
     assert "58.00 at the steps that the heads chose (10 / 10), 62.00 at its own best (20 / 20)" in line
+
+
+def test_trainings_that_were_best_at_their_last_step_are_counted():
+    rows = {"step": [0, 10, 20], "head": [50.0, 60.0, 61.0], "encoder": [55.0, 58.0, 62.0], "loss": np.nan}
+    course = pd.DataFrame(rows).assign(method="Hyp, end to end", repeat=0)
+    level = course.assign(repeat=1, head=[50.0, 60.0, 60.0])  # of equal steps the first is kept
+    *_, line = tables.course_sentences(pd.concat([course, level, level.assign(method="Sph, end to end", repeat=0)]))
+    assert line == (
+        "best at the last step, where the budget ended them and more steps may give more: Hyp, end to end, 1 of 2 "
+        "trainings"
+    )
+    assert tables.budget(level) == []
+
+
+RATES = pd.DataFrame(
+    {
+        "method": [HYP, HYP, SPH, SPH, UNCLIPPED, f"{UNTRAINED}{HYP}", f"{UNTRAINED}{SPH}"],
+        "lr": [1e-4, 1e-3, 1e-4, 1e-3, 1e-4, 1e-3, 1e-3],
+        "chosen": [False, True, False, True, True, True, True],
+    }
+)
+
+
+def test_heads_at_different_rates_are_marked_in_the_tests():
+    unclipped = f"{UNCLIPPED}{frozen.BY_COSINE}"
+    tests = pd.DataFrame({"first": HYP, "second": [SPH, UNCLIPPED, unclipped, NONE], "k": 1})
+    rows = tables.marked(tests, RATES)
+    assert rows[["first", "second"]].values.tolist() == [
+        [HYP, SPH],
+        ["Hyp (rate 0.001)", "Hyp, not clipped (rate 0.0001)"],
+        ["Hyp (rate 0.001)", "Hyp, not clipped, by D_cos (rate 0.0001)"],
+        [HYP, NONE],
+    ]
+    assert tables.marked(tests.head(0), RATES).empty
+
+
+def test_heads_at_another_rate_than_hyp_are_named():
+    first, second = tables.rates_apart(RATES)
+    said = "and so different from it in that as well"
+    assert first == f"trained at another rate than Hyp (0.001), {said}: Hyp, not clipped (rate 0.0001)"
+    assert second == f"trained at another rate than untrained encoder, Hyp (0.001), {said}: none"
 
 
 def test_choices_at_an_end_of_the_candidates_are_named():
