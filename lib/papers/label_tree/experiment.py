@@ -197,16 +197,32 @@ def apart(z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split:
     return [float(row.mean() / whole) if row.size else float("nan") for row in rows]
 
 
-def blind(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, dict[str, float]]:
+BY_CLASS = " by class"
+"""After the name of a measure: each leaf that asks counts alike."""
+
+
+def blind(leaves: np.ndarray, tree: Taxonomy, several: Sequence[Split]) -> dict[str, dict[str, float]]:
     """What answers score that do not look at the image: drawn as often as each leaf has training images, and always
-    the leaf that has most of them.
+    the leaf that has most of them. Means over the folds, each measure also :data:`BY_CLASS`.
     """
+    parts = [_blind(leaves, tree, split) for split in several if split.repeat == 0]
+    return {name: pd.DataFrame([part[name] for part in parts]).mean().to_dict() for name in (CHANCE, COMMONEST)}
+
+
+def _blind(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, dict[str, float]]:
+    """:func:`blind` of one fold."""
     n = len(tree.leaves)
     often = np.bincount(leaves[split.train], minlength=n) / len(split.train)
     asked = np.bincount(leaves[split.test], minlength=n) / len(split.test)
     pairs = np.indices((n, n)).reshape(2, -1)
     every = hierarchy.of_predictions(*pairs, tree).drop(columns="shared_depth")
     answers = {CHANCE: often, COMMONEST: np.eye(n)[often.argmax()]}
+    alike = {"": asked, BY_CLASS: (asked > 0) / (asked > 0).sum()}
     return {
-        name: every.mul((asked[:, None] * answer).ravel(), axis=0).sum().to_dict() for name, answer in answers.items()
+        name: {
+            measure + how: (every[measure] * (share[:, None] * answer).ravel()).sum()
+            for how, share in alike.items()
+            for measure in every
+        }
+        for name, answer in answers.items()
     }

@@ -13,11 +13,11 @@ SUPCON_COSINE = "SupCon, cosine logits"
 AS_PRINTED, AS_TOLD, BY_COSINE, BY_DIVISION = "HWC as printed", "HWC", "HWC, cosine logits", "HWC, divided"
 OF_FORM = {PRINTED: AS_PRINTED, COSINE: BY_COSINE, SHIFTED: AS_TOLD, DIVIDED: BY_DIVISION}
 """HWC in each form of :mod:`lib.losses.label_tree`."""
-CONSTANT = "HWC, constant ω"
+CONSTANT, CONSTANT_COSINE = "HWC, constant ω", "HWC, cosine, constant ω"
 MARGIN, MARGIN_ALONE = "SupCon+LAM", "LAM alone"
 BOTH, BOTH_PRINTED = "HWC+LAM", "HWC as printed + LAM"
 FLAT, BALL = " (Euclidean)", " (Hyperbolic)"
-FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, CONSTANT, MARGIN_ALONE, BOTH_PRINTED)
+FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, CONSTANT, CONSTANT_COSINE, MARGIN_ALONE, BOTH_PRINTED)
 """Without a hyperbolic row: HXE, cosines, other forms of HWC, controls, and LAM alone (see :func:`alone_in_ball`)."""
 CURVED_AGAINST_FLAT = tuple((name + BALL, name + FLAT) for name in (SUPCON, BOTH))
 TOGETHER = (SUPCON + FLAT, BOTH + FLAT)
@@ -25,6 +25,10 @@ TOGETHER = (SUPCON + FLAT, BOTH + FLAT)
 ROWS = (SIMCLR, SUPCON, OUTSIDE, HXE, AS_PRINTED, AS_TOLD, MARGIN, BOTH)
 MAIN = (*(name + FLAT for name in ROWS), BOTH + BALL)
 """The rows of the published tables."""
+LONGER = (NONE, *(name + FLAT for name in (SUPCON, CONSTANT, AS_TOLD, BOTH)), BOTH + BALL)
+"""What is trained longer as well."""
+TIMES = 5
+"""How many times as many epochs."""
 BY_DEPTH = tuple(name for pair in CURVED_AGAINST_FLAT for name in pair)
 """What is trained on trees of every depth."""
 
@@ -54,6 +58,7 @@ def objectives(base: Objective, margin_weight: float, curvature: float) -> dict[
         BY_COSINE: replace(base, pairs="HWC", form=COSINE),
         BY_DIVISION: replace(base, pairs="HWC", form=DIVIDED),
         CONSTANT: replace(base, pairs="HWC", form=PRINTED, constant=True),
+        CONSTANT_COSINE: replace(base, pairs="HWC", form=COSINE, constant=True),
         MARGIN: replace(base, pairs="SupCon", **lam),
         MARGIN_ALONE: replace(base, pairs=None, **lam),
         BOTH_PRINTED: replace(base, pairs="HWC", form=PRINTED, **lam),

@@ -104,12 +104,23 @@ def test_chance_is_the_mean_over_all_answers_drawn_as_often_as_leaves_were_learn
     drawn = random.choice(seen.leaves[split.train], size=200 * len(split.test))
     asked = np.tile(seen.leaves[split.test], 200)
     wanted = hierarchy.of_predictions(asked, drawn, seen.tree)[["top1", "hf1", "h_acc"]].mean()
-    found = experiment.blind(seen.leaves, seen.tree, split)
+    found = experiment.blind(seen.leaves, seen.tree, [split, replace(split, repeat=1)])
     assert [found[names.CHANCE][name] for name in wanted.index] == pytest.approx(wanted.tolist(), abs=0.02)
     most = np.bincount(seen.leaves[split.train]).argmax()
     same = hierarchy.of_predictions(seen.leaves[split.test], np.full(len(split.test), most), seen.tree)
     assert found[names.COMMONEST]["hf1"] == pytest.approx(same["hf1"].mean())
     assert found[names.COMMONEST]["top1"] == pytest.approx((seen.leaves[split.test] == most).mean())
+    n_asked = len(set(seen.leaves[split.test]))
+    assert found[names.COMMONEST]["top1 by class"] == pytest.approx(1 / n_asked)
+    by_leaf = same["hf1"].groupby(seen.leaves[split.test]).mean().mean()
+    assert found[names.COMMONEST]["hf1 by class"] == pytest.approx(by_leaf)
+
+
+def test_chance_is_the_mean_over_folds(seen, several):
+    one, other = (experiment.blind(seen.leaves, seen.tree, [split]) for split in several[:2])
+    both = experiment.blind(seen.leaves, seen.tree, [several[0], replace(several[1], repeat=0)])
+    wanted = (one[names.CHANCE]["hf1"] + other[names.CHANCE]["hf1"]) / 2
+    assert both[names.CHANCE]["hf1"] == pytest.approx(wanted)
 
 
 def test_two_runs_agree_and_what_was_measured_is_kept(seen, several, tmp_path):

@@ -24,7 +24,7 @@ def describe(alpha: float, gamma: float, tau: float, apart: float, margin: float
     lines += [f"{'':12}{'pull':>8}{'far : sibling':>16}"]
     for kind in forces.KINDS:
         found = forces.forces(scene, tau, alpha, gamma, kind)
-        lines.append(f"{kind:12}{found['pull']:8.3f}{found['ratio']:16.3g}")
+        lines.append(f"{kind:12}{found['pull']:8.2g}{found['ratio']:16.3g}")
     lines += ["", f"LAM rests once d- is {margin:g} more than d+"]
     return "\n".join(lines)
 

@@ -53,13 +53,13 @@ def layout(table: pd.DataFrame) -> str:
         of_mistakes = part.set_index("depth")["of_mistakes"]
         cells = {"method": method, "wrong": percent(part["share"].sum())}
         depths = sorted(of_mistakes.index)
-        cells |= {f"leaves the way at level {depth + 1}": percent(of_mistakes[depth]) for depth in depths}
+        cells |= {f"goes wrong at level {depth + 1}": percent(of_mistakes[depth]) for depth in depths}
         lines.append(cells)
     return markdown_table(pd.DataFrame(lines))
 
 
-def confusions(found: Found, tree: Taxonomy, most: int = 8) -> pd.DataFrame:
-    """The ``most`` frequent confusions, by their mean over :data:`COMPARED`.
+def confusions(found: Found, tree: Taxonomy, each: int = 4) -> pd.DataFrame:
+    """The commonest confusions, by their mean over :data:`COMPARED`: ``each`` of two groups, and as many inside of one.
 
     Columns method, true, answered, kin (whether both are below one group under the root), share (percent of all
     answers), spread (over trainings).
@@ -67,8 +67,9 @@ def confusions(found: Found, tree: Taxonomy, most: int = 8) -> pd.DataFrame:
     shown = {name: found[name] for name in COMPARED if name in found}
     counts = {name: _by_training(several, len(tree.leaves)) for name, several in shown.items()}
     mean = np.mean([np.mean(several, axis=0) for several in counts.values()], axis=0)
-    ordered = sorted(itertools.permutations(range(len(tree.leaves)), 2), key=lambda pair: -mean[pair])[:most]
     kin = tree.lca_depth() > 0
+    ordered = sorted(itertools.permutations(range(len(tree.leaves)), 2), key=lambda pair: -mean[pair])
+    ordered = [pair for inside in (False, True) for pair in [p for p in ordered if kin[p] == inside and mean[p]][:each]]
     lines = []
     for (true, answered), (name, several) in itertools.product(ordered, counts.items()):
         each = np.array([one[true, answered] for one in several])

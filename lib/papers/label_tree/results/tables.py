@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.papers.label_tree.experiment import SHARES, Images, Scored
+from lib.papers.label_tree.experiment import BY_CLASS, SHARES, Images, Scored
 from lib.papers.label_tree.names import (
     AS_PRINTED,
     AS_TOLD,
@@ -13,6 +13,7 @@ from lib.papers.label_tree.names import (
     BOTH,
     BY_COSINE,
     CONSTANT,
+    CONSTANT_COSINE,
     FLAT,
     HXE,
     MARGIN,
@@ -39,15 +40,18 @@ COLUMNS = {
 }
 """Ours → the columns of the published tables."""
 Found = Mapping[str, Sequence[Scored]]
-BY_CLASS = " by class"
-TESTED = {"hf1": "HF1", "order": "PC-Order", "top1": "Top-1", "top1 by class": "Top-1, class mean", "hit5": "R@5"}
-"""What is tested, and what it is called; *class mean*: each leaf counts alike."""
+CLASS_MEANS = {"hf1": "HF1, class mean", "top1": "Top-1, class mean"}
+"""Measures that are shown and tested with each leaf counting alike as well."""
+TESTED = {"hf1": "HF1", "order": "PC-Order", "top1": "Top-1", "hit5": "R@5"} | {
+    measure + BY_CLASS: title for measure, title in CLASS_MEANS.items()
+}
+"""What is tested, and what it is called."""
 ABOUT = (
     "Percent. HF1 with the root among the ancestors; H-Acc, Top-1: of one balanced logistic regression on the "
     "standardised embeddings. PC-Order, Violations: nearest parent prototype; a class that hangs on "
     "the root is its own parent there. R@5: an image of the own leaf among the five nearest training images. Class "
-    "mean: of Top-1, per leaf first. ±: of HF1, over trainings. At the rim: points at the edge of the ball, "
-    "worst training; steps: of the optimiser."
+    "mean: per leaf first. ±: of HF1, over trainings. At the rim: points at the edge of the ball, worst training; "
+    "steps: of the optimiser. Chance: an answer drawn without looking, each leaf as often as in training."
 )
 NOT_THEIRS = (
     " Published HF1 is not to be compared with ours. ✗ at HF1: below its Top-1, which no predictions can do (LT-4). At "
@@ -107,11 +111,20 @@ def _by_training(several: Sequence[Scored], measure: str) -> pd.Series:
     return pd.DataFrame(means, columns=["repeat", "value"]).groupby("repeat")["value"].mean()
 
 
-def layout(table: pd.DataFrame, theirs: pd.DataFrame, blind: Mapping[str, Mapping[str, float]]) -> str:
-    """Published rows, then ours, then those that do not look at the image, as Markdown.
+def with_blind(table: pd.DataFrame, blind: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
+    """:func:`rows`, then those of answers that do not look, of :func:`lib.papers.label_tree.experiment.blind`."""
+    lines = [
+        {"method": name, "measure": measure, "ours": 100 * value, "class_mean": 100 * values[measure + BY_CLASS]}
+        for name, values in blind.items()
+        for measure, value in values.items()
+        if measure in COLUMNS
+    ]
+    return pd.concat([table, pd.DataFrame(lines)], ignore_index=True)
 
-    theirs: of :func:`lib.papers.label_tree.published.of`; blind: of :func:`lib.papers.label_tree.experiment.blind`.
-    """
+
+def layout(table: pd.DataFrame, theirs: pd.DataFrame | None = None) -> str:
+    """Published rows, of :func:`lib.papers.label_tree.published.of`, then ours, of :func:`with_blind`, as Markdown."""
+    theirs = pd.DataFrame(columns=["method", "Recall@5"]) if theirs is None else theirs
     lines = []
     for row in theirs.rename(columns={"Recall@5": "R@5"}).to_dict("records"):
         values = 100 * pd.Series({title: row[title] for title in COLUMNS.values()}, dtype=float)
@@ -119,14 +132,13 @@ def layout(table: pd.DataFrame, theirs: pd.DataFrame, blind: Mapping[str, Mappin
         cells |= {title: cells[title] + sign for title, sign in marked(values).items()}
         lines.append({"method": row["method"], "whose": "published"} | cells)
     for method, part in table.groupby("method", sort=False):
-        values, first = part.set_index("measure")["ours"], part.set_index("measure").loc["hf1"]
-        cells = {"method": method, "whose": "ours"} | _cells(values, COLUMNS)
-        cells |= {"± HF1": percent(first["seeds_spread"])}
-        cells |= {"class mean": percent(part.set_index("measure").loc["top1", "class_mean"])}
+        of_measure = part.set_index("measure")
+        first = of_measure.loc["hf1"]
+        cells = {"method": method, "whose": "ours"} | _cells(of_measure["ours"], COLUMNS)
+        cells |= {"± HF1": percent(first["seeds_spread"])} | _cells(of_measure["class_mean"], CLASS_MEANS)
         begun = "–" if np.isnan(first["first_loss"]) else f"{first['first_loss']:.3f}"
-        lines.append(cells | {"first loss": begun} | answers.health(first))
-    for name, values in blind.items():
-        lines.append({"method": name, "whose": "ours"} | _cells(pd.Series(values) * 100, COLUMNS))
+        health = {} if np.isnan(first["steps"]) else answers.health(first)  # who does not look has not learnt
+        lines.append(cells | {"first loss": begun} | health)
     columns = max(lines, key=len)
     return markdown_table(pd.DataFrame(lines, columns=list(columns), dtype=object).fillna("–"))
 
@@ -139,12 +151,14 @@ def pairs(found: Found) -> list[tuple[str, str]]:
     """What the paper claims, as comparisons: first against second, as far as both were trained."""
     flat = [
         (SUPCON, NONE),
+        (BOTH, NONE),
         (AS_TOLD, CONSTANT),
         (AS_PRINTED, CONSTANT),
         (CONSTANT, SUPCON),
         (AS_TOLD, SUPCON),
         (AS_TOLD, AS_PRINTED),
         (BY_COSINE, SUPCON_COSINE),
+        (BY_COSINE, CONSTANT_COSINE),
         (MARGIN, SUPCON),
         (MARGIN_ALONE, SUPCON),
         *((BOTH, rival) for rival in (SIMCLR, SUPCON, OUTSIDE, HXE, AS_TOLD, MARGIN)),
@@ -227,7 +241,7 @@ def by_depth(cuts: Mapping[int, Found], between: Sequence[tuple[str, str]], seed
     """The tests of each depth that the tree was cut at; columns as :func:`tests`, and depth. Corrected together."""
     parts = [tests(found, between, seed).assign(depth=depth) for depth, found in cuts.items()]
     lines = pd.concat(parts, ignore_index=True).drop(columns=["n_tests", "p_holm"])
-    twice = (lines["depth"] == 1) & (lines["measure"] == COLUMNS["hf1"])  # of one level HF1 is (1 + Top-1)/2
+    twice = (lines["depth"] == 1) & lines["measure"].isin([TESTED["hf1"], CLASS_MEANS["hf1"]])  # there (1 + Top-1)/2
     return paired.together(lines[~twice].to_dict("records"))
 
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from lib.papers.label_tree.names import AS_TOLD, BALL, BOTH, CONSTANT, FLAT, MARGIN, NONE, SUPCON
+from lib.papers.label_tree.names import AS_TOLD, BALL, BOTH, CHANCE, COMMONEST, CONSTANT, FLAT, MARGIN, NONE, SUPCON
 from lib.results import paired
 
 QUESTIONS = {
@@ -71,12 +71,33 @@ def trained(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def neighbours(table: pd.DataFrame) -> str:
-    """What heads do to the nearest images: R@5 and the nearest image, beside no head; rows of :func:`rows`."""
-    wide = table.pivot_table(index="method", columns="measure", values="ours", sort=False)
-    heads = wide.drop(index=NONE)
-    above = {name: int((heads[name] > wide.loc[NONE, name]).sum()) for name in ("hit5", "hit1", "top1", "hf1")}
-    return (
-        f"of {len(heads)} heads, above the features without a head: {above['hit5']} in R@5, {above['hit1']} by the "
-        f"nearest image, {above['top1']} in Top-1, {above['hf1']} in HF1"
-    )
+def beside_features(table: pd.DataFrame) -> list[str]:
+    """How many heads are above the features without a head, by image and with every class counting alike."""
+    told = []
+    for values, how in (("ours", ""), ("class_mean", ", every class counting alike")):
+        heads, plain, _ = _apart(table, values)
+        above = {name: int((heads[name] > plain[name]).sum()) for name in ("hit5", "hit1", "top1", "hf1")}
+        told.append(
+            f"of {len(heads)} heads, above the features without a head{how}: {above['hit5']} in R@5, {above['hit1']} "
+            f"by the nearest image, {above['top1']} in Top-1, {above['hf1']} in HF1"
+        )
+    return told
+
+
+def beside_commonest(table: pd.DataFrame) -> list[str]:
+    """How many heads have a lower HF1 than the commonest class as every answer; rows of :func:`.tables.with_blind`."""
+    told = []
+    for values, how in (("ours", ""), ("class_mean", ", every class counting alike")):
+        heads, _, commonest = _apart(table, values)
+        n = int((heads["hf1"] < commonest["hf1"]).sum())
+        told.append(
+            f"HF1 of always the commonest class{how}: {commonest['hf1']:.1f}; {n} of {len(heads)} heads are below"
+        )
+    return told
+
+
+def _apart(table: pd.DataFrame, values: str) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
+    """Of each head a row with a column for each measure, and those of no head and of the commonest class."""
+    wide = table.pivot_table(index="method", columns="measure", values=values, sort=False)
+    wide = wide.reindex([*wide.index, *{COMMONEST, CHANCE}.difference(wide.index)])
+    return wide.drop(index=[NONE, COMMONEST, CHANCE]), wide.loc[NONE], wide.loc[COMMONEST]

@@ -134,7 +134,7 @@ def parents(z: Tensor, centres: Tensor, rows: pd.DataFrame) -> Figure:
             points = z[np.flatnonzero(rows["group"] == name).tolist()]
             look |= {"markersize": 6, "marker": style.MARKERS[number]}
             axis.plot(*points.T.numpy(), label=f"images that are {name}", **look, **EDGE)
-        axis.axvline(0, color="0.4", linestyle="--", linewidth=1, label="as near to both")
+        axis.axvline(0, color="0.4", linestyle="--", linewidth=1, label="equally near to both")
         for name, point in zip(rows["point"], z.tolist(), strict=True):
             axis.annotate(name, point, (7, 5), textcoords="offset points", fontsize=9)
         axis.set(xlim=(-2.2, 2.4), ylim=(-1.0, 1.2), aspect="equal", xlabel="$z_1$", ylabel="$z_2$")

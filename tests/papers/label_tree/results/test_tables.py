@@ -63,10 +63,12 @@ def test_the_layout_has_published_rows_ours_and_chance(found):
     table, theirs = published.of("bh200x")
     assert table == 1
     blind = {names.CHANCE: {"hf1": 0.5, "top1": 0.25, "h_acc": 0.4}, names.COMMONEST: {"hf1": 0.6}}
-    text = tables.layout(tables.rows(found), theirs, blind)
+    blind = {name: values | {f"{measure} by class": 0.1 for measure in values} for name, values in blind.items()}
+    text = tables.layout(tables.with_blind(tables.rows(found), blind), theirs)
     lines = text.splitlines()
     assert "| HWC+LAM (Hyperbolic) | published | 75.30 | 78.10 | 87.20 | 12.10 ✗ | 74.20 | – |" in lines[10]
-    assert lines[-2].startswith("| chance | ours | 50.00 | 40.00 | – | – | 25.00 |")
+    assert lines[-2].startswith("| chance | ours | 50.00 | 40.00 | – | – | 25.00 | – | – | 10.00 | 10.00 | – | – |")
+    assert "nan" not in text and lines[-1].endswith("| – | – | – |")
     assert lines[-1].startswith("| always the commonest class | ours | 60.00 | – |")
     assert len(lines) == 2 + 9 + 3 + 2
 
@@ -74,7 +76,7 @@ def test_the_layout_has_published_rows_ours_and_chance(found):
 def test_a_clear_difference_is_called_clear_and_no_difference_is_not(found):
     between = [(names.AS_TOLD + names.FLAT, names.SUPCON + names.FLAT), (names.SUPCON + names.FLAT, names.NONE)]
     tests = tables.tests(found, between)
-    assert len(tests) == 10 and set(tests["n_tests"].dropna()) == {10 - int(tests["p_value"].isna().sum())}
+    assert len(tests) == 12 and set(tests["n_tests"].dropna()) == {12 - int(tests["p_value"].isna().sum())}
     clear = tests.set_index(["first", "measure"])["p_holm"]
     assert clear[(names.AS_TOLD + names.FLAT, "Top-1")] < 0.05 < clear[(names.SUPCON + names.FLAT, "Top-1")]
     (told,) = [line for line in verdicts.clear(tests) if "in Top-1 (" in line]
@@ -94,7 +96,7 @@ def test_verdicts_name_what_is_clear_and_count_the_rest(found):
     both = tests.assign(first=names.BOTH + names.FLAT)
     tree, _, told, _ = verdicts.answered(both)
     assert tree == "weights from the tree (HWC against a constant ω): nothing clear, of 0 tests"
-    assert "HWC+LAM (Euclidean) better in Top-1 (+" in told and told.endswith("of 5 tests")
+    assert "HWC+LAM (Euclidean) better in Top-1 (+" in told and told.endswith("of 6 tests")
 
 
 def test_the_pairs_are_those_that_were_trained(found):
@@ -110,11 +112,11 @@ def test_mistakes_add_up_to_the_wrong_answers(found):
         assert part["share"].sum() == pytest.approx(wrong) and part["of_mistakes"].sum() == pytest.approx(100)
         assert part.set_index("depth")["share"][0] == 0  # the toy's mistakes stay in their branch
     assert mistakes.levels(TREE) == [f"wrong group of level 1 ({', '.join(TREE.level(1))})", "right group, wrong class"]
-    assert "leaves the way at level 2" in mistakes.layout(rows)
+    assert "goes wrong at level 2" in mistakes.layout(rows)
 
 
 def test_confusions_are_counted_by_hand_and_told_by_kinship(found):
-    rows = mistakes.confusions(found, TREE, most=4)
+    rows = mistakes.confusions(found, TREE, each=4)
     assert rows["kin"].all() and set(rows["method"]) == {names.SUPCON + names.FLAT, names.NONE}
     several = found[names.NONE]
     one = rows[rows["method"] == names.NONE].iloc[0]
@@ -135,7 +137,7 @@ def test_the_spread_of_confusions_is_over_trainings_not_over_folds(found):
         for repeat in range(2)
         for fold, half in enumerate(halves)
     ]
-    rows = mistakes.confusions({names.NONE: folds}, TREE, most=2)
+    rows = mistakes.confusions({names.NONE: folds}, TREE, each=2)
     assert (rows["spread"] == 0).all() and (rows["share"] > 0).all()
 
 
@@ -188,3 +190,27 @@ def test_how_many_points_are_at_the_rim_is_that_of_the_worst_training(found):
         for name, several in found.items()
     }
     assert verdicts.at_rim(tables.rows(ends))[1].endswith("20.0 % of the training images at the rim after 100 steps")
+
+
+def test_confusions_across_groups_are_shown_however_rare_they_are(found):
+    """One answer of another branch among many of the own one."""
+    one = found[names.NONE][0]
+    values = one.values.assign(predicted=one.values["predicted"])
+    other = next(leaf for leaf in range(len(TREE.leaves)) if TREE.lca_depth()[values["leaf"].iloc[0], leaf] == 0)
+    values.loc[values.index[0], "predicted"] = other
+    rows = mistakes.confusions({names.NONE: [replace(one, values=values)]}, TREE, each=1)
+    assert rows["kin"].tolist() == [False, True] and rows["share"].iloc[0] == pytest.approx(2.5)
+
+
+def test_heads_are_counted_beside_the_features_and_the_commonest_class(found):
+    rows = tables.rows(found)
+    blind = {names.CHANCE: {"hf1": 0.0, "hf1 by class": 0.0}, names.COMMONEST: {"hf1": 0.9, "hf1 by class": 0.1}}
+    by_image, by_class = verdicts.beside_features(rows)
+    wide = rows.pivot_table(index="method", columns="measure", values="class_mean")
+    n = int((wide["hf1"].drop(names.NONE) > wide.loc[names.NONE, "hf1"]).sum())
+    assert by_image.startswith("of 2 heads, above the features without a head: ")
+    assert by_class.endswith(f", {n} in HF1") and "every class counting alike" in by_class
+    by_image, by_class = verdicts.beside_commonest(tables.with_blind(rows, blind))
+    wide = rows.pivot_table(index="method", columns="measure", values="ours")["hf1"].drop(names.NONE)
+    assert by_image.endswith(f": 90.0; {int((wide < 90).sum())} of 2 heads are below")
+    assert by_class.endswith(": 10.0; 0 of 2 heads are below")

@@ -67,8 +67,12 @@ def test_a_plateau_is_as_wide_as_its_cells_inside_the_printed_ranges():
         for r in (0, 2)
     ]
     (line,) = tables.plateau(pd.DataFrame(rows))
-    assert "HF1 lies within 3.00 points" in line and f"differ by {np.std([0, 2], ddof=1):.2f}" in line
+    assert (
+        "HF1 lies within 3.00 points" in line and "cells differ with p = 0.17 and 0.55: as flat as can be told" in line
+    )
     assert line.endswith("fewest violations at α = 1, γ = 0.2")
+    steep = pd.DataFrame(rows).assign(hf1=lambda rows: 10 * rows["alpha"] + 0.01 * rows["repeat"])
+    assert ": a slope;" in tables.plateau(steep)[0]
 
 
 def test_sweeps_train_every_cell_on_validation_images_alone(seen):
