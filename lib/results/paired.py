@@ -221,7 +221,7 @@ def size(test: Any) -> str:
     told = f"{points(test.difference)} points" + ("" if np.isnan(test.low) else f", {interval(test.low, test.high)}")
     if np.isnan(test.p_holm):
         return told
-    bound = "≤" if test.p_value <= test.p_floor else "="  # at the floor it may be smaller
+    bound = "≤" if test.p_value <= test.p_floor and test.p_holm < 1 else "="  # at the floor it may be smaller
     return f"{told}; p (Holm) {'< 0.001' if test.p_holm < 0.001 else f'{bound} {test.p_holm:.3f}'}"
 
 

@@ -79,7 +79,7 @@ def layout(table: pd.DataFrame) -> str:
         cells = {"method": method, "bytes per image": str(size)}
         for row in part.sort_values("k", kind="stable").itertuples():
             spread = "" if np.isnan(row.spread) else f" ± {row.spread:.1f}"
-            cells[f"MAP@{row.k}, {row.archive}"] = f"{row.ours:.1f}{spread}"
+            cells[f"MAP@{row.k}, {row.archive}"] = f"{row.ours:.1f}{spread} ({row.class_mean:.1f})"
         lines.append(cells | answers.health(part.iloc[0]))
     guessed = table.groupby(["k", "archive"], sort=False)["chance"].mean().sort_index(level="k", sort_remaining=False)
     chance = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in guessed.items()}
@@ -88,7 +88,8 @@ def layout(table: pd.DataFrame) -> str:
 
 def table_costs(table: pd.DataFrame) -> Table:
     """:func:`rows` as a table."""
-    text = f"{ABOUT} ± over folds. Last loss: each method's own, of no use between methods."
+    text = f"{ABOUT} ± over folds; in brackets averaged over the classes first. "
+    text += "Last loss: each method's own, of no use between methods."
     return Table("what an image costs, and what is found for it", table, text, markdown=layout(table))
 
 

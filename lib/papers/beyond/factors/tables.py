@@ -125,20 +125,22 @@ def tested(
         seed: of the random sign flips.
 
     Returns:
-        factor and archive, then as :func:`lib.results.answers.compare`; p is corrected for all rows.
+        factor and archive, then as :func:`lib.results.answers.compare`; p is corrected for all factors, and apart from
+        them for the own group, which is another question.
     """
     pairs, fairly = factors(encoder, beside), fair(found)
     names = {pair: factor for factor, pair in pairs.items()}
     tests = answers.compare(fairly, groups, list(pairs.values()), ks, by_class=by_class, seed=seed)
     tests = tests.rename(columns={"rule": "archive"}).drop(columns=["n_tests", "p_holm"])
     tests.insert(0, "factor", [names[pair] for pair in zip(tests["first"], tests["second"], strict=True)])
-    lines = tests.to_dict("records")
+    tests = paired.together(tests.to_dict("records"))
     if len(strict(found)) < len(found) and not by_class:
         ball, known, unknown = f"{encoder}, {BALL}", next(iter(found)), next(iter(fairly))
         with_own, without = (found[archive][ball] for archive in (known, unknown))
         named = {"factor": f"own {kind} in the archive (ball)", "archive": unknown, "first": known, "second": unknown}
-        lines += [named | {"k": k} | own_group(with_own, without, groups, k, seed) for k in ks]
-    return paired.together(lines)
+        own = paired.together([named | {"k": k} | own_group(with_own, without, groups, k, seed) for k in ks])
+        tests = pd.concat([tests, own], ignore_index=True)
+    return tests
 
 
 def own_group(
@@ -181,7 +183,8 @@ def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
         for test in tests.itertuples()
     ]
     layout = markdown_table(pd.DataFrame(rows))
-    text = f"{ABOUT} {of} {paired.SAYS}".replace("  ", " ")
+    apart = "The own group is another question, corrected apart." if tests["n_tests"].nunique() > 1 else ""
+    text = " ".join(part for part in (ABOUT, of, paired.SAYS, apart) if part)
     return Table("what earns how many points", tests, text, markdown=layout)
 
 
@@ -192,7 +195,7 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
     kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
     text = (
         f"Points of MAP@{k} that one change earns, the rest left as it is, {archive}; lines: 95 % interval over groups "
-        f"and trainings. Full bars: clear after Holm's correction for all tests of the section. {ABOUT}"
+        f"and trainings. Full bars: clear after Holm's correction. {ABOUT}"
     )
     drawn = figures.earned(part)
     return Figure("what one change earns", kept, text, figure=drawn)
@@ -236,14 +239,14 @@ def table_margins(rows: pd.DataFrame) -> Table:
     for (archive, m0), part in rows.groupby(["archive", "m0"], sort=False):
         cells: dict[str, object] = {"archive": archive, "m0": f"{m0:g}"}
         for head, of_head in part.groupby("head"):
-            cells |= {f"{head}, MAP@{row.k}": _mean(row) for row in of_head.itertuples()}
+            cells |= {f"{head}, MAP@{row.k}": f"{_mean(row)} ({row.class_mean:.1f})" for row in of_head.itertuples()}
             cells |= {f"{head}, norm": f"{of_head['norm'].iloc[0]:.2f}"}
             cells |= {f"{head}, {what}": answers.health(of_head.iloc[0])[what] for what in ENDED[head]}
         lines.append(cells)
     text = (
-        f"{ABOUT} The flat head has half the margin, and half the ball's loss where both do equally well. Norm: median "
-        "over the archive. Last loss: a large margin is a longer way, so look whether a head has arrived before you "
-        "blame the curvature."
+        f"{ABOUT} In brackets averaged over the classes first. The flat head has half the margin, and half the ball's "
+        "loss where both do equally well. Norm: median over the archive. Last loss: a large margin is a longer way, so "
+        "look whether a head has arrived before you blame the curvature."
     )
     return Table("a margin that lets the curvature act", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 

@@ -128,7 +128,7 @@ def switch_layout(table: pd.DataFrame) -> str:
     lines = []
     for _, row in table.iterrows():
         cells = {"what is changed": row.method, "k": row.k, "MAP@k": percent(row.ours)}
-        cells["class mean"] = percent(row.class_mean)
+        cells |= {"class mean": percent(row.class_mean), "chance": percent(row.chance)}
         lines.append(cells | paired.cells(row, "minus default, points") | health(row))
     return markdown_table(pd.DataFrame(lines))
 

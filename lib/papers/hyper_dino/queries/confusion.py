@@ -34,6 +34,6 @@ def figure_confusion(run: Run, rows: pd.DataFrame) -> Figure:
     """The confusion of the first answer as a picture."""
     text = (
         f"The class of the first answer by {run.parameters['recipe']}, every image as a query of its fold; each row is "
-        "the percentage of the queries of that class. The diagonal is what is right."
+        "the percentage of the queries of that class. The diagonal is what is right. One training of each fold."
     )
     return Figure("confusion of the first answer", rows, text, figure=pictures.confusion(rows))

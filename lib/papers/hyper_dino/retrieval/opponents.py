@@ -19,9 +19,9 @@ RAW = "raw features, cosine"
 
 RARE = (
     "Macro F1 can be far below MAP@1: a rare class counts as much as a frequent one, and where it is hardly ever "
-    "answered its F1 is near 0."
+    "answered its F1 is near 0. Who is ahead was not tested: a macro F1 is one number, which groups have no share of."
 )
-"""Why two measures of one search can be far apart."""
+"""Why two measures of one search can be far apart, and what is not tested."""
 
 
 def methods(
@@ -130,3 +130,21 @@ def votes_said(rows: pd.DataFrame) -> list[str]:
             f"ahead by {gap:.1f} points{hardly}{spread}"
         )
     return [*lines, RARE]
+
+
+def nca_said(rows: pd.DataFrame, dim_out: int = 32) -> list[str]:
+    """How NCA alone does over the longest list at its best length, and at the tried length nearest to ``dim_out``.
+
+    rows: of Tables 2 to 6 (rule, source, dim_in, family, metric, k, ours); a line for each rule.
+    """
+    alone = rows[(rows["source"] == "NCA") & (rows["family"] == "baseline") & (rows["metric"] == "ap_min")]
+    alone = alone[alone["k"] == alone["k"].max()]
+    lines = []
+    for rule, part in alone.groupby("rule", sort=False):
+        by_length = part.set_index(part["dim_in"].astype(int))["ours"]
+        best, near = by_length.idxmax(), min(by_length.index, key=lambda n: abs(n - dim_out))
+        lines.append(
+            f"NCA alone, folds {rule}, MAP@{part['k'].iloc[0]}: {by_length[best]:.1f} % with {best} numbers, its best "
+            f"of {len(by_length)} lengths; {by_length[near]:.1f} % with {near}"
+        )
+    return lines

@@ -58,6 +58,9 @@ def inner_split(
     return replace(inner, **parts), units, k
 
 
+MOST_AT_RIM = 5
+"""Percent of the training images; a candidate with more of them at the rim, where a head stops learning, is left."""
+
 LEFT = "at the rim, not chosen"
 """Said of a candidate with training images at the rim that its fold left."""
 
@@ -82,21 +85,29 @@ def choose(
         per_class: validation queries of each class at most.
 
     Returns:
-        Fold → its choice, and a row for every fold and candidate: fold, comparison, c, temperature, validation
-        (percent), chosen; class_mean (averaged per class first) and chance of the same, and the health of the training:
-        loss, rim, steps; note: :data:`LEFT` where that is so.
+        Fold → its choice, of candidates with at most :data:`MOST_AT_RIM` percent at the rim if there are any; and a row
+        for every fold and candidate: fold, comparison, c, temperature, validation (percent), chosen; class_mean
+        (averaged per class first) and chance of the same, and the health of the training: loss, rim, steps; note:
+        :data:`LEFT` where that is so.
     """
     checks.values(k=k, per_class=per_class)
     tables, chosen = [], {}
     for split in splits:
         table = _candidates(views, labels, groups, split, head, k, per_class)
-        best = table.loc[table.groupby("comparison", sort=False)["validation"].idxmax()]
+        best = _best(table)
         chosen[split.fold] = dict(zip(best["comparison"], best["settings"], strict=True))
         tables.append(table.drop(columns="settings").assign(fold=split.fold, chosen=table.index.isin(best.index)))
     rows = pd.concat(tables, ignore_index=True)
     rows["note"] = np.where((rows["rim"] > 0) & ~rows["chosen"], LEFT, "")
     names = ["fold", "comparison", "c", "temperature", "validation", "chosen"]
     return chosen, rows[names + [name for name in rows if name not in names]]
+
+
+def _best(candidates: pd.DataFrame) -> pd.DataFrame:
+    """The best candidate of each comparison of those that left the rim; of all of them if none did."""
+    held = candidates["rim"] > MOST_AT_RIM
+    held &= ~held.groupby(candidates["comparison"]).transform("all")
+    return candidates.loc[candidates[~held].groupby("comparison", sort=False)["validation"].idxmax()]
 
 
 def _candidates(
@@ -158,8 +169,9 @@ def table(run: Run, candidates: pd.DataFrame, k: int) -> Table:
         f"Validation MAP@{k} in percent, AP divided by min(k, relevant); bold: what the fold chose. In every fold a "
         "quarter of the groups that it learns from asks the other three quarters, class-balanced, searched as in "
         f"training; heads trained for {run.parameters['epochs']} epochs without augmented views, with one seed. A "
-        "fold's choice is used for its own queries alone, and these are not among its validation images. Class mean: "
-        "averaged per class first, mean over the folds. At the rim: worst fold. Chance: a gallery in random order."
+        f"candidate with more than {MOST_AT_RIM} % at the rim is left. A fold's choice is used for its own queries "
+        "alone, and these are not among its validation images. Class mean: averaged per class first, mean over the "
+        "folds. At the rim: worst fold. Chance: a gallery in random order."
     )
     rows = {"title": "temperature and curvature", "rows": candidates, "caption": text}
     return Table(**rows, markdown=layout(candidates), free=["chosen"])

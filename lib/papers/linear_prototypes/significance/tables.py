@@ -99,8 +99,13 @@ def came_out(table: pd.DataFrame) -> list[str]:
         ]
     floor = np.count_nonzero(table["p_value"] <= table["p_floor"])
     lines.append(f'p is at its floor, and says no more than "at most", in {floor} of {len(table)}.')
+    return lines + skewness(table)
+
+
+def skewness(table: pd.DataFrame) -> list[str]:
+    """How skewed the groups' gains are, by which the intervals of the simulation can be chosen."""
     ends = (f"{end:+.1f}" for end in (table["skewness"].min(), table["skewness"].max()))
-    return [*lines, f"Skewness of the groups' gains: {' to '.join(ends)} (made up above: 0 and 2)."]
+    return [f"Skewness of the groups' gains: {' to '.join(ends)} (made up above: 0 and 2)."]
 
 
 def best(table: pd.DataFrame, methods: Sequence[str], fold: int) -> str:

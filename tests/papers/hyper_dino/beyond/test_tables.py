@@ -78,7 +78,7 @@ def test_switches_stand_beside_the_default():
     found = {"default": [answer([0, 2], [0.5, 0.5])], "other": [answer([0, 2], [0.75, 0.25])]}
     rows = controls.switch_rows(found, GROUPS, [20]).set_index("method")
     assert np.isnan(rows.loc["default", "difference"]) and rows.loc["other", "difference"] == pytest.approx(0)
-    assert "| default | 20 | 50.00 | 50.00 | – |" in controls.switch_layout(rows.reset_index())
+    assert "| default | 20 | 50.00 | 50.00 | 75.00 | – |" in controls.switch_layout(rows.reset_index())
 
 
 def test_the_gain_under_each_definition():

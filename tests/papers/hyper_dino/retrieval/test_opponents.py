@@ -123,3 +123,21 @@ def test_rows_without_a_head_are_of_an_earlier_version():
     rows = pd.DataFrame([("raw features, cosine", 1, 50.0, 0.0)], columns=["method", "k", "macro_f1", "seeds_spread"])
     with pytest.raises(KeyError):
         opponents.votes_said(rows)
+
+
+def test_nca_is_named_at_its_best_length_and_near_that_of_the_head():
+    rows = [
+        {
+            "rule": "by image",
+            "source": "NCA",
+            "dim_in": n,
+            "family": "baseline",
+            "metric": "ap_min",
+            "k": k,
+            "ours": ours,
+        }
+        for n, k, ours in [(5, 1, 99.0), (5, 20, 66.1), (40, 20, 45.9), (384, 20, 43.2)]
+    ]
+    others = [rows[1] | {"source": "PCA", "ours": 90.0}, rows[1] | {"family": "32", "ours": 90.0}]
+    (line,) = opponents.nca_said(pd.DataFrame([*rows, *others]))
+    assert line == ("NCA alone, folds by image, MAP@20: 66.1 % with 5 numbers, its best of 3 lengths; 45.9 % with 40")

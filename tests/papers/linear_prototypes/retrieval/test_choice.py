@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib.datasets import folds
@@ -117,3 +118,12 @@ def test_a_choice_is_made_where_the_training_part_is_one_patient():
     assert set(inner.train) | set(inner.held_out) == set(split.train) and len(inner.train) == 36
     assert set(units[split.held_out]) == {"second"} and len(set(units[split.train])) == 48
     assert chosen[0].keys() == {"cosine", "poincare"}
+
+
+@pytest.mark.parametrize(
+    ("rims", "expected"), [((0.0, 0.0), [1, 3]), ((0.0, 94.0), [1, 2]), ((80.0, 94.0), [1, 3]), ((5.0, 5.1), [1, 2])]
+)
+def test_a_candidate_held_at_the_rim_is_left_unless_all_are(rims, expected):
+    """Cosine has no rim; the second ball scores best."""
+    rows = pd.DataFrame({"comparison": ["cosine"] * 2 + ["poincare"] * 2, "validation": [50.0, 60.0, 70.0, 80.0]})
+    assert choice._best(rows.assign(rim=[np.nan, np.nan, *rims])).index.tolist() == expected
