@@ -100,7 +100,8 @@ def unpack(file: Path, target: Path) -> None:
                 for member in members:
                     _check_member(member)
                 _check_size(sum(member.file_size for member in members), limit)
-                archive.extractall(target)
+                named = [member for member in members if PurePosixPath(member.filename).parts]
+                archive.extractall(target, named)  # without "./", which zipfile of Python 3.12 refuses
         elif ".tar" in file.suffixes:
             with tarfile.open(file) as archive:
                 archive.extractall(target, _within(archive, limit), filter="data")
