@@ -59,85 +59,77 @@ def end_to_end(
     step, loss, head, encoder (validation, percent).
     """
     split = Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)
-    several, shown = list(repeated([split], n_seeds)), content(images)
-    before = _before(images, halves, plan, next(iter(kinds.values())), split, ks, store, shown)
+    several, task = list(repeated([split], n_seeds)), _Task(images, halves, plan, store, content(images))
+    before = _before(task, next(iter(kinds.values())), split, ks)
     found = {BEFORE: [replace(before, split=one) for one in several]}
     courses = []
     for name, kind in kinds.items():
         for one in several:
-            known = _once(images, halves, name, kind, plan, one, store, shown)
+            known = _once(task, name, kind, one)
             courses.append(_course(known, f"{name}, end to end", one.repeat))
-            for place, answer in _asked(halves, name, kind, plan, one, known, ks).items():
+            for place, answer in _asked(halves, name, kind, one, known, ks).items():
                 found.setdefault(place, []).append(answer)
     return found, pd.concat(courses, ignore_index=True)
 
 
-def _key(shown: str, halves: Halves, *others: object) -> str:
-    """A hash of what the images ``shown`` hold, of ``others``, by what they print, and of the code that trains."""
-    code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision")
-    return hashlib.sha256(repr([shown, joblib.hash(list(halves.names)), *others, code]).encode()).hexdigest()
+@dataclass(frozen=True)
+class _Task:
+    """What is learnt from and asked, how, and the folder of what is trained already; ``shown``: what images hold."""
+
+    images: ImageTable
+    halves: Halves
+    plan: EndToEnd
+    store: Path | None
+    shown: str
+
+    def key(self, *others: object) -> str:
+        """A hash of what the images hold, of ``others``, by what they print, and of the code that trains."""
+        code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision")
+        told = [self.shown, joblib.hash(list(self.halves.names)), *others, code]
+        return hashlib.sha256(repr(told).encode()).hexdigest()
+
+    def encoder(self) -> nn.Module:
+        """The network as it is before any training."""
+        name = self.plan.encoder
+        return (lite0 if lite0.size(name) else backbones).load(name).model
+
+    def part(self, rows: np.ndarray) -> ImageTable:
+        """The images ``rows``, labelled by their category."""
+        images = self.images
+        part = images.rows.iloc[rows].assign(label=self.halves.names[rows])
+        return ImageTable(images.name, images.root, part, images.group_kind)
 
 
-def _before(
-    images: ImageTable,
-    halves: Halves,
-    plan: EndToEnd,
-    kind: Settings,
-    split: Split,
-    ks: Sequence[int],
-    store: Path | None,
-    shown: str,
-) -> Answer:
+def _before(task: _Task, kind: Settings, split: Split, ks: Sequence[int]) -> Answer:
     """The held-out images searched by the encoder before any training; ``kind`` only fills the method's place."""
+    plan = task.plan
 
     def embedded() -> Tensor:
-        encoder = _encoder(plan)
-        return finetune.embed(nn.Sequential(encoder, nn.Identity()), images, plan.preparation.seen_by(encoder))[0]
+        encoder = task.encoder()
+        network = nn.Sequential(encoder, nn.Identity())
+        return finetune.embed(network, task.images, plan.preparation.seen_by(encoder))[0]
 
-    features = kept.once(store, _key(shown, halves, "before", plan.encoder, plan.preparation), embedded)
-    return _answer(BEFORE, kind, features, Sphere(), halves, split, ks)
-
-
-def _encoder(plan: EndToEnd) -> nn.Module:
-    return (lite0 if lite0.size(plan.encoder) else backbones).load(plan.encoder).model
+    features = kept.once(task.store, task.key("before", plan.encoder, plan.preparation), embedded)
+    return _answer(BEFORE, kind, features, Sphere(), task.halves, split, ks)
 
 
-def _once(
-    images: ImageTable,
-    halves: Halves,
-    name: str,
-    kind: Settings,
-    plan: EndToEnd,
-    split: Split,
-    store: Path | None,
-    shown: str,
-) -> dict[str, Any]:
+def _once(task: _Task, name: str, kind: Settings, split: Split) -> dict[str, Any]:
     """Embeddings and features of all images, and the course of the training; trained once, then read."""
-    key = _key(shown, halves, joblib.hash([split.train, split.held_out]), kind, plan, split.seed)
-    return kept.once(store, key, lambda: _trained(images, halves, name, kind, plan, split, store, key))
+    key = task.key(joblib.hash([split.train, split.held_out]), kind, task.plan, split.seed)
+    return kept.once(task.store, key, lambda: _trained(task, name, kind, split, key))
 
 
-def _trained(
-    images: ImageTable,
-    halves: Halves,
-    name: str,
-    kind: Settings,
-    plan: EndToEnd,
-    split: Split,
-    store: Path | None,
-    key: str,
-) -> dict[str, Any]:
-    encoder = _encoder(plan)
+def _trained(task: _Task, name: str, kind: Settings, split: Split, key: str) -> dict[str, Any]:
+    encoder, plan = task.encoder(), task.plan
     head = kind.make(Recipe("raw", encoder.num_features, plan.dim_out), split.seed)
     loss = PairwiseCrossEntropy(kind.geometry, kind.temperature, plan.settings.samples, kind.cosine)
-    learnt, aside = held_out(halves, split.seed)
-    parts = (_part(images, halves, rows) for rows in (learnt, aside))
-    checkpoint = None if store is None else store / f"{key}.checkpoint"
+    parts = map(task.part, held_out(task.halves, split.seed))
+    checkpoint = None if task.store is None else task.store / f"{key}.checkpoint"
     options = {"seed": split.seed, "store": checkpoint, "what": f"{name}, end to end, seed {split.seed}"}
     preparation = plan.preparation.seen_by(encoder)
     given = encoder, head, loss, *parts, plan.settings, preparation
     done = together.launched(finetune.finetune, *given, **options)
-    features, embeddings = finetune.embed(done.network, images, preparation)
+    features, embeddings = finetune.embed(done.network, task.images, preparation)
     return {
         "features": features,
         "embeddings": embeddings,
@@ -145,12 +137,6 @@ def _trained(
         "scores": done.scores.to_dict("list"),
         "best": int(done.best["step"]),
     }
-
-
-def _part(images: ImageTable, halves: Halves, rows: np.ndarray) -> ImageTable:
-    """The images ``rows``, labelled by their category."""
-    part = images.rows.iloc[rows].assign(label=halves.names[rows])
-    return ImageTable(images.name, images.root, part, images.group_kind)
 
 
 def _course(known: Mapping[str, Any], name: str, repeat: int) -> pd.DataFrame:
@@ -162,7 +148,7 @@ def _course(known: Mapping[str, Any], name: str, repeat: int) -> pd.DataFrame:
 
 
 def _asked(
-    halves: Halves, name: str, kind: Settings, plan: EndToEnd, split: Split, known: Mapping[str, Any], ks: Sequence[int]
+    halves: Halves, name: str, kind: Settings, split: Split, known: Mapping[str, Any], ks: Sequence[int]
 ) -> dict[str, Answer]:
     """The held-out images searched by the head's embedding, and by the encoder's feature with D_cos."""
     spaces = {"head": (known["embeddings"], kind.geometry), "encoder": (known["features"], Sphere())}
