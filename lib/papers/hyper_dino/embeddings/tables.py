@@ -143,6 +143,16 @@ def moves(by_encoder: Mapping[str, pd.DataFrame], k: int) -> list[str]:
     return lines
 
 
+def said(table: pd.DataFrame) -> list[str]:
+    """Which length is enough, which encoder leads, and what NCA and whitening change, in the longest list.
+
+    table: the rows of :func:`table_baselines`, the leading encoder first.
+    """
+    by_encoder = dict(tuple(table.groupby("encoder", sort=False)))
+    few, many = table["k"].min(), table["k"].max()
+    return enough(next(iter(by_encoder.values())), many) + leaders(by_encoder, (few, many)) + moves(by_encoder, many)
+
+
 def gaps(curves: pd.DataFrame, lengths: Sequence[int]) -> list[str]:
     """Per fold rule: where the training images keep most more variance than the test images, of these ``lengths``.
 

@@ -268,3 +268,20 @@ def test_the_table_of_baselines_has_a_part_for_each_encoder(table):
     assert shown.markdown.count(features.baseline_layout(table)) == 2
     assert "3 folds" in shown.caption and "better of PCA and NCA" in shown.caption
     assert "Published" not in features.caption(RUN)
+
+
+def test_what_is_said_names_the_shortest_length_that_is_enough_and_what_labels_and_whitening_change():
+    values = {("scaled", 6): 40, ("PCA", 2): 49.5, ("PCA", 6): 50, ("whitened", 6): 45, ("NCA", 2): 60}
+    network = pd.DataFrame(
+        [
+            {"rule": "by image", "source": source, "dim_in": dim, "k": k, "value": value + (k == 1)}
+            for (source, dim), value in values.items()
+            for k in (1, 20)
+        ]
+    )
+    several = [network.assign(encoder="network"), network.assign(encoder="texture", value=network["value"] + 5)]
+    of_network, best_at_1, best, *moves = features.said(pd.concat(several))
+    assert of_network == "k = 20, folds by image: PCA is best with 6 numbers (50.0); 2 are within 1 point (49.5)"
+    assert best_at_1 == "k = 1, folds by image: 66.0 texture, NCA(2); 61.0 network, NCA(2)"
+    assert best == "k = 20, folds by image: 65.0 texture, NCA(2); 60.0 network, NCA(2)"
+    assert [move.endswith("by +10.0 points, whitening changes PCA(6) by -5.0") for move in moves] == [True, True]
