@@ -79,7 +79,7 @@ def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10)
                 left = big + 2 * GAP + column * (side + GAP)
                 _answer(figure, answer, (left, top - (row + 1) * step, side, tall))
             top -= n * step + BETWEEN
-        _legend(figure, group_kind)
+        _legend(figure, group_kind, any(answer.identical for strip in shown for answer in strip.answers))
         plt.close(figure)
     return figure
 
@@ -128,8 +128,8 @@ def _wrapped(label: str) -> str:
     return "\n".join(textwrap.wrap(style.legible(label).replace("_", " "), 12, max_lines=2, placeholder="…"))
 
 
-def _legend(figure: Figure, group_kind: str) -> None:
-    """What the frames and marks mean, at the foot of the figure."""
+def _legend(figure: Figure, group_kind: str, identical: bool) -> None:
+    """What the frames and marks mean, at the foot of the figure; identical: whether a picture is so marked."""
     width, height = figure.get_size_inches()
     axis = figure.add_axes((0, 0, 1, LEGEND / height))
     axis.set(xlim=(0, width), ylim=(0, LEGEND))
@@ -139,7 +139,7 @@ def _legend(figure: Figure, group_kind: str) -> None:
         axis.add_patch(Rectangle((left, middle - 0.07), 0.14, 0.14, fill=False, **frame))
         axis.text(left + 0.22, middle, text, va="center", fontsize=7)
         left += 1.5
-    marks = [f"{SAME}: the same picture as the query"]
+    marks = [f"{SAME}: the same picture as the query"] if identical else []
     if group_kind != "image":
         marks.append(f"{DOT} same {group_kind} as the query")
     axis.text(left, middle, "     ".join(marks), va="center", fontsize=7)

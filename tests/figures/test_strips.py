@@ -72,6 +72,13 @@ def test_twins_and_the_own_group_are_marked():
     assert marks(own) == ["●"]
 
 
+@pytest.mark.parametrize(("identical", "n"), [(False, 0), (True, 1)])
+def test_the_legend_explains_identical_only_where_one_is_so_marked(identical, n):
+    shown = [Strip(None, "query", [Answer(None, "x", 1.0, True, identical=identical)])]
+    texts = [text.get_text() for axis in strips.strips(shown).axes for text in axis.texts]
+    assert sum(text.startswith("identical:") for text in texts) == n and "class of the query" in texts
+
+
 @pytest.mark.parametrize(("kind", "said"), [("patient", True), ("image", False)])
 def test_the_legend_names_groups_where_there_are_some(kind, said):
     legend = strips.strips([Strip(image(), "q", ANSWERS)], kind).axes[-1]

@@ -7,7 +7,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
@@ -78,15 +77,6 @@ def unanswerable(scene: Scene, names: Sequence[str]) -> str:
     lacking = np.setdiff1d(scene.labels[scene.queries], scene.labels[scene.gallery])
     told = ", ".join(names[c] for c in lacking)
     return f" Not asked here, as the archive has no image of their class: {told}." if told else ""
-
-
-def drawn(shown: Sequence[strips.Strip], columns: int = 10) -> Figure:
-    """The strips, without the legend's "identical" where no answer is so marked."""
-    figure = strips.strips(shown, columns=columns)
-    if not any(answer.identical for one in shown for answer in one.answers):
-        for text in figure.findobj(lambda one: isinstance(one, Text) and one.get_text().startswith(f"{strips.SAME}:")):
-            text.remove()
-    return figure
 
 
 def strip(

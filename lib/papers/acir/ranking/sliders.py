@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lib.datasets.table import ImageTable
+from lib.figures import strips
 from lib.papers.acir.ranking.experiment import Coder, Scene
-from lib.papers.acir.ranking.figures import Listed, algorithm, both_orders, drawn, first_of_classes, readout
+from lib.papers.acir.ranking.figures import Listed, algorithm, both_orders, first_of_classes, readout
 from lib.widgets.board import Board
 from lib.widgets.slider import Slider
 
@@ -29,7 +30,7 @@ def explore(
 
     def draw(bits: int, query: int) -> Figure:
         one = listed[int(bits), queries[int(query) - 1]]
-        return drawn([both_orders(one, images, names[labels[one.query]])])
+        return strips.strips([both_orders(one, images, names[labels[one.query]])])
 
     def describe(bits: int, query: int) -> str:
         return readout(listed[int(bits), queries[int(query) - 1]])

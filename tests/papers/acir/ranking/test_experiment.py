@@ -8,7 +8,6 @@ from lib import paths
 from lib.datasets.table import ImageTable
 from lib.encoders.taps import Taps
 from lib.errors import InputError
-from lib.figures import strips
 from lib.metrics import hashing
 from lib.metrics.retrieval import average_precision_at_k
 from lib.papers.acir.hashing.experiment import ACIR, Plan
@@ -176,10 +175,3 @@ def test_a_class_that_the_archive_lacks_is_not_shown_but_named():
     scene = experiment.Scene(np.arange(4), np.arange(4, 6), np.array([1, 0, 1, 2, 0, 2]))
     assert figures.first_of_classes(scene) == [1, 3]
     assert figures.unanswerable(scene, ["x", "y", "z"]).endswith("has no image of their class: y.")
-
-
-@pytest.mark.parametrize(("identical", "n"), [(False, 0), (True, 1)])
-def test_the_legend_explains_identical_only_where_one_is_so_marked(identical, n):
-    shown = [strips.Strip(None, "query", [strips.Answer(None, "x", 1.0, True, identical=identical)])]
-    texts = [text.get_text() for axis in figures.drawn(shown).axes for text in axis.texts]
-    assert sum(text.startswith("identical:") for text in texts) == n and "class of the query" in texts
