@@ -58,9 +58,6 @@ def inner_split(
     return replace(inner, **parts), units, k
 
 
-MOST_AT_RIM = 5
-"""Percent of the training images; a candidate with more of them at the rim, where a head stops learning, is left."""
-
 LEFT = "at the rim, not chosen"
 """Said of a candidate with training images at the rim that its fold left."""
 
@@ -85,10 +82,10 @@ def choose(
         per_class: validation queries of each class at most.
 
     Returns:
-        Fold → its choice, of candidates with at most :data:`MOST_AT_RIM` percent at the rim if there are any; and a row
-        for every fold and candidate: fold, comparison, c, temperature, validation (percent), chosen; class_mean
-        (averaged per class first) and chance of the same, and the health of the training: loss, rim, steps; note:
-        :data:`LEFT` where that is so.
+        Fold → its choice, of candidates without a training image at the rim if there are any: a head that reaches it on
+        the fewer images here goes on with all of them. And a row for every fold and candidate: fold, comparison, c,
+        temperature, validation (percent), chosen; class_mean (averaged per class first) and chance of the same, and the
+        health of the training: loss, rim, steps; note: :data:`LEFT` where that is so.
     """
     checks.values(k=k, per_class=per_class)
     tables, chosen = [], {}
@@ -104,8 +101,8 @@ def choose(
 
 
 def _best(candidates: pd.DataFrame) -> pd.DataFrame:
-    """The best candidate of each comparison of those that left the rim; of all of them if none did."""
-    held = candidates["rim"] > MOST_AT_RIM
+    """The best candidate of each comparison of those that are off the rim; of all of them if none is."""
+    held = candidates["rim"] > 0
     held &= ~held.groupby(candidates["comparison"]).transform("all")
     return candidates.loc[candidates[~held].groupby("comparison", sort=False)["validation"].idxmax()]
 
@@ -169,7 +166,7 @@ def table(run: Run, candidates: pd.DataFrame, k: int) -> Table:
         f"Validation MAP@{k} in percent, AP divided by min(k, relevant); bold: what the fold chose. In every fold a "
         "quarter of the groups that it learns from asks the other three quarters, class-balanced, searched as in "
         f"training; heads trained for {run.parameters['epochs']} epochs without augmented views, with one seed. A "
-        f"candidate with more than {MOST_AT_RIM} % at the rim is left. A fold's choice is used for its own queries "
+        "candidate with a training image at the rim is left. A fold's choice is used for its own queries "
         "alone, and these are not among its validation images. Class mean: averaged per class first, mean over the "
         "folds. At the rim: worst fold. Chance: a gallery in random order."
     )

@@ -121,9 +121,9 @@ def test_a_choice_is_made_where_the_training_part_is_one_patient():
 
 
 @pytest.mark.parametrize(
-    ("rims", "expected"), [((0.0, 0.0), [1, 3]), ((0.0, 94.0), [1, 2]), ((80.0, 94.0), [1, 3]), ((5.0, 5.1), [1, 2])]
+    ("rims", "expected"), [((0.0, 0.0), [1, 3]), ((0.0, 94.0), [1, 2]), ((80.0, 94.0), [1, 3]), ((0.0, 0.1), [1, 2])]
 )
-def test_a_candidate_held_at_the_rim_is_left_unless_all_are(rims, expected):
+def test_a_candidate_that_reaches_the_rim_is_left_unless_all_do(rims, expected):
     """Cosine has no rim; the second ball scores best."""
     rows = pd.DataFrame({"comparison": ["cosine"] * 2 + ["poincare"] * 2, "validation": [50.0, 60.0, 70.0, 80.0]})
     assert choice._best(rows.assign(rim=[np.nan, np.nan, *rims])).index.tolist() == expected
