@@ -71,6 +71,21 @@ def trained(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def longer(before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
+    """What more epochs change, a line for each method that was trained longer; both of :func:`.tables.rows`."""
+    short, long = (rows.pivot_table(index="method", columns="measure", values="ours") for rows in (before, after))
+    return [
+        f"{method}: "
+        + ", ".join(f"{title} {short[m][method]:.1f} → {long[m][method]:.1f}" for m, title in SHOWN.items())
+        for method in after["method"].drop_duplicates()
+        if method != NONE
+    ]
+
+
+SHOWN = {"hf1": "HF1", "top1": "Top-1", "hit5": "R@5"}
+"""What :func:`longer` says."""
+
+
 def beside_features(table: pd.DataFrame) -> list[str]:
     """How many heads are above the features without a head, by image and with every class counting alike."""
     told = []

@@ -159,16 +159,16 @@ def beside(rows: pd.DataFrame, temperature: float) -> str:
 def plateau(rows: pd.DataFrame, low: float = 0.2, high: float = 1.0) -> list[str]:
     """Is there a plateau? The range of HF1 and violations over the α and γ of Section 3.4, and whether they differ.
 
-    p: analysis of variance, the cells against the trainings in them.
+    p: analysis of variance, the cells against the trainings in them; a verdict rests on p times the number of tests.
     """
-    lines = []
+    lines, n_tests = [], 2 * rows["form"].nunique()
     for form, part in rows.groupby("form", sort=False):
         inside = part[part[["alpha", "gamma"]].apply(lambda x: x.between(low, high)).all(axis=1)]
         cells = inside.groupby(["alpha", "gamma"])[["hf1", "violation"]]
         means = cells.mean()
         width = means.max() - means.min()
         p_of = {m: stats.f_oneway(*(cell[m] for _, cell in cells)).pvalue for m in ("hf1", "violation")}
-        verdict = "a slope" if min(p_of.values()) * 2 <= 0.05 else "as flat as can be told"
+        verdict = "a slope" if n_tests * min(p_of.values()) <= 0.05 else "as flat as can be told"
         alpha, gamma = means["violation"].idxmin()
         lines.append(
             f"{OF_FORM[form]}: for α and γ from {low:g} to {high:g}, HF1 lies within {width['hf1']:.2f} points and "

@@ -214,3 +214,11 @@ def test_heads_are_counted_beside_the_features_and_the_commonest_class(found):
     wide = rows.pivot_table(index="method", columns="measure", values="ours")["hf1"].drop(names.NONE)
     assert by_image.endswith(f": 90.0; {int((wide < 90).sum())} of 2 heads are below")
     assert by_class.endswith(": 10.0; 0 of 2 heads are below")
+
+
+def test_longer_training_stands_beside_the_shorter_one(found):
+    rows = tables.rows(found)
+    after = rows[rows["method"] != names.AS_TOLD + names.FLAT].assign(ours=rows["ours"] + 1)
+    (line,) = verdicts.longer(rows, after)
+    top1 = rows.set_index(["method", "measure"])["ours"][names.SUPCON + names.FLAT, "top1"]
+    assert line.startswith("SupCon (Euclidean): HF1 ") and f"Top-1 {top1:.1f} → {top1 + 1:.1f}, R@5 " in line
