@@ -39,7 +39,7 @@ NOTE = (
 MORE = (
     "The other papers by their own measures, by group, five trainings: Recall@1 of categories that nobody learnt, "
     "MAP@100 of codes of 16 bits, HF1 (mistakes inside the family cost less). HWC+LAM: our form, on the sphere. "
-    "*Difference*: averaged per group first; *by class*: each class alike; bold: clear after Holm."
+    "*Difference*: averaged per group first; *by class*: each class alike (– untested); bold: clear after Holm."
 )
 
 

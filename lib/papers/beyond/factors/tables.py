@@ -31,8 +31,9 @@ def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Factor → what is compared with what: one thing changes, everything else stays.
 
     The linear classifier ranks by its class probabilities, by which it is the stronger opponent over a list.
-    beside: the other encoders; one that has learnt nothing is compared with without a head, and the descriptor of
-    texture, whose numbers are not of one scale, below a linear classifier on both.
+    beside: the other encoders; one that has learnt nothing is compared with without a head and below the ball, as a
+    head may make up for it, and the descriptor of texture, whose numbers are not of one scale, below a linear
+    classifier on both.
 
     >>> factors("network", ["texture"])["encoder: pretrained, not texture (linear classifier on both)"]
     ('network, linear classifier, probability', 'texture, linear classifier, probability')
@@ -46,7 +47,9 @@ def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
     found = {factor: (f"{encoder}, {first}", f"{encoder}, {second}") for factor, (first, second) in pairs.items()}
     rivals = {}
     for untrained in (name for name in beside if name.endswith("-untrained")):
-        rivals["encoder: pretrained, not untrained"] = (f"{encoder}, {NONE}", f"{untrained}, {NONE}")
+        for method, how in ((NONE, "no head on either"), (BALL, "ball on both")):
+            both = (f"{encoder}, {method}", f"{untrained}, {method}")
+            rivals[f"encoder: pretrained, not untrained ({how})"] = both
     if TEXTURE in beside:
         both = (f"{encoder}, {PROBABILITY}", f"{TEXTURE}, {PROBABILITY}")
         rivals["encoder: pretrained, not texture (linear classifier on both)"] = both
