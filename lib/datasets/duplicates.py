@@ -42,7 +42,8 @@ def find(table: ImageTable) -> pd.DataFrame:
     for row in range(len(files) - 1):
         differing = np.bitwise_count(bits[row + 1 :] ^ bits[row]).sum(axis=1)
         identical = pixels[row + 1 :] == pixels[row]
-        for other in np.flatnonzero(identical | ((differing <= NEAR) & structured[row])):
+        alike = (differing <= NEAR) & structured[row] & structured[row + 1 :]
+        for other in np.flatnonzero(identical | alike):
             kind = "identical" if identical[other] else "near"
             lines.append((row, row + 1 + other, kind, int(differing[other])))
     first, second = (np.array([line[i] for line in lines], dtype=int) for i in (0, 1))

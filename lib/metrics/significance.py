@@ -199,9 +199,9 @@ def _tested(table: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTest,
     return test, flipped.null_distribution
 
 
-def _differ(means: np.ndarray) -> bool:
-    """Whether the trainings' means are several, and not all alike."""
-    return len(means) > 1 and np.ptp(means) > 1e-12 * np.abs(means).max()
+def _differ(values: np.ndarray) -> bool:
+    """Whether values are several, and not all alike but for rounding."""
+    return len(values) > 1 and np.ptp(values) > 1e-12 * np.abs(values).max()
 
 
 def _bootstrap(units: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
@@ -220,7 +220,7 @@ def _size(n: int, n_resamples: int) -> dict[str, int]:
 def _by_rank_and_spread(units: np.ndarray) -> tuple[float, float, float, float]:
     """Wilcoxon's p, Cohen's d_z, the rank-biserial correlation and the skewness of the differences."""
     spread = units.std(ddof=1)
-    effect, skewness = (units.mean() / spread, stats.skew(units)) if spread > 0 else (np.nan, np.nan)
+    effect, skewness = (units.mean() / spread, stats.skew(units)) if _differ(units) else (np.nan, np.nan)
     moved = units[units != 0]
     if len(moved) == 0:
         return np.nan, float(effect), np.nan, float(skewness)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.metrics import f1_score
@@ -47,7 +48,10 @@ def votes(
     checks.values(ks=ks)
     query, gallery = as_tensor(query, "query"), as_tensor(gallery, "gallery")
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
-    classes, codes = np.unique(np.asarray(gallery_labels), return_inverse=True)
+    if pd.isna(known := np.asarray(gallery_labels)).any():
+        row = int(np.flatnonzero(pd.isna(known))[0])
+        raise InputError(f"gallery row {row} has no label. Leave out images without a class")
+    classes, codes = np.unique(known, return_inverse=True)
     if len(codes) != len(gallery):
         raise InputError(f"there are {len(codes)} gallery labels, but {len(gallery)} gallery rows")
     depth = max(ks)

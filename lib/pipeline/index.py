@@ -158,9 +158,10 @@ def matrix(rows: pd.DataFrame) -> pd.DataFrame:
     columns = [name for name in (DEMO, *DATASETS) if name in set(column)]
     there = rows["link"].ne("").groupby([rows["notebook"], rows["name"]]).transform("any")
     rows = rows.assign(column=column, row=rows["name"].where(there, ""))
+    made = set(rows.loc[rows["link"] != "", ["notebook", "column"]].itertuples(index=False, name=None))
     lines = []
     for (notebook, _), block in rows.groupby(["notebook", "row"], sort=False):
-        cells = {title_of(c): _cell(block[block["column"] == c]) for c in columns}
+        cells = {title_of(c): _cell(block[block["column"] == c], (notebook, c) in made) for c in columns}
         link = f"[{notebook[:2]}](../notebooks/{notebook}.ipynb)"
         named = {"": " · ".join(dict.fromkeys(block["label"])), "what it shows": _about(block.iloc[0])}
         lines.append(named | cells | {"notebook": link})
@@ -172,8 +173,10 @@ def title_of(dataset: str) -> str:
     return DATASETS[dataset].title if dataset in DATASETS else dataset
 
 
-def _cell(block: pd.DataFrame) -> str:
+def _cell(block: pd.DataFrame, made: bool) -> str:
     """Links, the best profile last; else what is needed, in short; else nothing.
+
+    made: this notebook has a report on this dataset, where nothing is needed that would add the missing one.
 
     The second table of one profile in a cell goes by its dataset.
     """
@@ -182,6 +185,8 @@ def _cell(block: pd.DataFrame) -> str:
     links = [f"[{name}]({link})" for name, link in zip(names, there["link"], strict=True)]
     if links or block.empty:
         return " · ".join(links) or "–"
+    if made:
+        return "not in this report"
     return "needs images, weights" if "weights" in block["images"].iloc[0] else "needs images"
 
 

@@ -167,15 +167,17 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
     values |= given
     target, done = EXECUTED / profile / dataset / f"{name}.ipynb", DONE / profile / dataset / name
     done.unlink(missing_ok=True)
+    failed = FAILED / profile / dataset / f"{name}.ipynb"
+    failed.unlink(missing_ok=True)
     with whole(target) as draft, reports_whole(bool(values)):
-        _execute(source, draft, values)
+        _execute(source, draft, values, failed)
     with whole(done) as draft:
         draft.write_text("done\n", encoding="utf-8")
     return target
 
 
-def _execute(source: Path, draft: Path, values: dict[str, Any]) -> None:
-    """Run ``source`` into ``draft``; where a cell fails, what ran is kept in ``build/failed/`` to be looked at."""
+def _execute(source: Path, draft: Path, values: dict[str, Any], failed: Path) -> None:
+    """Run ``source`` into ``draft``; where a cell fails, what ran is kept as ``failed`` to be looked at."""
     os.environ["HEADLESS"] = "1"
     try:
         papermill.execute_notebook(
@@ -189,7 +191,7 @@ def _execute(source: Path, draft: Path, values: dict[str, Any]) -> None:
             kernel_name="python3",
         )
     except PapermillExecutionError as error:
-        with whole(FAILED / source.name) as kept:
+        with whole(failed) as kept:
             shutil.copy2(draft, kept)
         if issubclass(getattr(errors, error.ename, Exception), InputError):
             raise InputError(f"notebook {source.stem}, cell {error.exec_count}: {error.evalue}") from error

@@ -16,6 +16,8 @@ from lib.results.markdown import markdown_table
 
 KINDS = 2
 """Losses that a notebook trains an encoder with: Hyp and Sph, SupCon and HWC+LAM."""
+METHODS = 3
+"""ACIR and the two codes that it is trained end to end beside."""
 BACK_AND_FORTH = 3
 """How much longer an image takes in a training than in a forward pass: the way back is about twice the way there."""
 
@@ -28,19 +30,27 @@ def scaled_hours(stage: str, run: dict[str, Any], n_images: int, settings: dict[
     demo = next(iter(profiles.runs("demo")[stage].values()))
     paper = "linear_prototypes" if stage.startswith("linear_prototypes") else "hyper_dino"
     epochs = settings[paper]["training"]["epochs"]
-    longer = n_images / settings["drawn"]["tissue"]["n_tiles"] * run.get("epochs", epochs) / demo.get("epochs", epochs)
+    n_tiles = settings["drawn"]["tissue"]["n_tiles"]
+    longer = n_images / n_tiles * run.get("epochs", epochs) / demo.get("epochs", epochs)
     longer *= len(run.get("lengths", [1])) / len(demo.get("lengths", [1]))
-    rest = max(0.0, demo_seconds(stage, settings) - together_seconds(stage, demo, settings))
-    return (rest * longer + together_seconds(stage, run, settings)) / 3600
+    rest = max(0.0, demo_seconds(stage, settings) - together_seconds(stage, demo, n_tiles, settings))
+    return (rest * longer + together_seconds(stage, run, n_images, settings)) / 3600
 
 
-def together_seconds(stage: str, run: dict[str, Any], settings: dict[str, Any]) -> float:
-    """Seconds of training encoder and head together: steps x batch x trainings of both losses; 0 where nothing does."""
+def together_seconds(stage: str, run: dict[str, Any], n_images: int, settings: dict[str, Any]) -> float:
+    """Seconds of training encoder and head together, 0 where nothing does: images seen in all trainings of all losses.
+
+    A notebook says for how many steps of how many images, or, ACIR's, for how many epochs.
+    """
     given = _defaults(stage) | run
-    if not {"steps", "network"} <= set(given) or given["network"] == "none":
+    if given.get("network", "none") == "none":
         return 0.0
-    crops = 2 * given.get("end_to_end_batch", 0)  # of the label tree: each image twice
-    seen = given["steps"] * (crops or given["n_classes"] * given["samples"]) * given["n_trainings"] * KINDS
+    if "end_to_end_epochs" in given:
+        seen = given["end_to_end_epochs"] * n_images * METHODS
+    else:
+        crops = 2 * given.get("end_to_end_batch", 0)  # of the label tree: each image twice
+        seen = given["steps"] * (crops or given["n_classes"] * given["samples"]) * KINDS
+    seen *= given["n_trainings"]
     return BACK_AND_FORTH * seen / _speed(given["network"], settings)
 
 

@@ -38,17 +38,18 @@ def dvc(*words: str, **environment: str) -> None:
 
 
 def targets(profile: str, found: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """The stages of ``profile`` whose images are ``found`` (or, if none is named, here), and the datasets missing."""
+    """The stages of ``profile`` whose images are ``found`` (or, if none is named, here), and the datasets not here."""
     runs = profiles.runs(profile)
     wanted = {dataset for datasets in runs.values() for dataset in datasets}
-    here = wanted & set(found) if found else {dataset for dataset in wanted if paths.images(dataset).exists()}
+    here = {dataset for dataset in wanted if paths.images(dataset).exists()}
+    asked = wanted & set(found) if found else here
     stages = [
         f"pipelines/{profile}/dvc.yaml:{stage}@{dataset}"
         for stage, datasets in runs.items()
         for dataset in datasets
-        if dataset in here
+        if dataset in asked
     ]
-    return stages, sorted(wanted - here)
+    return stages, sorted(wanted - here - asked)
 
 
 def build_demo(*forced: str) -> None:
@@ -109,10 +110,13 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
     """
     profiles.check(paths.PIPELINES / profile / "params.yaml")
     profiles.settings()
-    if force:
-        files.empty(paths.TRAINED)
+    if data is not None and profile == "demo":
+        raise InputError(f"the demo draws its own tiles, and would leave out DATA={data}: add PROFILE=sample")
+    if data is None and name is not None:
+        raise InputError(f"NAME={name} says what DATA holds: add DATA=<folder> and PROFILE=sample")
     forced = ["--force"] if force else []
     if profile == "demo":
+        _forget(force)
         build_demo(*forced)
         finish(profile, None)
         return
@@ -120,6 +124,8 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
     for dataset, folder in found.items():
         print(f"found {dataset}: {folder}")
     yours = [dataset for dataset in found if dataset not in DATASETS]
+    if yours:
+        _forget(force)
     for dataset in yours:
         own.run(dataset, force)
         print(f"every table and figure of {dataset}: {index.write_own(dataset).relative_to(paths.ROOT)}")
@@ -132,9 +138,16 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
         raise InputError(f"profile {profile} has no run on {', '.join(found)}; `make plan PROFILE=paper` lists others")
     if not stages:
         raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
+    _forget(force)
     dvc("repro", "--quiet", "source", "real")
     dvc("repro", "--keep-going", *forced, *stages)
     finish(profile, {stage.rpartition("@")[2] for stage in stages})
+
+
+def _forget(force: bool) -> None:
+    """Remove all trained heads and networks where everything is to be trained anew: once it is known what is run."""
+    if force:
+        files.empty(paths.TRAINED)
 
 
 def finish(profile: str, datasets: Collection[str] | None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lib.errors import InputError
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import corrected, paired_permutation
 from lib.results.markdown import markdown_table, points
@@ -68,6 +69,10 @@ def of_shares(
     >>> round(found["difference"], 9), found["n_units"]
     (20.0, 2)
     """
+    if a.shape != b.shape:
+        raise InputError(
+            f"one method has {len(a)} values, the other {len(b)}: both must have answered the same queries"
+        )
     if classes is not None:
         a, units, repeats = of_classes(a - b, classes, units, repeats)
         b = np.zeros_like(a)
@@ -243,7 +248,7 @@ def sentences(tests: pd.DataFrame) -> list[str]:
         alone = part["first"].nunique() == 1
         lines += [] if alone else [f"Against {second}:"]
         for first, rival in part.groupby("first", sort=False):
-            told = "; ".join(f"{_place(test)}{_outcome(test)} ({size(test)})" for test in rival.itertuples())
+            told = "; ".join(f"{_place(test)}{outcome(test)} ({size(test)})" for test in rival.itertuples())
             lines.append(f"{first} against {second}: {told}" if alone else f"  {first}: {told}")
     return lines
 
@@ -255,6 +260,12 @@ def _place(test: Any) -> str:
     return f"{', '.join(known)} " if known else ""
 
 
-def _outcome(test: Any) -> str:
+def outcome(test: Any) -> str:
+    """What came out of a test whose methods are named already: "better", or what cannot be told with how many groups.
+
+    >>> from types import SimpleNamespace as Test
+    >>> outcome(Test(difference=2.0, p_holm=0.5, p_floor=0.5, n_units=2, n_tests=1))
+    'cannot be told with 2 groups'
+    """
     found = relation(test)
     return OUTCOMES.get(found) or found.replace("cannot, with", "cannot be told with").removesuffix(", be told from")

@@ -66,7 +66,8 @@ def tables(run: Run, *names: str) -> Real:
     """The tables of the sample as they were saved, published rows and ours, each with caption, images and encoder."""
 
     def shown(record: dict[str, Any], file: Path) -> str:
-        _, rows, *_ = file.read_text(encoding="utf-8").split("\n\n")  # below the title, above caption and stamp
+        _, *rows, _, _ = file.read_text(encoding="utf-8").split("\n\n")  # below the title, above caption and stamp
+        rows = "\n\n".join(rows)
         return f"**{facts(record['dataset']).title}**\n\n{rows}\n\n*{record['caption']}*\n\n{_stamp(record)}"
 
     return _collected(run, names, ".md", shown)

@@ -18,6 +18,15 @@ P_VALUES = ("p_value", "p_seeds", "p_holm", "wilcoxon_p", "wilcoxon_holm")
 Shown = TypeVar("Shown", Table, Figure)
 
 
+def _number(value: float) -> str:
+    """A number of a csv: four decimals, or as many digits where these would leave less of it, as of a learning rate.
+
+    >>> _number(83.33333), _number(0.0), _number(3e-05), _number(0.00039992)
+    ('83.3333', '0.0000', '3.000e-05', '3.999e-04')
+    """
+    return f"{value:.4f}" if value == 0 or abs(value) >= 0.001 else f"{value:.3e}"
+
+
 @dataclass(frozen=True)
 class Run:
     """What every table and figure of one notebook run has in common.
@@ -68,7 +77,7 @@ class Run:
         """
         title = f"{PAPERS[self.paper]}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
         with whole(self.folder / f"{name}.csv") as draft:
-            shown.rows.to_csv(draft, index=False, float_format="%.4f", lineterminator="\n")
+            shown.rows.to_csv(draft, index=False, float_format=_number, lineterminator="\n")
         with whole(self.folder / f"{name}.json") as draft:
             tolerance = {"share": SHARE, "free": [c for c in shown.rows.columns if c in {*shown.free, *P_VALUES}]}
             about = {"name": name, "title": title, "caption": shown.caption, "paper": self.paper}

@@ -76,3 +76,14 @@ def test_a_broken_image_is_named(table):
     (table.root / "d.png").write_bytes(b"")
     with pytest.raises(BrokenImage, match=r"d\.png"):
         duplicates.find(table)
+
+
+def test_an_image_without_structure_is_no_near_twin_whichever_comes_first(table, monkeypatch):
+    """Two hashes that differ in few bits, one of them just above the bound and one just below it."""
+    of = {"a": np.zeros(4, np.uint64), "b": np.zeros(4, np.uint64)}
+    for name, n in (("a", duplicates.STRUCTURE), ("b", duplicates.STRUCTURE - 1)):
+        of[name][0] = (1 << n) - 1
+    monkeypatch.setattr(duplicates, "_hashes", lambda file: (file.stem.encode(), of[file.stem]))
+    for order in (["a", "b"], ["b", "a"]):
+        rows = table.rows.set_index("image_id").loc[order].reset_index()
+        assert duplicates.find(ImageTable("folder", table.root, rows, "patient")).empty

@@ -250,3 +250,8 @@ def test_correction_equals_the_loop_and_skips_what_is_missing():
     with_gap = corrected([0.2, np.nan, 0.001])
     assert np.isnan(with_gap[1])
     assert with_gap[[0, 2]] == pytest.approx(by_holm([0.2, 0.001]))
+
+
+def test_differences_that_are_equal_but_for_rounding_have_no_effect_size():
+    found = evidence(np.full(3, 0.1) + 0.2, np.full(3, 0.2))
+    assert np.isnan(found.effect_size) and np.isnan(found.skewness)

@@ -53,3 +53,10 @@ def test_a_class_that_nobody_votes_for_counts_as_nothing():
 
 def test_a_class_that_no_query_has_is_not_averaged():
     assert macro_f1(["a", "a"], ["a", "c"]) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("labels", [[np.nan, 1.0], [None, "a"]])
+def test_an_image_without_a_class_has_no_vote(labels):
+    row = int(np.flatnonzero([label is None or label != label for label in labels])[0])
+    with pytest.raises(InputError, match=f"gallery row {row} has no label"):
+        votes(torch.zeros(1, 1), torch.ones(2, 1), np.array(labels, dtype=object), Euclidean(), ks=(1,))

@@ -189,7 +189,7 @@ def test_a_run_that_did_not_finish_is_not_collected(tmp_path, monkeypatch):
     write("raise RuntimeError('killed')")
     with pytest.raises(Exception, match="killed"):
         notebooks.run("99_x", "demo", "all", [])
-    assert (tmp_path / "failed" / "99_x.ipynb").exists()
+    assert (tmp_path / "failed/demo/all/99_x.ipynb").exists()
     write("print(a)")
     with pytest.raises(InputError, match="no finished run of 99_x"):
         notebooks.collect()

@@ -18,11 +18,11 @@ def test_training_end_to_end_takes_three_times_as_long_as_its_images(settings):
     run = {"network": "dino_vits16", "steps": 25_000, "n_classes": 450, "samples": 2, "n_trainings": 3}
     # 25,000 steps of 900 images, 3 trainings of Hyp and 3 of Sph, each image thrice, 14 a second.
     seconds = 25_000 * 900 * 6 * 3 / 14
-    assert plan.together_seconds("hyp_vit_retrieval", run, settings) == pytest.approx(seconds)
+    assert plan.together_seconds("hyp_vit_retrieval", run, 1000, settings) == pytest.approx(seconds)
     demo = next(iter(profiles.runs("demo")["hyp_vit_retrieval"].values()))
     n = settings["drawn"]["tissue"]["n_tiles"]
     # Of the demo's 360 seconds, 12 steps x 24 images x 6 trainings x 3 / 100 = 51.84 are the same in small.
-    assert plan.together_seconds("hyp_vit_retrieval", demo, settings) == pytest.approx(51.84)
+    assert plan.together_seconds("hyp_vit_retrieval", demo, 1000, settings) == pytest.approx(51.84)
     assert plan.scaled_hours("hyp_vit_retrieval", demo, n, settings) == pytest.approx(0.1)
     hours = plan.scaled_hours("hyp_vit_retrieval", demo | run, 2 * n, settings)
     assert hours == pytest.approx((2 * (360 - 51.84) + seconds) / 3600)
@@ -31,10 +31,16 @@ def test_training_end_to_end_takes_three_times_as_long_as_its_images(settings):
 def test_two_crops_of_the_label_tree_are_two_images(settings):
     run = {"network": "dino_vits16", "steps": 700, "end_to_end_batch": 10, "n_trainings": 3}
     # 700 steps x 10 images in two crops x 3 trainings x 2 losses x 3 / 14.
-    assert plan.together_seconds("label_tree_results", run, settings) == pytest.approx(18_000)
-    assert plan.together_seconds("label_tree_results", run | {"network": "none"}, settings) == 0
+    assert plan.together_seconds("label_tree_results", run, 1000, settings) == pytest.approx(18_000)
+    assert plan.together_seconds("label_tree_results", run | {"network": "none"}, 1000, settings) == 0
 
 
 def test_a_notebook_without_a_training_end_to_end_adds_nothing(settings):
     for stage in ("hyp_vit_disk", "hyper_dino_pretraining", "acir_ablations"):
-        assert plan.together_seconds(stage, {}, settings) == 0
+        assert plan.together_seconds(stage, {}, 1000, settings) == 0
+
+
+def test_epochs_end_to_end_grow_with_the_images(settings):
+    run = {"network": "dino_vits16", "end_to_end_epochs": 40, "n_trainings": 5}
+    # 40 epochs of 700 images, 5 trainings of ACIR and its two opponents, each image thrice, 14 a second.
+    assert plan.together_seconds("acir_ablations", run, 700, settings) == pytest.approx(40 * 700 * 15 * 3 / 14)

@@ -90,24 +90,28 @@ def test_the_findings_follow_from_the_tests(monkeypatch):
     gains += [("linear classifier, probability", 20, -1.5, 0.03)]
     rare = [("raw features, cosine", 20, -6.25, 0.01)]
     opened = [("no mapper", 20, 4.25, 0.6), ("flat, half margin", 20, -4.5, 0.02), (readme.LOGITS, 20, -9, 0.2)]
+    votes = [("Hyper-DINO(PCA(8), 4)", 1, 14.14), ("Hyper-DINO(PCA(8), 4)", 3, 99), ("raw features, cosine", 1, 20.59)]
     names, by_slide = ["k", "difference", "p_holm"], {"rule": "by slide"} | groups
     tables = {
         "table_leakage": pd.DataFrame(leak, columns=["method", *names]).assign(**groups),
         "table_control_tests": pd.DataFrame(control, columns=["second", *names]).assign(first="ball", **by_slide),
         "table_tests": pd.DataFrame(gains, columns=["second", *names]).assign(**by_slide),
         "table_gallery_tests": pd.DataFrame(opened, columns=["second", *names]).assign(**groups, rule="open"),
+        "table_patients": pd.DataFrame(votes, columns=["method", "k", "macro_f1"]).assign(title="Kather 2016"),
         "table_tests_by_class": pd.DataFrame(rare, columns=["second", *names]).assign(**by_slide),
     }
     monkeypatch.setattr(readme, "paired", lambda section, name: tables[name])
     own, curvature, gain, unseen = readme.findings()
     assert "the head helps on 0 of 1 datasets" in unseen and "components: +4.25 on Kather 2016. It loses" in unseen
-    assert unseen.endswith("flat space on 1 and to a linear classifier on 0: -4.50 and -9.00 on Kather 2016.")
+    assert unseen.endswith("flat space on 1 and to a linear classifier's logits on 0: -4.50 and -9.00 on Kather 2016.")
     assert "group, on 1 of 1 datasets" in own and "+9.50 and -1.25 on Kather 2016" in own
     assert "helps on 0 of 1 datasets" in curvature and "-3.50 on Kather 2016" in curvature
     assert "on 0 of 1 datasets over a list of 20, on 1 of 1" in gain and "+2.75 and +4.50 on Kather 2016" in gain
-    assert "counting alike (list of 20), on 0 of 1 datasets: -6.25 on Kather 2016." in gain
-    assert gain.endswith("it wins on 0 of 1 datasets and loses on 1: -1.50 on Kather 2016.")
-    tables["table_tests_by_class"] = pd.DataFrame()
+    assert "counting alike, on 0 of 1: -6.25 on Kather 2016." in gain
+    assert "it wins on 0 of 1 and loses on 1: -1.50 on Kather 2016. Untested, a patient left out" in gain
+    assert gain.endswith("of the first answer: 14.1 (plain: 20.6) on Kather 2016.")
+    tables["table_tests_by_class"] = tables["table_patients"] = pd.DataFrame()
+    assert readme.findings()[2].endswith("loses on 1: -1.50 on Kather 2016.")
     assert "counting alike" not in readme.findings()[2]
 
 

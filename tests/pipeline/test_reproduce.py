@@ -65,7 +65,7 @@ def test_only_what_was_found_runs(data):
     (data / "bh200x").mkdir(parents=True)
     stages, missing = reproduce.targets("sample", {"kather": Path()})
     assert stages == stages_on("kather") and len(stages) > 1
-    assert missing == ["bh200x", "cub", "ham10000", "odir"]
+    assert missing == ["cub", "ham10000", "odir"], "what is here is not missing, only not asked for"
 
 
 def test_without_data_everything_that_is_there_runs(data):
@@ -96,6 +96,26 @@ def test_the_longest_notebooks_come_first_and_each_stage_has_its_share_of_the_pr
     settings = profiles.settings()
     times = [plan.demo_seconds(stage.rpartition(":")[2].partition("@")[0], settings) for stage in layers[-2]]
     assert times == sorted(times, reverse=True) and times[0] > times[-1]
+
+
+@pytest.mark.parametrize(
+    ("profile", "data", "name", "message"),
+    [
+        ("demo", "slides", None, "add PROFILE=sample"),
+        ("demo", None, "mine", "add DATA=<folder>"),
+        ("sample", None, None, "say where: DATA=<folder>"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_trained_is_removed(
+    monkeypatch, tmp_path, profile, data, name, message
+):
+    monkeypatch.setattr(paths, "images", lambda dataset: tmp_path / dataset)
+    monkeypatch.setattr(paths, "TRAINED", tmp_path / "trained")
+    (kept := tmp_path / "trained" / "a.pt").parent.mkdir()
+    kept.touch()
+    with pytest.raises(errors.InputError, match=message):
+        reproduce.run(profile, data and Path(data), name, True)
+    assert kept.exists()
 
 
 def command(*words: str) -> tuple[int, str, str]:
@@ -154,3 +174,4 @@ def test_an_error_inside_a_notebook_is_one_message_too(tmp_path, monkeypatch, ca
         errors.one_message(lambda: notebooks.run("99_x", "demo", "tissue", []))
     assert stopped.value.code == 2
     assert capsys.readouterr().err.splitlines()[-1] == "error: notebook 99_x, cell 1: row 7 has no label"
+    assert (tmp_path / "failed/demo/tissue/99_x.ipynb").exists()

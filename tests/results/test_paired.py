@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from lib.errors import InputError
 from lib.metrics.retrieval import PerQuery
 from lib.results import paired
 
@@ -107,3 +108,8 @@ def test_a_rare_class_counts_as_much_as_a_frequent_one():
             per_class.append(np.mean([values[here & (units == unit)].mean() for unit in np.unique(units[here])]))
         assert shares[of_repeat == repeat].mean() == pytest.approx(np.mean(per_class))
         assert list(of_unit[of_repeat == repeat]) == sorted(set(units))
+
+
+def test_answers_to_other_queries_are_refused():
+    with pytest.raises(InputError, match="one method has 2 values, the other 3"):
+        paired.of_shares(np.ones(2), np.ones(3), np.array(["p", "q"]), classes=np.zeros(2))

@@ -1,7 +1,6 @@
 """What each level of the network carries alone, and whose image the fused level speaks of."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -195,11 +194,6 @@ def attention(network: ConsolidatedHash, shallow: Tensor, deep: Tensor) -> dict[
         "PiT, class token": token / token.sum(-1, keepdim=True),
         "DaRF": network.fusion.attention(network.near(near), network.far(far)),
     }
-
-
-def repeats(split: Split, n_seeds: int) -> list[Split]:
-    """The same split with ``n_seeds`` seeds of the training."""
-    return [replace(split, seed=split.seed + 1000 * repeat, repeat=repeat) for repeat in range(n_seeds)]
 
 
 @torch.inference_mode()

@@ -51,7 +51,7 @@ class Plan:
 
     @property
     def seeds(self) -> list[int]:
-        """One for each training, as :func:`lib.training.splits.repeated` numbers them."""
+        """One for each training."""
         return [self.seed + repeat for repeat in range(self.n_seeds)]
 
 

@@ -57,7 +57,7 @@ def kept(x: np.ndarray, y: np.ndarray, k: int = NEIGHBOURS) -> float:
 
 
 def chosen(scene: Scene, seed: int) -> np.ndarray:
-    """Who is drawn: at most 400 known images of those who ask, at random, and all novel ones."""
+    """Who is drawn: at most :data:`MOST` known images of those who ask, at random, and all novel ones."""
     known = np.random.default_rng(seed).permutation(scene.rows(KNOWN))[:MOST]
     return np.concatenate([np.sort(known), scene.rows(NEAR, FAR)])
 

@@ -67,22 +67,36 @@ def answers(tests: pd.DataFrame) -> list[str]:
     """
     lines = []
     for factor, part in tests.groupby("factor", sort=False):
-        said = _earned([paired.relation(test) for test in part.itertuples()])
+        said = _earned(part)
         low, high = (points(end) for end in (part["difference"].min(), part["difference"].max()))
         lines.append(f"{factor}: {said} ({low} to {high})")
     return lines
 
 
-def _earned(outcomes: list[str]) -> str:
-    """What one factor does, from the outcomes of its tests."""
+def _earned(tests: pd.DataFrame) -> str:
+    """What one factor does, from its tests."""
+    outcomes = [paired.relation(test) for test in tests.itertuples()]
     n, gains, losses = len(outcomes), outcomes.count("is better than"), outcomes.count("is worse than")
     if all(outcome.startswith("cannot") for outcome in outcomes):
-        return "too few groups to tell"
+        return f"too few groups to tell ({tests['n_units'].max()}, with {tests['n_tests'].max()} tests)"
     if gains + losses == 0:
         return f"no clear difference in any of {n} tests"
     if n in (gains, losses):
         return f"{'earns' if gains else 'costs'} points in {n} of {n} tests"
     return f"earns points in {gains} of {n} tests, costs points in {losses}"
+
+
+def rests(rows: pd.DataFrame) -> list[str]:
+    """How far out the ball's images rest at each margin, and how curved space is there; of :func:`.tables.margin_rows`.
+
+    The ruler at norm r is 1/(1 - r²) times that at the centre (curvature 1).
+    """
+    ball = rows[(rows["head"] == BALL) & (rows["k"] == rows["k"].min())]
+    lines = []
+    for archive, part in ball.groupby("archive", sort=False):
+        told = [f"m0 = {one.m0:g}: norm {one.norm:.2f}, {1 / (1 - one.norm**2):.2f} times" for one in part.itertuples()]
+        lines.append(f"{archive}, median norm and the ruler there against the centre's: {'; '.join(told)}")
+    return lines
 
 
 def caveats(rows: pd.DataFrame) -> list[str]:

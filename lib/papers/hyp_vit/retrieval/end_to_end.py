@@ -50,7 +50,7 @@ def end_to_end(
     *,
     n_seeds: int = 1,
     seed: int = 0,
-    store: Path | None = paths.TRAINED,
+    store: Path | str | None = "trained",
 ) -> tuple[dict[str, list[Answer]], pd.DataFrame]:
     """Answers of the head and of the encoder of every kind and training, and the course of all trainings.
 
@@ -58,6 +58,7 @@ def end_to_end(
     categories set aside is kept (the paper names no rule). Steps count up to it. Columns of the course: method, repeat,
     step, loss, head, encoder (validation, percent).
     """
+    store = paths.TRAINED if store == "trained" else store
     split = Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)
     several, task = list(repeated([split], n_seeds)), _Task(images, halves, plan, store, content(images))
     before = _before(task, next(iter(kinds.values())), split, ks)

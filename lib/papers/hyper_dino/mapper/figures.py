@@ -16,7 +16,7 @@ from lib.geometry import PoincareBall
 from lib.training.methods import RIM
 
 MARKERS = (*style.MARKERS, "X", "p")
-NORMS = (0.3, 0.6, 0.9, 0.99)  # ticks, as shares of the ball's radius
+NORMS = (0.3, 0.7, 0.9, 0.99)  # ticks, as shares of the ball's radius
 DISKS = (0.25, 0.5, 1.0)  # half widths of the disk's picture: the smallest that holds all points
 RANGES = (1, 2, 4, 8, 16)  # ends of the distance axis, likewise
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from lib.geometry import Geometry, PoincareBall
 from lib.losses import hyper_dino
 from lib.papers.hyper_dino.mapper import figures
-from lib.papers.hyper_dino.mapper.start import Arms, courses
+from lib.papers.hyper_dino.mapper.start import PRINTED, Arms, courses
 from lib.results import paired
 from lib.results.answers import Answers, chance_said, class_means, health, values
 from lib.results.markdown import markdown_table, percent
@@ -206,21 +206,39 @@ def tally(tests: pd.DataFrame, what: str) -> str:
     )
 
 
-def explained(tests: pd.DataFrame, printed: str) -> str:
-    """How much of the differences between heads that start as ``printed`` is left between heads that start inside.
+def cost(tests: pd.DataFrame) -> list[str]:
+    """Per k: what one start is worth against another, over all heads."""
+    first, second = tests[["first", "second"]].iloc[0]
+    return [f"k = {k}, {first} minus {second}: {tally(part, 'head')}" for k, part in tests.groupby("k")]
 
-    tests: paired tests whose ``rule`` is the start, two of them.
+
+def by_start(tests: pd.DataFrame, what: str) -> list[str]:
+    """Per start, the ``rule`` of the tests, and k: :func:`tally`."""
+    parts = tests.groupby(["rule", "k"], sort=False)
+    return [f"{begin}, k = {k}: {tally(part, what)}" for (begin, k), part in parts]
+
+
+def families(tests: pd.DataFrame) -> list[str]:
+    """Short outputs minus long ones, per start and k."""
+    return by_start(tests, "input")
+
+
+def rotated(tests: pd.DataFrame) -> list[str]:
+    """Per start and k what a rotation is worth, and how much of it the start explains.
+
+    tests: paired tests whose ``rule`` is the start, two of them, one as printed.
     """
     largest = tests["difference"].abs().groupby(tests["rule"]).max()
-    (inside,) = largest.index.drop(printed)
-    before, left = largest[printed], largest[inside]
+    (inside,) = largest.index.drop(PRINTED)
+    before, left = largest[PRINTED], largest[inside]
     share = "most" if left < before / 2 else "a part" if left < before else "nothing"
     clear = sum(paired.relation(test) in paired.CLEAR for test in tests[tests["rule"] == inside].itertuples())
     rest = f"a clear difference is left in {_several(clear, 'comparison')}" if clear else "no clear difference is left"
-    return (
-        f"largest difference: {before:.1f} points {printed}, {left:.1f} points with {inside}; the start explains "
+    explained = (
+        f"largest difference: {before:.1f} points {PRINTED}, {left:.1f} points with {inside}; the start explains "
         f"{share} of it, and {rest}"
     )
+    return [*by_start(tests, "comparison"), explained]
 
 
 def table_choice(run: Run, rows: pd.DataFrame, inner: Split) -> Table:
@@ -243,13 +261,12 @@ def table_choice(run: Run, rows: pd.DataFrame, inner: Split) -> Table:
 
 
 def choice(rows: pd.DataFrame) -> list[str]:
-    """Per start the mean over the heads of :func:`lib.results.answers.values`, best first; one sentence per k."""
-    rows = rows[rows["metric"] == "ap_min"]
+    """Per start the mean over the heads of :func:`table_choice`, best first; one sentence per k."""
     lines = []
     for k, part in rows.groupby("k"):
-        means = part.groupby("rule")["ours"].mean().sort_values(ascending=False)
+        means = part.groupby("start")["ours"].mean().sort_values(ascending=False)
         lines.append(
-            f"k = {k}, mean over the heads: " + ", ".join(f"{mean:.1f} {rule}" for rule, mean in means.items())
+            f"k = {k}, mean over the heads: " + ", ".join(f"{mean:.1f} {begin}" for begin, mean in means.items())
         )
     return lines
 

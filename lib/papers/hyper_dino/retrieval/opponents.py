@@ -143,8 +143,9 @@ def nca_said(rows: pd.DataFrame, dim_out: int = 32) -> list[str]:
     for rule, part in alone.groupby("rule", sort=False):
         by_length = part.set_index(part["dim_in"].astype(int))["ours"]
         best, near = by_length.idxmax(), min(by_length.index, key=lambda n: abs(n - dim_out))
+        other = f"; {by_length[near]:.1f} % with {near}" if near != best else ""
         lines.append(
-            f"NCA alone, folds {rule}, MAP@{part['k'].iloc[0]}: {by_length[best]:.1f} % with {best} numbers, its best "
-            f"of {len(by_length)} lengths; {by_length[near]:.1f} % with {near}"
+            f"NCA alone, folds {rule}, MAP@{part['k'].iloc[0]}: {by_length[best]:.1f} % with {best} numbers, the best "
+            f"length of {len(by_length)} in the table of lengths{other}"
         )
     return lines

@@ -76,7 +76,8 @@ def marked(row: Mapping[str, float]) -> dict[str, str]:
 
 def rows(found: Found) -> pd.DataFrame:
     """A row per method and measure: columns method, measure, ours (mean over splits, percent), class_mean (per leaf
-    first), seeds_spread (over trainings), n_seeds, n_queries, and the health of the training as loss, rim, steps.
+    first), seeds_spread (over trainings), n_seeds, n_queries, and the health of the training as first_loss, loss,
+    rim, steps.
     """
     lines = []
     for method, several in found.items():

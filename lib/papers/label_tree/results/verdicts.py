@@ -35,7 +35,9 @@ def answered(tested: pd.DataFrame) -> list[str]:
             for test in part.itertuples()
             if paired.relation(test) in paired.CLEAR
         ]
-        lines.append(f"{what}: {'; '.join(told) or 'nothing clear'}, of {len(part)} tests")
+        untold = {paired.outcome(test) for test in part.itertuples()} if len(part) and not told else set()
+        nothing = untold.pop() if len(untold) == 1 else "nothing clear"
+        lines.append(f"{what}: {'; '.join(told) or nothing}, of {len(part)} tests")
     return lines
 
 
@@ -45,16 +47,6 @@ def clear_by_depth(table: pd.DataFrame) -> list[str]:
         f"{measure}, {n} level{'s' * (n > 1)}" for n, measure in zip(table["depth"], table["measure"], strict=True)
     ]
     return clear(table.assign(measure=titles))
-
-
-def at_rim(table: pd.DataFrame) -> list[str]:
-    """What each method scores, and how many of its training images the worst training leaves at the rim."""
-    first = table[table["measure"] == "hf1"]
-    return [
-        f"{row.method}: HF1 {row.ours:.1f}, {row.rim:.1f} % of the training images at the rim "
-        f"after {row.steps:.0f} steps"
-        for row in first.itertuples()
-    ]
 
 
 def trained(table: pd.DataFrame) -> str:
@@ -72,18 +64,34 @@ def trained(table: pd.DataFrame) -> str:
 
 
 def longer(before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
-    """What more epochs change, a line for each method that was trained longer; both of :func:`.tables.rows`."""
-    short, long = (rows.pivot_table(index="method", columns="measure", values="ours") for rows in (before, after))
-    return [
+    """What more epochs change, a line for each method that was trained longer and one for each measure.
+
+    before, after: of :func:`.tables.rows`.
+    """
+    methods = [method for method in after["method"].drop_duplicates() if method != NONE]
+    wide = (rows.pivot_table(index="method", columns="measure", values="ours") for rows in (before, after))
+    short, long = (rows.loc[methods] for rows in wide)
+    each = [
         f"{method}: "
         + ", ".join(f"{title} {short[m][method]:.1f} → {long[m][method]:.1f}" for m, title in SHOWN.items())
-        for method in after["method"].drop_duplicates()
-        if method != NONE
+        for method in methods
     ]
+    return each + [_order(title, short[m], long[m]) for m, title in SHOWN.items()]
 
 
 SHOWN = {"hf1": "HF1", "top1": "Top-1", "hit5": "R@5"}
 """What :func:`longer` says."""
+
+
+def _order(title: str, short: pd.Series, long: pd.Series) -> str:
+    """Whether methods are in the same order, and how many have fallen.
+
+    >>> _order("HF1", pd.Series({"a": 2.0, "b": 1.0}), pd.Series({"a": 1.0, "b": 3.0}))
+    'HF1: lower after longer training in 1 of 2; the order is another one, best first b, a'
+    """
+    before, after = (list(rows.sort_values(ascending=False, kind="stable").index) for rows in (short, long))
+    order = "the order stays" if before == after else f"the order is another one, best first {', '.join(after)}"
+    return f"{title}: lower after longer training in {(long < short).sum()} of {len(long)}; {order}"
 
 
 def beside_features(table: pd.DataFrame) -> list[str]:

@@ -5,44 +5,63 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib.figures import style
-from lib.papers.label_tree.names import OF_FORM, SUPCON
+from lib.papers.label_tree.names import (
+    AS_PRINTED,
+    AS_TOLD,
+    BOTH,
+    BY_COSINE,
+    CONSTANT,
+    MARGIN,
+    OF_FORM,
+    OUTSIDE,
+    SUPCON,
+)
 from lib.papers.label_tree.sweeps import tables
 
 PANELS = (("hf1", "HF1 (%), higher is better"), ("violation", "violations (%), lower is better"))
+COLUMNS = {
+    "weights inside of the softmax": (AS_PRINTED, AS_TOLD, BY_COSINE, CONSTANT),
+    "weights outside, margins": (OUTSIDE, MARGIN, BOTH),
+}
+"""Which methods stand beside SupCon in a column of Fig. 2."""
 MAPS = {"hf1": "cividis", "violation": "cividis_r"}
 """Bright is good, above and below."""
 
 
 def temperatures(rows: pd.DataFrame) -> Figure:
-    """Fig. 2: HF1 and violations against τ, bars over trainings; the grey band is SupCon's best τ."""
+    """Fig. 2: HF1 (above) and violations (below) against τ, bars over trainings; the grey band is SupCon's best τ.
+
+    Methods stand in two columns, :data:`COLUMNS`, SupCon in both; each panel has a scale of its own.
+    """
     of_best = tables.best(rows)
     star = float(of_best.loc[of_best["method"] == SUPCON, "temperature"].iloc[0])
-    methods = list(dict.fromkeys(rows["method"]))
     with style.house():
-        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 4.2))
-        for axis, (measure, title) in zip(axes, PANELS, strict=True):
-            for number, method in enumerate(methods):
-                cells = rows[rows["method"] == method].groupby("temperature")[measure].agg(["mean", "std"]).fillna(0)
-                aside = 1.035 ** (number - (len(methods) - 1) / 2)  # bars beside each other, not on each other
-                axis.errorbar(cells.index * aside, cells["mean"], yerr=cells["std"], label=method, **_look(number))
-            axis.axvline(star, color="0.5", linestyle="-", linewidth=5, alpha=0.3, zorder=0)
-            axis.set_xscale("log")
-            axis.set_xticks(cells.index, [f"{tau:g}" for tau in cells.index])
-            axis.minorticks_off()
-            axis.set_xlabel("temperature τ (log scale, no unit)")
-            axis.set_ylabel(title)
-        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        figure, axes = plt.subplots(2, len(COLUMNS), figsize=(style.WIDTH, 6.0), sharex=True)
+        for column, (about, methods) in zip(axes.T, COLUMNS.items(), strict=True):
+            shown = [SUPCON, *(name for name in methods if name in set(rows["method"]))]
+            for axis, (measure, title) in zip(column, PANELS, strict=True):
+                for number, method in enumerate(shown):
+                    cells = rows[rows["method"] == method].groupby("temperature")[measure].agg(["mean", "std"])
+                    aside = 1.025 ** (number - (len(shown) - 1) / 2)  # bars beside each other, not on each other
+                    look = _look(number)
+                    axis.errorbar(cells.index * aside, cells["mean"], yerr=cells["std"].fillna(0), label=method, **look)
+                axis.axvline(star, color="0.5", linestyle="-", linewidth=5, alpha=0.3, zorder=0)
+                axis.set_xscale("log")
+                axis.set_xticks(cells.index, [f"{tau:g}" for tau in cells.index])
+                axis.minorticks_off()
+                axis.set_ylabel(title)
+            column[0].set_title(about)
+            column[-1].set_xlabel("temperature τ (log scale, no unit)")
+            column[-1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
         plt.close(figure)
     return figure
 
 
 def _look(number: int) -> dict[str, object]:
-    """Sign, filling and dashes tell methods apart in grey; SupCon, what all are compared with, is black and thick."""
-    color = "black" if number == 0 else style.PALETTE[number]
-    again = number >= len(style.MARKERS)
-    look = {"color": color, "marker": style.MARKERS[number % len(style.MARKERS)], "markersize": 5, "capsize": 2}
-    look |= {"dashes": style.DASHES[number % len(style.DASHES)] or (None, None), "elinewidth": 0.7}
-    return look | {"linewidth": 2 if number == 0 else 1.1, "markerfacecolor": "white" if again else color}
+    """Sign and dashes tell methods apart in grey; SupCon, what all are compared with, is black and thick."""
+    color = "black" if number == 0 else style.PALETTE[number - 1]
+    look = {"color": color, "marker": style.MARKERS[number], "markersize": 5, "capsize": 2, "elinewidth": 0.7}
+    return look | {"dashes": style.DASHES[number] or (None, None), "linewidth": 2 if number == 0 else 1.1}
 
 
 def weights(rows: pd.DataFrame) -> Figure:

@@ -50,7 +50,7 @@ def trained(
 
 
 def temperatures(found: Found) -> pd.DataFrame:
-    """What :func:`trained` gave: columns method, temperature, repeat, hf1, violation, top1 (percent), loss."""
+    """What :func:`trained` gave: columns method, temperature, repeat, hf1, violation, top1, rim (percent), loss."""
     parts = [_rows(scored).assign(method=name, temperature=tau) for (name, tau), scored in found.items()]
     return pd.concat(parts, ignore_index=True)
 
@@ -74,7 +74,7 @@ def weights(
     gammas: Sequence[float],
     forms: Sequence[str] = FORMS[:3],
 ) -> pd.DataFrame:
-    """HWC at every pair of α and γ; columns form, alpha, gamma, repeat, hf1, violation, top1 (percent), loss."""
+    """HWC at every pair of α and γ; columns form, alpha, gamma, repeat, hf1, violation, top1, rim (percent), loss."""
     tried = {
         (form, alpha, gamma): replace(base, pairs="HWC", form=form, alpha=alpha, gamma=gamma)
         for form in forms
@@ -141,11 +141,14 @@ def sentences(rows: pd.DataFrame) -> list[str]:
 
 def answer(rows: pd.DataFrame) -> str:
     """Is HWC more than another temperature: each form, and LAM, at its own best τ, beside SupCon at its own."""
-    table = best(rows).set_index("method")["hf1"]
+    of_best = best(rows).set_index("method")
+    table, ends = of_best["hf1"], rows["temperature"].agg(["min", "max"])
+    beyond = [name for name, tau in of_best["temperature"].items() if tau in ends.values]
     spread = rows.groupby(["method", "temperature"])["hf1"].std().mean()
     forms = [name for name in (AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH) if name in table]
     told = "; ".join(f"{name}: {table[name]:.2f}" for name in forms)
-    return f"HF1 at each one's own best τ: SupCon: {table[SUPCON]:.2f}; {told}. Trainings differ by {spread:.2f}"
+    said = f"HF1 at each one's own best τ: SupCon: {table[SUPCON]:.2f}; {told}. Trainings differ by {spread:.2f}"
+    return said + (f". Best at an end of the τ tried, so it may lie beyond: {', '.join(beyond)}" if beyond else "")
 
 
 def beside(rows: pd.DataFrame, temperature: float) -> str:
@@ -159,7 +162,7 @@ def beside(rows: pd.DataFrame, temperature: float) -> str:
 def plateau(rows: pd.DataFrame, low: float = 0.2, high: float = 1.0) -> list[str]:
     """Is there a plateau? The range of HF1 and violations over the α and γ of Section 3.4, and whether they differ.
 
-    p: analysis of variance, the cells against the trainings in them; a verdict rests on p times the number of tests.
+    p: analysis of variance, the cells against the trainings in them, times the number of tests.
     """
     lines, n_tests = [], 2 * rows["form"].nunique()
     for form, part in rows.groupby("form", sort=False):
@@ -167,13 +170,16 @@ def plateau(rows: pd.DataFrame, low: float = 0.2, high: float = 1.0) -> list[str
         cells = inside.groupby(["alpha", "gamma"])[["hf1", "violation"]]
         means = cells.mean()
         width = means.max() - means.min()
-        p_of = {m: stats.f_oneway(*(cell[m] for _, cell in cells)).pvalue for m in ("hf1", "violation")}
-        verdict = "a slope" if n_tests * min(p_of.values()) <= 0.05 else "as flat as can be told"
+        raw = {m: stats.f_oneway(*(cell[m] for _, cell in cells)).pvalue for m in ("hf1", "violation")}
+        p_of = {m: min(1.0, n_tests * p) for m, p in raw.items()}
+        few = f"as flat as can be told with {cells.size().min()} trainings"
+        verdict = "a slope" if min(p_of.values()) <= 0.05 else few
         alpha, gamma = means["violation"].idxmin()
         lines.append(
             f"{OF_FORM[form]}: for α and γ from {low:g} to {high:g}, HF1 lies within {width['hf1']:.2f} points and "
             f"violations within {width['violation']:.2f}; cells differ with p = {p_of['hf1']:.2g} and "
-            f"{p_of['violation']:.2g}: {verdict}; fewest violations at α = {alpha:g}, γ = {gamma:g}"
+            f"{p_of['violation']:.2g}, corrected for {n_tests} tests: {verdict}; fewest violations at α = {alpha:g}, "
+            f"γ = {gamma:g}"
         )
     return lines
 

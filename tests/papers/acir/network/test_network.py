@@ -15,7 +15,7 @@ from lib.papers.acir import published
 from lib.papers.acir.network import diagram, experiment, figures, parts, sliders, tables
 from lib.training.acir import Design
 from lib.training.hashing import Even
-from lib.training.splits import Split
+from lib.training.splits import Split, repeated
 
 DESIGN = Design(bits=8, narrow=(4, 8), window=2, heads=2, width=8, grid=2)
 LABELS = np.arange(240) % 2
@@ -36,7 +36,7 @@ def maps():
 
 @pytest.fixture(scope="module")
 def several(maps):
-    splits = experiment.repeats(SPLIT, 2)
+    splits = repeated([SPLIT], 2)
     schedule = Even(epochs=4, batch_size=30, weight_decay=1e-4)
     return splits, experiment.train(maps, LABELS, PRINTS, DESIGN, schedule, 1e-2, splits, workers=1)
 

@@ -223,4 +223,15 @@ def test_the_answer_to_each_question_is_one_sentence(tests):
     mixed = one.assign(difference=[1.0, 1.0, -2.0, 3.0], p_holm=[0.01, 0.5, 0.01, 0.5])
     assert verdicts.answers(mixed)[0].endswith("earns points in 1 of 4 tests, costs points in 1 (-2.00 to +3.00)")
     few = one.assign(p_holm=1.0, p_floor=1.0)
-    assert "too few groups to tell" in verdicts.answers(few)[0]
+    assert f"too few groups to tell ({few['n_units'].max()}, with 28 tests)" in verdicts.answers(few)[0]
+
+
+def test_where_images_rest_is_said_with_how_curved_it_is_there():
+    rows = pd.DataFrame(
+        {"head": [BALL, BALL, FLAT], "archive": "open", "m0": [0.5, 4, 4], "k": 1, "norm": [0.2, 0.5, 9]}
+    )
+    (line,) = verdicts.rests(rows)
+    assert line.startswith(
+        "open, median norm and the ruler there against the centre's: m0 = 0.5: norm 0.20, 1.04 times"
+    )
+    assert line.endswith("; m0 = 4: norm 0.50, 1.33 times")

@@ -168,6 +168,15 @@ def test_tally_counts_what_was_told_apart():
     assert told.endswith("of 3 fold rules 0 clearly better, 0 clearly worse")
 
 
+def test_what_a_start_costs_is_said_for_each_k():
+    tests = pd.DataFrame({"k": [1, 1, 20], "difference": [5.0, 2.0, 0.5], "p_holm": [0.01, 0.6, 0.6], "p_floor": 0.001})
+    tests = tests.assign(n_tests=3, n_units=20, first="start norm 0.3", second="as printed", rule=["a", "b", "a"])
+    assert contrastive.cost(tests) == [
+        "k = 1, start norm 0.3 minus as printed: +2.0 to +5.0 points; of 2 heads 1 clearly better, 0 clearly worse",
+        "k = 20, start norm 0.3 minus as printed: +0.5 points; of 1 head 0 clearly better, 0 clearly worse",
+    ]
+
+
 @pytest.mark.parametrize(
     ("inside", "p_holm", "told"),
     [
@@ -185,7 +194,9 @@ def test_tally_counts_what_was_told_apart():
 def test_what_the_start_explains_of_a_difference(inside, p_holm, told):
     rules = ["as printed", "as printed", "start norm 0.3", "start norm 0.3"]
     tests = pd.DataFrame({"rule": rules, "difference": [-9.0, 8.0, inside, 0.1], "p_holm": [0.01, 0.01, p_holm, 0.9]})
-    text = contrastive.explained(tests.assign(p_floor=0.001, n_tests=4, n_units=20), "as printed")
+    first, second, text = contrastive.rotated(tests.assign(p_floor=0.001, n_tests=4, n_units=20, k=20))
+    assert first == "as printed, k = 20: -9.0 to +8.0 points; of 2 comparisons 1 clearly better, 1 clearly worse"
+    assert second.startswith(f"start norm 0.3, k = 20: {min(inside, 0.1):+.1f} to {max(inside, 0.1):+.1f} points; of 2")
     assert text.startswith("largest difference: 9.0 points as printed, ") and told in text
 
 
@@ -204,8 +215,8 @@ def test_the_choice_names_the_best_start_first():
     ]
     table = pd.DataFrame(rows, columns=["rule", "method", "ours"]).assign(metric="ap_min", k=20, seeds_spread=1.0)
     table = table.assign(loss=0.5, rim=0.0, steps=10, class_mean=44.0, chance=3.5)
-    assert contrastive.choice(table) == ["k = 20, mean over the heads: 70.5 start norm 0.1, 55.0 as printed"]
     shown = contrastive.table_choice(RUN, table, Split(0, np.arange(1550), np.arange(1550, 1800), 0))
+    assert contrastive.choice(shown.rows) == ["k = 20, mean over the heads: 70.5 start norm 0.1, 55.0 as printed"]
     assert [line.split("|")[1].strip() for line in shown.markdown.splitlines()[2:]] == ["a", "a", "b", "b"]
     head, _, first, *_ = shown.markdown.splitlines()
     assert head.endswith("| MAP@20 | class mean@20 | last loss | at the rim | steps |")

@@ -140,4 +140,7 @@ def test_nca_is_named_at_its_best_length_and_near_that_of_the_head():
     ]
     others = [rows[1] | {"source": "PCA", "ours": 90.0}, rows[1] | {"family": "32", "ours": 90.0}]
     (line,) = opponents.nca_said(pd.DataFrame([*rows, *others]))
-    assert line == ("NCA alone, folds by image, MAP@20: 66.1 % with 5 numbers, its best of 3 lengths; 45.9 % with 40")
+    told = "NCA alone, folds by image, MAP@20: 66.1 % with 5 numbers, the best length of {} in the table of lengths"
+    assert line == f"{told.format(3)}; 45.9 % with 40"
+    (line,) = opponents.nca_said(pd.DataFrame(rows).query("dim_in == 5"))
+    assert line == told.format(1)

@@ -97,6 +97,8 @@ def test_verdicts_name_what_is_clear_and_count_the_rest(found):
     tree, _, told, _ = verdicts.answered(both)
     assert tree == "weights from the tree (HWC against a constant ω): nothing clear, of 0 tests"
     assert "HWC+LAM (Euclidean) better in Top-1 (+" in told and told.endswith("of 6 tests")
+    untold = verdicts.answered(both.assign(p_holm=1.0, p_floor=0.01, n_units=12, n_tests=126))[2]
+    assert untold.endswith("(HWC+LAM against SupCon): cannot be told with 12 groups and 126 tests, of 6 tests")
 
 
 def test_the_pairs_are_those_that_were_trained(found):
@@ -184,14 +186,6 @@ def test_pictures_show_every_method(found):
     assert widths.sum(0) == pytest.approx(wrong.loc[list(found)].to_numpy())
 
 
-def test_how_many_points_are_at_the_rim_is_that_of_the_worst_training(found):
-    ends = {
-        name: [replace(one, health=Health(0.5, 10.0 * one.split.repeat, 100)) for one in several]
-        for name, several in found.items()
-    }
-    assert verdicts.at_rim(tables.rows(ends))[1].endswith("20.0 % of the training images at the rim after 100 steps")
-
-
 def test_confusions_across_groups_are_shown_however_rare_they_are(found):
     """One answer of another branch among many of the own one."""
     one = found[names.NONE][0]
@@ -219,6 +213,7 @@ def test_heads_are_counted_beside_the_features_and_the_commonest_class(found):
 def test_longer_training_stands_beside_the_shorter_one(found):
     rows = tables.rows(found)
     after = rows[rows["method"] != names.AS_TOLD + names.FLAT].assign(ours=rows["ours"] + 1)
-    (line,) = verdicts.longer(rows, after)
+    line, *_, hits = verdicts.longer(rows, after)
+    assert hits.startswith("R@5: lower after longer training in 0 of 1; the order stays")
     top1 = rows.set_index(["method", "measure"])["ours"][names.SUPCON + names.FLAT, "top1"]
     assert line.startswith("SupCon (Euclidean): HF1 ") and f"Top-1 {top1:.1f} → {top1 + 1:.1f}, R@5 " in line

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from lib.papers.label_tree import experiment, names
 from lib.papers.label_tree.sweeps import figures, tables
@@ -52,6 +53,11 @@ def test_the_claim_of_fig_2_is_counted_at_every_temperature():
 
 def test_best_is_compared_with_best():
     assert "SupCon: 80.50" in tables.answer(ROWS) and f"{names.BY_COSINE}: 85.50" in tables.answer(ROWS)
+    ends = ROWS.assign(temperature=ROWS["temperature"].replace(ROWS["temperature"].max(), 99.0))
+    assert "may lie beyond" not in tables.answer(
+        pd.concat([ROWS, ROWS.assign(temperature=0.0001, hf1=0.0), ends.assign(hf1=0.0)])
+    )
+    assert tables.answer(ROWS[ROWS["temperature"] == 1.0]).partition("may lie beyond: ")[2].startswith(names.SUPCON)
 
 
 def test_supcon_stands_beside_another_figure_where_it_was_trained_there():
@@ -67,9 +73,9 @@ def test_a_plateau_is_as_wide_as_its_cells_inside_the_printed_ranges():
         for r in (0, 2)
     ]
     (line,) = tables.plateau(pd.DataFrame(rows))
-    assert (
-        "HF1 lies within 3.00 points" in line and "cells differ with p = 0.17 and 0.55: as flat as can be told" in line
-    )
+    assert "HF1 lies within 3.00 points" in line
+    p = stats.ttest_ind([80, 82], [83, 85]).pvalue  # of two cells, an analysis of variance is a t-test
+    assert f"p = {2 * p:.2g} and 1, corrected for 2 tests: as flat as can be told with 2 trainings" in line
     assert line.endswith("fewest violations at α = 1, γ = 0.2")
     steep = pd.DataFrame(rows).assign(hf1=lambda rows: 10 * rows["alpha"] + 0.01 * rows["repeat"])
     assert ": a slope;" in tables.plateau(steep)[0]
@@ -94,6 +100,9 @@ def test_sweeps_train_every_cell_on_validation_images_alone(seen):
     by_weight = tables.weights(seen, Objective(), [inner], SCHEDULE, [0.5], [0.0, 1.0], ["printed", "shifted"])
     assert len(by_weight) == 4
     drawn = figures.temperatures(by_tau).axes
-    assert len(drawn) == 2 and len(figures.weights(by_weight).axes) == 4
-    looks = [(c.lines[0].get_marker(), str(c.lines[0].get_markerfacecolor())) for c in drawn[0].containers]
-    assert len(set(looks)) == len(looks) == len(tables.DRAWN) + 1
+    assert len(drawn) == 4 and len(figures.weights(by_weight).axes) == 4
+    shown = [[container.get_label() for container in axis.containers] for axis in drawn[:2]]
+    assert all(column[0] == names.SUPCON for column in shown)
+    assert {name for column in shown for name in column} == {*tables.DRAWN, names.CONSTANT}
+    looks = [container.lines[0].get_marker() for container in drawn[0].containers]
+    assert len(set(looks)) == len(looks)
