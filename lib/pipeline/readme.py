@@ -23,8 +23,7 @@ START, END = "<!-- made from reports/ -->", "<!-- end of what is made from repor
 PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
 OTHER_MAGNIFICATIONS = paths.DRAWN[1:]
 TABLES_OF = {"hyper_dino": "table_opponents", "linear_prototypes": "table_results"}
-PLAIN, CLASSIFIER = "raw features, cosine", "linear classifier, probability"  # as notebook 13 has them
-LOGITS = "linear classifier, logits"  # which notebook 16 has
+PLAIN, CLASSIFIER, LOGITS = "raw features, cosine", "linear classifier, probability", "linear classifier, logits"
 LEVEL = 0.05
 CELLS = [f"{where}: {what}" for where in ("by image", "by group", "published") for what in ("first", "list")]
 COUNTED = (
@@ -109,8 +108,7 @@ def table() -> pd.DataFrame:
     """
     lines = []
     for paper in TABLES_OF:
-        real = _rows(paper, "sample")
-        lines += real or _rows(paper, "demo")
+        lines += _rows(paper, "sample") or _rows(paper, "demo")
     return pd.DataFrame(lines)
 
 
@@ -238,17 +236,15 @@ def findings() -> list[str]:
     gains = gains[gains["rule"] != "by image"]
     first, long = (gains[(gains["second"] == PLAIN) & (gains["k"] == k)] for k in (1, 20))
     fair = gains[(gains["second"] == CLASSIFIER) & (gains["k"] == 20)]
-    unseen = paired("beyond", "table_gallery_tests")
-    unseen = unseen[(unseen["rule"] == "open") & (unseen["k"] == 20)]
+    unseen = paired("beyond", "table_gallery_tests").query("rule == 'open' and k == 20")
     bare, flat, linear = (unseen[unseen["second"] == name] for name in ("no mapper", "flat, half margin", LOGITS))
-    rare, alike = paired("retrieval", "table_tests_by_class"), ""
-    if len(rare):
+    alike = ""
+    if len(rare := paired("retrieval", "table_tests_by_class")):
         rare = rare[(rare["rule"] != "by image") & (rare["second"] == PLAIN) & (rare["k"] == 20)]
         alike = f" With every class counting alike, on {wins(rare)}: {listed(rare)}."
     return [
         f"**Part of the head's score comes from other images of the query's own group, on {wins(head)} datasets.** "
-        f"What they add to MAP@20 of the head, which learnt from them, and of principal components: "
-        f"{listed(head, plain)}.",
+        f"What they add to MAP@20 of the head and of principal components: {listed(head, plain)}.",
         f"**Curvature helps on {wins(curved)} datasets.** MAP@20 of the head in the ball minus that of the same head "
         f"in flat space: {listed(curved)}.",
         f"**The head beats the plain features on {wins(long)} datasets over a list of 20, on {wins(first)} for the "
@@ -262,8 +258,7 @@ def findings() -> list[str]:
 
 def voted() -> str:
     """Macro F1 of the first answer with one patient left out, of the head and of plain features; not tested."""
-    found = paired("retrieval", "table_patients")
-    if found.empty:
+    if (found := paired("retrieval", "table_patients")).empty:
         return ""
     first = found[found["k"] == found["k"].min()]
     heads, plain = first[first["method"].str.startswith("Hyper-DINO(")], first[first["method"] == PLAIN]

@@ -89,12 +89,17 @@ def _earned(tests: pd.DataFrame) -> str:
 def rests(rows: pd.DataFrame) -> list[str]:
     """How far out the ball's images rest at each margin, and how curved space is there; of :func:`.tables.margin_rows`.
 
-    The ruler at norm r is 1/(1 - r²) times that at the centre (curvature 1).
+    The ruler at norm r is 1/(1 - r²) times that at the centre (curvature 1). Images at the rim are counted where they
+    are more than 5 %: such a head is held, and says little of curvature.
     """
     ball = rows[(rows["head"] == BALL) & (rows["k"] == rows["k"].min())]
     lines = []
     for archive, part in ball.groupby("archive", sort=False):
-        told = [f"m0 = {one.m0:g}: norm {one.norm:.2f}, {1 / (1 - one.norm**2):.2f} times" for one in part.itertuples()]
+        told = [
+            f"m0 = {one.m0:g}: norm {one.norm:.2f}, {1 / (1 - one.norm**2):.2f} times"
+            + (f" ({one.rim:.0f} % of the training images at the rim)" if one.rim > 5 else "")
+            for one in part.itertuples()
+        ]
         lines.append(f"{archive}, median norm and the ruler there against the centre's: {'; '.join(told)}")
     return lines
 

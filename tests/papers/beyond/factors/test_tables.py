@@ -228,10 +228,17 @@ def test_the_answer_to_each_question_is_one_sentence(tests):
 
 def test_where_images_rest_is_said_with_how_curved_it_is_there():
     rows = pd.DataFrame(
-        {"head": [BALL, BALL, FLAT], "archive": "open", "m0": [0.5, 4, 4], "k": 1, "norm": [0.2, 0.5, 9]}
+        {
+            "head": [BALL, BALL, FLAT],
+            "archive": "open",
+            "m0": [0.5, 4, 4],
+            "k": 1,
+            "norm": [0.2, 0.5, 9],
+            "rim": [5.0, 27.4, 0.0],
+        }
     )
     (line,) = verdicts.rests(rows)
     assert line.startswith(
         "open, median norm and the ruler there against the centre's: m0 = 0.5: norm 0.20, 1.04 times"
     )
-    assert line.endswith("; m0 = 4: norm 0.50, 1.33 times")
+    assert line.endswith("; m0 = 4: norm 0.50, 1.33 times (27 % of the training images at the rim)")
