@@ -182,6 +182,7 @@ def _ask(
 ) -> Answer:
     rows = one.split.gallery(gallery)
     if groups is not None:
+        check(one.split, groups, one.split.train, k=1)  # what was learnt from, whichever gallery is searched
         check(one.split, groups, rows, max(ks), own_left_out=gallery == "open")
     norms, per_query = search(one, x, labels, one.split.test, rows, ks, groups if gallery == "open" else None)
     return Answer(one.method, one.split, one.health, one.history, norms, per_query)

@@ -8,7 +8,6 @@ from lib import geometry
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere, by_name, clip
 from lib.geometry.hyperbolicity import hyperbolicity, max_min_product, sampled
-from lib.geometry.lorentz import lift, lower
 from lib.geometry.means import frechet_mean
 from lib.geometry.points import as_tensor, floating
 from lib.metrics.keys import rank_keys
@@ -45,8 +44,6 @@ CALLS = {
     },
     "conformal factor": lambda x, y: PoincareBall().conformal_factor(x),
     "clip": lambda x, y: clip(x, 0.2),
-    "lift": lambda x, y: lift(x, 1.0),
-    "lower": lambda x, y: lower(x, 1.0),
     "frechet mean": lambda x, y: frechet_mean(x, 1.0, as_form(x, WEIGHTS)),
     "hyperbolicity": lambda x, y: hyperbolicity(as_form(x, DISTANCES)),
     "max_min_product": lambda x, y: max_min_product(as_form(x, DISTANCES)),

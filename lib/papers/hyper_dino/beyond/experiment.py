@@ -9,6 +9,7 @@ import pandas as pd
 from lib import checks
 from lib.datasets import folds
 from lib.datasets.drawing import of_each_class
+from lib.papers.hyper_dino import validation
 from lib.results.answers import HEALTH
 from lib.training import classifier
 from lib.training.experiment import answers, ask, fit
@@ -176,7 +177,7 @@ def length_choice(
         test part class_mean (averaged per class first), chance, and the health of the heads: loss, rim, steps. Heads
         that are validated learn from the rest of the training part, heads that are tested from all of it.
     """
-    inner = [_validated(split, labels, groups) for split in several]
+    inner = validation.inner(several, labels, groups)
     smallest = min(len(split.train) for split in inner)
     todo = list(dict.fromkeys(replace(recipe, dim_in=min(recipe.dim_in, smallest)) for recipe in todo))
     methods = [Method(recipe.name, recipe, settings, schedule) for recipe in todo]
@@ -197,13 +198,6 @@ def length_choice(
     table = parts.loc["test"].rename(columns={"value": "test"})
     table.insert(0, "validation", parts.loc["validation"]["value"])
     return table.reset_index()
-
-
-def _validated(split: Split, labels: np.ndarray, groups: np.ndarray) -> Split:
-    """A fifth of the groups of the training part ask, the rest is learnt from."""
-    part, _ = folds.apart(labels[split.train].astype(str), groups[split.train], 5, split.seed)
-    kept, checked = folds.split(part, 0)
-    return Split(split.fold, split.train[kept], split.train[checked], split.seed)
 
 
 def choose(table: pd.DataFrame, k: int) -> pd.DataFrame:

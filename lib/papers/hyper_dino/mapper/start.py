@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lib.datasets import folds
 from lib.heads import HyperbolicMapper
 from lib.losses.hyper_dino import contrastive
 from lib.papers.hyper_dino.recipes import recipes
@@ -94,20 +93,6 @@ def fit(
             for name, several in fitted.items()
         }
     return found
-
-
-def inner(several: Sequence[Split], labels: np.ndarray, groups: np.ndarray, n_folds: int) -> list[Split]:
-    """The training part of each split divided once more, by group: who is learnt from, and who validates.
-
-    labels, groups: (n,) of all images. One of ``n_folds`` parts validates; no image of the test part is in either.
-    """
-    parts = []
-    for split in several:
-        part_of, _ = folds.apart(labels[split.train].astype(str), groups[split.train], n_folds, several[0].seed)
-        kept, checked = folds.split(part_of, 0)
-        rows = {"train": split.train[kept], "labelled": None, "test": split.train[checked], "held_out": None}
-        parts.append(replace(split, **rows))
-    return parts
 
 
 def length(rms: float, dim_in: int, dim_out: int, hidden: int) -> float:

@@ -12,7 +12,7 @@ from lib.geometry import Geometry, PoincareBall
 from lib.losses import hyper_dino
 from lib.papers.hyper_dino.mapper import figures
 from lib.papers.hyper_dino.mapper.start import PRINTED, Arms, courses
-from lib.results import paired
+from lib.results import answers, paired
 from lib.results.answers import Answers, chance_said, class_means, health, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
@@ -166,6 +166,16 @@ def figure_starts(run: Run, rows: pd.DataFrame, geometry: PoincareBall, delta: f
     return Figure("norms before and after training", rows, text, figure=figure)
 
 
+def table_by_group(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:
+    """Heads from both starts on all folds by group: rows of :func:`lib.results.answers.values`, by start."""
+    text = (
+        f"MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over the folds by {group_kind}. "
+        f"Every head was trained {run.parameters['seeds']} times for {run.parameters['epochs']} epochs; ± seeds is the "
+        "standard deviation over the trainings. Class mean: averaged per class first. At the rim: worst training."
+    )
+    return Table(f"both starts, folds by {group_kind}", rows, text, markdown=answers.layout(rows, "start"))
+
+
 def began(rows: pd.DataFrame) -> list[str]:
     """Per start one sentence on the untrained heads and one on where they end, from the rows of :func:`starts`."""
     lines = []
@@ -244,7 +254,7 @@ def rotated(tests: pd.DataFrame) -> list[str]:
 def table_choice(run: Run, rows: pd.DataFrame, inner: Split) -> Table:
     """MAP@k on validation groups for every start norm, from :func:`lib.results.answers.values`.
 
-    inner: who is learnt from and who asks, one of :func:`.start.inner`.
+    inner: who is learnt from and who asks, one of :func:`lib.papers.hyper_dino.validation.inner`.
     """
     rows = rows[rows["metric"] == "ap_min"].drop(columns="metric").rename(columns={"rule": "start"})
     lines = [

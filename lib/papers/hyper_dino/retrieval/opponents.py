@@ -35,9 +35,9 @@ def methods(
 ) -> list[Method]:
     """Hyper-DINO(PCA, dim_out), first, and what it is compared with: the methods on which sentences rest.
 
-    No head: raw features by cosine, and the head's own input; labels without a head: NCA of as many numbers as the
-    head gives; labels in a linear classifier that sees the head's input, searched by its logits and by its class
-    probabilities; and the head in flat space, its margin halved (HD-8).
+    No head: raw features by cosine, and the head's own input; labels in a linear classifier that sees the head's
+    input, searched by its logits and by its class probabilities; and the head in flat space, its margin halved (HD-8).
+    Labels without a head, NCA, stand in :mod:`.nca`, as each fold has its own.
 
     Args:
         dim: length of the feature.
@@ -47,11 +47,11 @@ def methods(
         settings, schedule: of every head; the classifier has the schedule alone.
         classifier_lr: its learning rate.
 
-    >>> [method.name for method in methods(1280, 384, 32, 8, Settings(), Schedule(), 0.01)][:4]
-    ['Hyper-DINO(PCA(384), 32)', 'raw features, cosine', 'PCA(384)', 'NCA(32)']
+    >>> [method.name for method in methods(1280, 384, 32, 8, Settings(), Schedule(), 0.01)][:3]
+    ['Hyper-DINO(PCA(384), 32)', 'raw features, cosine', 'PCA(384)']
     """
     dim_out = min(dim_out, longest)
-    subject, nca = Recipe("PCA", longest, dim_out), Recipe("NCA", dim_out, 0)
+    subject = Recipe("PCA", longest, dim_out)
     plain = replace(subject, dim_out=0)
     linear = [
         classifier.method(f"linear classifier, {by}", subject, classes, schedule, classifier_lr, by, settings.half)
@@ -61,7 +61,6 @@ def methods(
         Method(subject.name, subject, settings, schedule),
         Method(RAW, Recipe("raw", dim, 0), settings, schedule, search="cosine"),
         Method(plain.name, plain, settings, schedule),
-        Method(nca.name, nca, settings, schedule),
         *linear,
         Method("flat head, half margin", subject, flat(settings, settings.m0 / 2), schedule),
     ]

@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.metrics.significance import paired_permutation
 from lib.papers.linear_prototypes import figures
-from lib.papers.linear_prototypes.space.measures import MEASURES, Measured, Space, first_components
+from lib.papers.linear_prototypes.space.measures import MEASURES, Measured, Space, control, first_components
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
@@ -15,6 +15,9 @@ from lib.results.store import Run
 
 AXES = ("component_1", "component_2", "component_3")
 """Coordinates of Fig. 4: they turn with the slightest change."""
+
+SEES = 10.0
+"""By how many points the kernel classifier is better on the control where the test is said to see."""
 
 
 def rows(found: Mapping[str, Sequence[Measured]]) -> pd.DataFrame:
@@ -114,6 +117,30 @@ def table(run: Run, measures: pd.DataFrame) -> Table:
         "over the classes."
     )
     return Table("the space of the embeddings", measures, text, markdown=layout(measures))
+
+
+def table_control(run: Run, spaces: Mapping[str, Space], seed: int = 0) -> Table:
+    """Could the probe have found what is not linear? :func:`.measures.control` of each space, all of one split.
+
+    Columns method, linear and kernel (percent).
+    """
+    rows = pd.DataFrame([{"method": name} | control(one, seed) for name, one in spaces.items()])
+    cells = rows.assign(**{kind: rows[kind].map(percent) for kind in ("linear", "kernel")})
+    text = (
+        "Two classes that no plane divides (XOR), of shuffled principal components: balanced accuracy in percent of "
+        f"both classifiers on images of {run.parameters['groups']}s that were held out, fold 0. Guessing gives 50."
+    )
+    named = {kind: f"{kind} classifier, %" for kind in ("linear", "kernel")}
+    return Table("control of the probe", rows, text, markdown=markdown_table(cells.rename(columns=named)))
+
+
+def control_said(rows: pd.DataFrame) -> list[str]:
+    """Whether the probe could see, from the rows of :func:`table_control`: a sentence for each method."""
+    return [
+        f"{row.method}: the linear classifier {row.linear:.1f} %, the kernel classifier {row.kernel:.1f} %, so the "
+        f"test {'can' if row.kernel - row.linear > SEES else 'can hardly'} see"
+        for row in rows.itertuples()
+    ]
 
 
 def table_tests(run: Run, tested: pd.DataFrame) -> Table:

@@ -57,14 +57,6 @@ def test_the_counted_length_is_that_of_a_pytorch_network(rms, dim_in, dim_out):
     assert start.length(rms, dim_in, dim_out, 256) == pytest.approx(np.mean(lengths), rel=0.08)
 
 
-def test_the_validation_part_is_of_other_groups_and_never_of_the_test_part():
-    (inner,) = start.inner(WHERE, LABELS, GROUPS, 5)
-    assert set(GROUPS[inner.train]).isdisjoint(GROUPS[inner.test])
-    assert sorted([*inner.train, *inner.test]) == sorted(WHERE[0].train)
-    np.testing.assert_array_equal(inner.labelled, inner.train)
-    np.testing.assert_array_equal(inner.held_out, inner.test)
-
-
 def test_seeds_are_trained_together_and_told_apart(fitted):
     for several in (several for by_name in fitted.values() for several in by_name.values()):
         assert [one.split.repeat for one in several] == [0, 1]

@@ -223,3 +223,24 @@ def test_the_choice_names_the_best_start_first():
     assert first.endswith("| 60.00 ± 1.00 | 44.00 | 0.500 | 0.0 % | 10 |")
     assert "chance is 3.5 at k = 20." in shown.caption
     assert "1,550 images are learnt from, 250 ask" in shown.caption
+
+
+def test_both_starts_by_group_stand_in_a_row_each():
+    """The rule of the rows is the start; health and class means stand beside."""
+    rows = pd.DataFrame(
+        [
+            {"rule": begin, "method": "head", "metric": "ap_min", "k": k, "ours": 50.0 + k, "spread": 1.0}
+            | {"seeds_spread": 0.5, "class_mean": 40.0 + k, "chance": 12.5, "n_queries": 30, "n_without_relevant": 2}
+            | {"loss": 0.25, "rim": rim, "steps": 105}
+            for begin, rim in (("as printed", 31.0), ("start norm 0.3", 0.0))
+            for k in (1, 20)
+        ]
+    )
+    run = Run("12_hyper_dino_mapper", "demo", "tissue", "40 images", "abc", "texture", {"seeds": 5, "epochs": 7})
+    shown = contrastive.table_by_group(run, rows, "lesion")
+    assert "by lesion" in shown.caption and "trained 5 times for 7 epochs" in shown.caption
+    lines = [line for line in shown.markdown.splitlines() if "| head |" in line]
+    assert [("as printed" in line, "31.0 %" in line, "51.00 ± 1.00" in line) for line in lines] == [
+        (True, True, True),
+        (False, False, True),
+    ]

@@ -72,7 +72,6 @@ def test_opponents_differ_from_the_mapper_in_one_thing_each():
     assert found == {
         "raw features, cosine": (Recipe("raw", 1280, 0), "cosine"),
         "PCA(384)": (Recipe("PCA", 384, 0), "own"),
-        "NCA(32)": (Recipe("NCA", 32, 0), "own"),
         "linear classifier, logits": (Recipe("PCA", 384, 8), "own"),
         "linear classifier, probability": (Recipe("PCA", 384, 8), "own"),
         "flat head, half margin": (Recipe("PCA", 384, 32), "own"),
@@ -94,12 +93,7 @@ def test_the_flat_opponent_has_half_the_margin_and_the_rankings_share_one_traini
 def test_an_embedding_is_no_longer_than_what_goes_in():
     """No head maps 20 numbers to 32."""
     found = opponents.methods(40, 20, 32, 8, SETTINGS, SCHEDULE, 0.03)
-    assert [method.name for method in found[:4]] == [
-        "Hyper-DINO(PCA(20), 20)",
-        "raw features, cosine",
-        "PCA(20)",
-        "NCA(20)",
-    ]
+    assert [method.name for method in found[:3]] == ["Hyper-DINO(PCA(20), 20)", "raw features, cosine", "PCA(20)"]
 
 
 def test_who_is_ahead_is_told_for_every_vote():

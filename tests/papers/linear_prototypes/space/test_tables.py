@@ -90,3 +90,22 @@ def test_tables_and_figure_say_whom_they_show():
     assert "patients that were held out; heads trained for 7 epochs" in figure.caption
     assert figure.rows.groupby("method", sort=False).size().to_dict() == {"frozen": 90, "head": 90}
     assert set(figure.free) == set(tables.AXES) and len(figure.figure.axes) == 4
+
+
+def test_whether_the_probe_could_see_is_said_of_every_space():
+    rows = pd.DataFrame({"method": ["frozen", "head"], "linear": [50.2, 49.0], "kernel": [93.1, 55.0]})
+    can, hardly = tables.control_said(rows)
+    assert can == "frozen: the linear classifier 50.2 %, the kernel classifier 93.1 %, so the test can see"
+    assert hardly.endswith("so the test can hardly see")
+
+
+def test_the_control_of_every_space_is_a_row():
+    rng = np.random.default_rng(0)
+    parts = [rng.normal(size=(n, 6)) for n in (120, 60)]
+    labels, groups = ([np.arange(n) % k for n in (120, 60)] for k in (2, 10))
+    space = Space(*parts, *labels, *(one.astype(str) for one in groups))
+    shown = tables.table_control(RUN, {"frozen": space, "head": space})
+    assert shown.rows["method"].tolist() == ["frozen", "head"]
+    assert shown.rows.iloc[0, 1:].tolist() == shown.rows.iloc[1, 1:].tolist()
+    assert "held out" in shown.caption and "Guessing gives 50" in shown.caption
+    assert "| method | linear classifier, % | kernel classifier, % |" in shown.markdown

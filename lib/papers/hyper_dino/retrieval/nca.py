@@ -1,0 +1,103 @@
+"""NCA alone as a fair opponent: each fold chooses its length on images that it learns from."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.papers.hyper_dino import validation
+from lib.results.markdown import markdown_table, percent
+from lib.results.shown import Table
+from lib.training import experiment
+from lib.training.fit import Schedule
+from lib.training.hyper_dino import Settings
+from lib.training.methods import Fitted, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split
+
+NAME = "NCA, validated length"
+
+
+def choose(
+    x: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    several: Sequence[Split],
+    lengths: Sequence[int],
+    settings: Settings,
+    k: int,
+) -> pd.DataFrame:
+    """MAP@``k`` of NCA of every length on the validation part of every fold; the best of a fold is its choice.
+
+    Args:
+        x: (n, dim) features. labels, groups: (n,); groups are kept apart when the training part is divided.
+        several: one split for each fold. The validation part is a fifth of the groups of its training part.
+        lengths: to choose from. The shorter of two that are equally good is taken.
+        settings: rounding, and how many images NCA learns from.
+        k: of MAP@k, or the smallest gallery where that is smaller.
+
+    Returns:
+        One row per fold and length: fold, length, k, validation, class_mean, chance (percent), chosen.
+    """
+    inner = validation.inner(several, labels, groups)
+    k = min(k, *(len(split.train) for split in inner))
+    todo = _methods(sorted(set(lengths)), settings)
+    done = experiment.answers(x, labels, todo, inner, [k], what="NCA, validation")
+    rows = pd.concat(
+        answer.per_query.mean()
+        .query("metric == 'ap_min'")
+        .assign(fold=answer.split.fold, length=answer.method.recipe.dim_in)
+        for of_one in done.values()
+        for answer in of_one
+    ).rename(columns={"value": "validation"})
+    rows[["validation", "class_mean", "chance"]] *= 100
+    rows = rows.sort_values(["fold", "length"], ignore_index=True)
+    best = rows.groupby("fold")["validation"].idxmax()
+    names = ["fold", "length", "k", "validation", "class_mean", "chance"]
+    return rows[names].assign(chosen=rows.index.isin(best))
+
+
+def fit(
+    x: np.ndarray, labels: np.ndarray, where: Sequence[Split], choice: pd.DataFrame, settings: Settings
+) -> list[Fitted]:
+    """NCA on every split, of the length that its fold chose.
+
+    x: (n, dim) features. labels: (n,). where: splits, and repeats of them. choice: of :func:`choose`.
+    """
+    length_of = choice[choice["chosen"]].set_index("fold")["length"]
+    fitted = experiment.fit(x, labels, _methods(sorted(set(length_of)), settings), where, what="NCA")
+    return [fitted[_name(length_of[split.fold])][number] for number, split in enumerate(where)]
+
+
+def _methods(lengths: Sequence[int], settings: Settings) -> list[Method]:
+    return [Method(_name(n), Recipe("NCA", int(n), 0), settings, Schedule()) for n in lengths]
+
+
+def _name(length: int) -> str:
+    return Recipe("NCA", int(length), 0).name
+
+
+def table(choices: Mapping[str, pd.DataFrame]) -> Table:
+    """The choice of every fold; choices: fold rule → rows of :func:`choose`."""
+    rows = pd.concat([rows.assign(rule=rule) for rule, rows in choices.items()], ignore_index=True)
+    lines = []
+    for (rule, length), part in rows.groupby(["rule", "length"], sort=False):
+        cells = {f"fold {row.fold + 1}": f"{percent(row.validation)}{' ←' * row.chosen}" for row in part.itertuples()}
+        lines.append({"folds": rule, "numbers": length} | cells)
+    text = (
+        f"MAP@k of NCA alone on the validation part of each fold, k = {' or '.join(map(str, rows['k'].unique()))}, in "
+        "percent, AP divided by min(k, relevant); ← is what the fold takes. The validation part is a fifth of its "
+        "training part, divided by the rule of the folds: no image that asks in the fold is in it, though the images "
+        f"ask in other folds. Chance is {percent(rows['chance'].mean())}."
+    )
+    return Table("NCA's length, on validation groups", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
+
+
+def said(rows: pd.DataFrame) -> list[str]:
+    """What the folds chose, a sentence for each rule."""
+    lines = []
+    for rule, part in rows.groupby("rule", sort=False):
+        told = part[part["chosen"]].sort_values("fold")["length"]
+        listed = ", ".join(map(str, told))
+        lines.append(f"NCA alone, folds {rule}: of {part['length'].nunique()} lengths the folds take {listed} numbers")
+    return lines
