@@ -50,7 +50,7 @@ def together_seconds(stage: str, run: dict[str, Any], n_images: int, settings: d
     else:
         crops = 2 * given.get("end_to_end_batch", 0)  # of the label tree: each image twice
         seen = given["steps"] * (crops or given["n_classes"] * given["samples"]) * KINDS
-    seen *= given["n_trainings"]
+    seen *= given["n_trainings"] + len(given.get("end_to_end_rates", [1])) - 1  # the chosen rate's is the first of them
     return BACK_AND_FORTH * seen / _speed(given["network"], settings)
 
 

@@ -174,7 +174,7 @@ def test_the_papers_parameters_take_a_step_on_a_stand_in_of_cub(tmp_path, monkey
     (hyp, *_), _ = frozen.answers(x, parts, frozen.at_rates(heads, chosen), ks).values()
     assert hyp.health.steps == 2 and np.isfinite(hyp.health.loss)  # 1,200 photos, in batches of 900
 
-    rates = given["end_to_end_lr"], given["head_lr"], given["weight_decay"]
+    rates = given["end_to_end_rates"][0], given["head_lr"], given["weight_decay"]
     schedule = finetune.Settings(1, classes * samples, samples, *rates, check_every=1)
     plan = end_to_end.EndToEnd(given["network"], given["dim_out"], schedule, Preparation(16, 16))
     found, course = end_to_end.end_to_end(images, parts, {names.HYP: settings}, plan, ks, store=None)

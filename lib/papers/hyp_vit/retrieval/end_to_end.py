@@ -20,6 +20,7 @@ from lib.geometry import Geometry, Sphere
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics import retrieval
 from lib.papers.hyp_vit.names import BEFORE, END
+from lib.results.rates import choose_best
 from lib.training import finetune, kept, together
 from lib.training.hyp_vit import Settings
 from lib.training.methods import Answer, Health, Method, points_at_rim
@@ -41,6 +42,32 @@ class EndToEnd:
     preparation: Preparation
 
 
+def rates(
+    images: ImageTable,
+    halves: Halves,
+    kinds: Mapping[str, Settings],
+    plan: EndToEnd,
+    candidates: Sequence[float],
+    *,
+    seed: int = 0,
+    store: Path | str | None = "trained",
+) -> pd.DataFrame:
+    """Recall@1 of the head of every kind at each learning rate of the encoder, on categories set aside, once trained.
+
+    Columns method (the kind), lr, validation (percent, at the best step), step, loss, chosen: the best of each kind, of
+    equal ones the first. The training of the chosen rate is the first one of :func:`end_to_end`.
+    """
+    (split,) = _splits(halves, seed)
+    task, rows = _Task(images, halves, plan, _folder(store), content(images)), []
+    for name, kind in kinds.items():
+        for lr in candidates:
+            known = _once(task.at(lr), name, kind, split)
+            best = _course(known, name, 0).set_index("step")["head"].max()
+            row = {"method": name, "lr": lr, "validation": best, "step": known["best"]}
+            rows.append(row | {"loss": _last_loss(known)})
+    return choose_best(pd.DataFrame(rows))
+
+
 def end_to_end(
     images: ImageTable,
     halves: Halves,
@@ -48,6 +75,7 @@ def end_to_end(
     plan: EndToEnd,
     ks: Sequence[int],
     *,
+    lr_of: Mapping[str, float] | None = None,
     n_seeds: int = 1,
     seed: int = 0,
     store: Path | str | None = "trained",
@@ -56,21 +84,29 @@ def end_to_end(
 
     Names are "Hyp, end to end, head" and "..., encoder", and ``BEFORE``. The step with the best Recall@1 of the head on
     categories set aside is kept (the paper names no rule). Steps count up to it. Columns of the course: method, repeat,
-    step, loss, head, encoder (validation, percent).
+    step, loss, head, encoder (validation, percent). ``lr_of``: kind → learning rate of the encoder, else the plan's.
     """
-    store = paths.TRAINED if store == "trained" else store
-    split = Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)
-    several, task = list(repeated([split], n_seeds)), _Task(images, halves, plan, store, content(images))
-    before = _before(task, next(iter(kinds.values())), split, ks)
+    several = _splits(halves, seed, n_seeds)
+    task = _Task(images, halves, plan, _folder(store), content(images))
+    before = _before(task, next(iter(kinds.values())), several[0], ks)
     found = {BEFORE: [replace(before, split=one) for one in several]}
     courses = []
     for name, kind in kinds.items():
+        at_rate = task.at((lr_of or {}).get(name, plan.settings.lr))
         for one in several:
-            known = _once(task, name, kind, one)
+            known = _once(at_rate, name, kind, one)
             courses.append(_course(known, f"{name}, end to end", one.repeat))
             for place, answer in _asked(halves, name, kind, one, known, ks).items():
                 found.setdefault(place, []).append(answer)
     return found, pd.concat(courses, ignore_index=True)
+
+
+def _folder(store: Path | str | None) -> Path | None:
+    return paths.TRAINED if store == "trained" else store
+
+
+def _splits(halves: Halves, seed: int, n_seeds: int = 1) -> list[Split]:
+    return list(repeated([Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)], n_seeds))
 
 
 @dataclass(frozen=True)
@@ -88,6 +124,10 @@ class _Task:
         code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision")
         told = [self.shown, joblib.hash(list(self.halves.names)), *others, code]
         return hashlib.sha256(repr(told).encode()).hexdigest()
+
+    def at(self, lr: float) -> "_Task":
+        """The same with another learning rate of the encoder."""
+        return replace(self, plan=replace(self.plan, settings=replace(self.plan.settings, lr=lr)))
 
     def encoder(self) -> nn.Module:
         """The network as it is before any training."""
@@ -153,14 +193,20 @@ def _asked(
 ) -> dict[str, Answer]:
     """The held-out images searched by the head's embedding, and by the encoder's feature with D_cos."""
     spaces = {"head": (known["embeddings"], kind.geometry), "encoder": (known["features"], Sphere())}
-    best, losses = known["best"], known["history"]["loss"]
-    last = float(np.mean(losses[max(0, best - 10) : best] or losses[:1]))
     found = {}
     for place, (points, space) in spaces.items():
         rim = points_at_rim(kind, points[split.train]) if place == "head" else np.nan
         answer = _answer(f"{name}{END}{place}", kind, points, space, halves, split, ks)
-        found[answer.method.name] = replace(answer, health=Health(last, rim, best), history=list(losses))
+        found[answer.method.name] = replace(
+            answer, health=Health(_last_loss(known), rim, known["best"]), history=list(known["history"]["loss"])
+        )
     return found
+
+
+def _last_loss(known: Mapping[str, Any]) -> float:
+    """The mean loss of the ten steps before the one that was kept."""
+    best, losses = known["best"], known["history"]["loss"]
+    return float(np.mean(losses[max(0, best - 10) : best] or losses[:1]))
 
 
 def _answer(

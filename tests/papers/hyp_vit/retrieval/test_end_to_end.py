@@ -95,3 +95,25 @@ def test_before_training_is_the_encoder_on_images_of_the_size_that_it_is_trained
             (codes[nearest] == codes).mean(), abs=0.03
         )
         assert np.isnan(answer.health.loss) and answer.health.steps == 0
+
+
+def test_each_kind_takes_the_rate_that_categories_set_aside_prefer_and_its_training_is_the_first(
+    photos, tmp_path, monkeypatch, small
+):
+    plan = end_to_end.EndToEnd("small", 3, finetune.Settings(4, 8, 2, 1e-2, check_every=2), Preparation(16, 16))
+    kinds = {"Hyp": Settings(PoincareBall(0.1)), "Sph": spherical(Settings())}
+    store, taught = tmp_path / "trained", []
+    once = finetune.finetune
+    monkeypatch.setattr(finetune, "finetune", lambda *a, **o: taught.append((a[5].lr, o["seed"])) or once(*a, **o))
+    tried = end_to_end.rates(photos, PARTS, kinds, plan, [1e-4, 1e-2], store=store)
+    assert tried[["method", "lr"]].to_numpy().tolist() == [[n, lr] for n in kinds for lr in (1e-4, 1e-2)]
+    for _, part in tried.groupby("method"):
+        assert part.loc[part["chosen"], "validation"].tolist() == [part["validation"].max()]
+    assert taught == [(1e-4, 0), (1e-2, 0)] * 2
+    taught.clear()
+    rates = {"Hyp": 1e-2, "Sph": 1e-4}
+    found, _ = end_to_end.end_to_end(photos, PARTS, kinds, plan, [1], lr_of=rates, n_seeds=2, store=store)
+    assert taught == [(1e-2, 1000), (1e-4, 1000)]
+    first = found["Hyp, end to end, head"][0].health
+    row = tried[(tried["method"] == "Hyp") & (tried["lr"] == 1e-2)].iloc[0]
+    assert (first.loss, first.steps) == (row["loss"], row["step"])
