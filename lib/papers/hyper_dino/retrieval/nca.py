@@ -17,6 +17,9 @@ from lib.training.splits import Split
 
 NAME = "NCA, validated length"
 
+SHORT = (2, 3)
+"""Lengths to choose from beside those of the paper, which begin at 5: the shortest of a row is often its best."""
+
 
 def choose(
     x: np.ndarray,
@@ -94,10 +97,12 @@ def table(choices: Mapping[str, pd.DataFrame]) -> Table:
 
 
 def said(rows: pd.DataFrame) -> list[str]:
-    """What the folds chose, a sentence for each rule."""
+    """What the folds chose, a sentence for each rule, and how many of them an end of the row."""
     lines = []
     for rule, part in rows.groupby("rule", sort=False):
         told = part[part["chosen"]].sort_values("fold")["length"]
-        listed = ", ".join(map(str, told))
-        lines.append(f"NCA alone, folds {rule}: of {part['length'].nunique()} lengths the folds take {listed} numbers")
+        tried, listed = part["length"], ", ".join(map(str, told))
+        at_end = told.isin([tried.min(), tried.max()]).sum()
+        beyond = f"; {at_end} of them at an end of what was tried, {tried.min()} to {tried.max()}" if at_end else ""
+        lines.append(f"NCA alone, folds {rule}: of {tried.nunique()} lengths the folds take {listed} numbers{beyond}")
     return lines
