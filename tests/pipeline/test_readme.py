@@ -88,7 +88,7 @@ def test_the_findings_follow_from_the_tests(monkeypatch):
     control = [("flat, half margin", 20, -3.5, 0.01), ("no mapper", 20, 7.75, 0.2)]
     gains = [("raw features, cosine", 20, 2.75, 0.2), ("raw features, cosine", 1, 4.5, 0.001), ("NCA(32)", 1, 8, 0.01)]
     gains += [("linear classifier, probability", 20, -1.5, 0.03)]
-    rare = [("raw features, cosine", 20, -6.25, 0.01)]
+    rare = [("raw features, cosine", 20, -6.25, 0.01), ("linear classifier, probability", 20, -7.75, 0.01)]
     opened = [("no mapper", 20, 4.25, 0.6), ("flat, half margin", 20, -4.5, 0.02), (readme.LOGITS, 20, -9, 0.2)]
     votes = [("Hyper-DINO(PCA(8), 4)", 1, 14.14), ("Hyper-DINO(PCA(8), 4)", 3, 99), ("raw features, cosine", 1, 20.59)]
     names, by_slide = ["k", "difference", "p_holm"], {"rule": "by slide"} | groups
@@ -108,7 +108,8 @@ def test_the_findings_follow_from_the_tests(monkeypatch):
     assert "helps on 0 of 1 datasets" in curvature and "-3.50 on Kather 2016" in curvature
     assert "on 0 of 1 datasets over a list of 20, on 1 of 1" in gain and "+2.75 and +4.50 on Kather 2016" in gain
     assert "counting alike, on 0 of 1: -6.25 on Kather 2016." in gain
-    assert "it wins on 0 of 1 and loses on 1: -1.50 on Kather 2016. Untested, a patient left out" in gain
+    assert "it wins on 0 of 1 and loses on 1: -1.50 on Kather 2016; every class alike" in gain
+    assert "alike, on 0 of 1 and 1: -7.75 on Kather 2016. Untested, a patient left out" in gain
     assert gain.endswith("of the first answer: 14.1 (plain: 20.6) on Kather 2016.")
     tables["table_tests_by_class"] = tables["table_patients"] = pd.DataFrame()
     assert readme.findings()[2].endswith("loses on 1: -1.50 on Kather 2016.")
