@@ -102,14 +102,15 @@ def test_the_findings_follow_from_the_tests(monkeypatch):
     }
     monkeypatch.setattr(readme, "paired", lambda section, name: tables[name])
     own, curvature, gain, unseen = readme.findings()
-    assert "the head helps on 0 of 1 datasets" in unseen and "components: +4.25 on Kather 2016. It loses" in unseen
-    assert unseen.endswith("flat space on 1 and to a linear classifier's logits on 0: -4.50 and -9.00 on Kather 2016.")
+    assert "the head helps on 0 of 1 datasets" in unseen and "components: +4.25 on Kather 2016. Against" in unseen
+    assert "flat space it wins on 0 of 1 and loses on 1, against a classifier's logits on 0 of 1 and 0" in unseen
+    assert unseen.endswith(": -4.50 and -9.00 on Kather 2016.")
     assert "group, on 1 of 1 datasets" in own and "+9.50 and -1.25 on Kather 2016" in own
     assert "helps on 0 of 1 datasets" in curvature and "-3.50 on Kather 2016" in curvature
     assert "on 0 of 1 datasets over a list of 20, on 1 of 1" in gain and "+2.75 and +4.50 on Kather 2016" in gain
     assert "counting alike, on 0 of 1: -6.25 on Kather 2016." in gain
     assert "it wins on 0 of 1 and loses on 1: -1.50 on Kather 2016; every class alike" in gain
-    assert "alike, on 0 of 1 and 1: -7.75 on Kather 2016. Untested, a patient left out" in gain
+    assert "alike, on 0 of 1 and 1: -7.75 on Kather 2016. Untested, the group left out" in gain
     assert gain.endswith("of the first answer: 14.1 (plain: 20.6) on Kather 2016.")
     tables["table_tests_by_class"] = tables["table_patients"] = pd.DataFrame()
     assert readme.findings()[2].endswith("loses on 1: -1.50 on Kather 2016.")
