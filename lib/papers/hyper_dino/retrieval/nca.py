@@ -39,7 +39,8 @@ def choose(
     Args:
         x: (n, dim) features. labels, groups: (n,); groups are kept apart when the training part is divided.
         several: one split for each fold. The validation part is a fifth of the groups of its training part.
-        lengths: to choose from. The shorter of two that are equally good is taken.
+        lengths: to choose from; those beyond ``dim`` are left out, so that one list serves every encoder. The shorter
+            of two that are equally good is taken.
         settings: rounding, and how many images NCA learns from.
         k: of MAP@k, or the smallest gallery where that is smaller.
 
@@ -48,7 +49,7 @@ def choose(
     """
     inner = validation.inner(several, labels, groups)
     k = min(k, *(len(split.train) for split in inner))
-    todo = _methods(sorted(set(lengths)), settings)
+    todo = _methods(sorted({n for n in lengths if n <= x.shape[1]}), settings)
     done = experiment.answers(x, labels, todo, inner, [k], what="NCA, validation")
     rows = pd.concat(
         answer.per_query.mean()
