@@ -92,13 +92,15 @@ def table(choices: Mapping[str, pd.DataFrame]) -> Table:
     for (rule, length), part in rows.groupby(["rule", "length"], sort=False):
         cells = {f"fold {row.fold + 1}": f"{percent(row.validation)}{' ←' * row.chosen}" for row in part.itertuples()}
         lines.append({"folds": rule, "numbers": length} | cells)
+    chance = rows.groupby("rule", sort=False)["chance"].mean()
     text = (
         f"MAP@k of NCA alone on the validation part of each fold, k = {' or '.join(map(str, rows['k'].unique()))}, in "
-        "percent, AP divided by min(k, relevant); ← is what the fold takes. The validation part is a fifth of its "
-        "training part, divided by the rule of the folds: no image that asks in the fold is in it, though the images "
-        f"ask in other folds. Chance is {percent(rows['chance'].mean())}."
+        "percent, AP divided by min(k, relevant); ← is what the fold takes. The validation part is about a fifth of "
+        "its training part, divided by the rule of the folds: no image that asks in the fold is in it, though images "
+        "that ask in other folds are. Chance, the mean over the folds: "
+        f"{', '.join(f'{percent(value)} {rule}' for rule, value in chance.items())}."
     )
-    return Table("NCA's length, on validation groups", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
+    return Table("NCA's length, on validation parts", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 
 
 def said(rows: pd.DataFrame) -> list[str]:

@@ -127,8 +127,10 @@ def table_control(run: Run, spaces: Mapping[str, Space], seed: int = 0) -> Table
     rows = pd.DataFrame([{"method": name} | control(one, seed) for name, one in spaces.items()])
     cells = rows.assign(**{kind: rows[kind].map(percent) for kind in ("linear", "kernel")})
     text = (
-        "Two classes that no plane divides (XOR), of shuffled principal components: balanced accuracy in percent of "
-        f"both classifiers on images of {run.parameters['groups']}s that were held out, fold 0. Guessing gives 50."
+        "Two classes that no plane divides (XOR), made of the principal components of each method's embeddings, every "
+        "component shuffled over the images by itself: balanced accuracy in percent of both classifiers, which learn "
+        f"on the shuffled training part of fold 0 (by {run.parameters['groups']}) and are asked on its shuffled "
+        "held-out part. Guessing gives 50."
     )
     named = {kind: f"{kind} classifier, %" for kind in ("linear", "kernel")}
     return Table("control of the probe", rows, text, markdown=markdown_table(cells.rename(columns=named)))
