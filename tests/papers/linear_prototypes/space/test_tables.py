@@ -107,5 +107,5 @@ def test_the_control_of_every_space_is_a_row():
     shown = tables.table_control(RUN, {"frozen": space, "head": space})
     assert shown.rows["method"].tolist() == ["frozen", "head"]
     assert shown.rows.iloc[0, 1:].tolist() == shown.rows.iloc[1, 1:].tolist()
-    assert "held out" in shown.caption and "Guessing gives 50" in shown.caption
+    assert "shuffled held-out part" in shown.caption and "Guessing gives 50" in shown.caption
     assert "| method | linear classifier, % | kernel classifier, % |" in shown.markdown
