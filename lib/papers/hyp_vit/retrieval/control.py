@@ -20,11 +20,11 @@ SAYS = (
 )
 
 
-def methods(settings: Settings, dim: int, dim_out: int, schedule: ByClass) -> list[Method]:
-    """No head, Hyp and Sph, under names that say whose features they see."""
+def methods(settings: Settings, dim: int, dim_out: int, schedule: ByClass, whose: str = UNTRAINED) -> list[Method]:
+    """No head, Hyp and Sph, under names that begin with ``whose`` features they see."""
     none = Method(NONE, Recipe("raw", dim, 0), settings, search="cosine")
     trained = [one for one in frozen.heads(settings, dim, dim_out, schedule) if one.name in (HYP, SPH)]
-    return [replace(one, name=f"{UNTRAINED}{one.name}") for one in (none, *trained)]
+    return [replace(one, name=f"{whose}{one.name}") for one in (none, *trained)]
 
 
 def answers(
@@ -38,15 +38,17 @@ def answers(
     *,
     n_seeds: int = 1,
     seed: int = 0,
+    whose: str = UNTRAINED,
 ) -> tuple[dict[str, list[Answer]], pd.DataFrame]:
-    """Answers of :func:`methods` on features ``x: (n, dim)`` of the untrained encoder, and what learning rates gave.
+    """Answers of :func:`methods` on features ``x: (n, dim)``, of the untrained encoder, and what learning rates gave.
 
-    The rates are as of :func:`lib.papers.hyp_vit.retrieval.frozen.rates`, and so is the rest.
+    The rates are as of :func:`lib.papers.hyp_vit.retrieval.frozen.rates`, and so is the rest. ``whose``: another
+    encoder's features, with a comma and a space behind its name.
     """
-    none, *heads = methods(settings, x.shape[1], dim_out, schedule)
+    none, *heads = methods(settings, x.shape[1], dim_out, schedule, whose)
     chosen = frozen.rates(x, parts, heads, candidates, seed=seed)
     several = [none, *frozen.at_rates(heads, chosen)]
-    found = frozen.answers(x, parts, several, ks, n_seeds=n_seeds, seed=seed, what="untrained encoder")
+    found = frozen.answers(x, parts, several, ks, n_seeds=n_seeds, seed=seed, what=whose.removesuffix(", "))
     return found, chosen
 
 

@@ -9,7 +9,7 @@ from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import verdicts
 from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNTRAINED
-from lib.papers.hyp_vit.retrieval import control, frozen
+from lib.papers.hyp_vit.retrieval import control, frozen, networks
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
 from lib.results.rates import best_rates
@@ -115,12 +115,19 @@ def numbered(run: Run, rows: pd.DataFrame, theirs: pd.DataFrame, title: str, tex
 
 
 def pairs(found: Mapping[str, Sequence[Answer]]) -> list[tuple[str, str]]:
-    """Hyp against every other method, as heads on frozen features; the control; end to end against Sph, and before."""
-    frozen = [name for name in found if not name.endswith(PLACES) and not name.startswith(UNTRAINED)]
-    ends = [(f"{HYP}{END}{place}", f"{SPH}{END}{place}") for place in ("head", "encoder")]
-    ends += [(f"{kind}{END}encoder", BEFORE) for kind in (HYP, SPH)]
-    more = [pair for pair in [*control.pairs(HYP, NONE), *ends] if set(pair) <= set(found)]
-    return [(HYP, name) for name in frozen if name != HYP] + more
+    """Hyp against every other head on frozen features; the control; other networks; end to end against Sph, and before.
+
+    Names that begin with those of other networks are known by their ``"..., Hyp"``.
+    """
+    others = [name.removesuffix(HYP) for name in found if name.endswith(f", {HYP}")]
+    frozen = [name for name in found if not name.endswith(PLACES) and not name.startswith(tuple(others))]
+    more = control.pairs(HYP, NONE)
+    for whose in others:
+        more += networks.pairs(whose.removesuffix(", ")) if whose != UNTRAINED else []
+    for whose in ("", *others):
+        more += [(f"{whose}{HYP}{END}{place}", f"{whose}{SPH}{END}{place}") for place in ("head", "encoder")]
+        more += [(f"{whose}{kind}{END}encoder", f"{whose}{BEFORE}") for kind in (HYP, SPH)]
+    return [(HYP, name) for name in frozen if name != HYP] + [pair for pair in more if set(pair) <= set(found)]
 
 
 def tests(found: Mapping[str, Sequence[Answer]], names: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
@@ -260,9 +267,10 @@ def marked(tested: pd.DataFrame, tried: pd.DataFrame) -> pd.DataFrame:
 def rates_apart(tried: pd.DataFrame) -> list[str]:
     """Which heads learnt at another rate than Hyp on the same features, each chosen on categories set aside."""
     lr, lines = best_rates(tried), []
-    for before in ("", UNTRAINED):
+    others = tuple(name.removesuffix(HYP) for name in lr if name.endswith(f", {HYP}"))
+    for before in ("", *others):
         if (hyp := f"{before}{HYP}") in lr:
-            same = [name for name in lr if name.startswith(UNTRAINED) == bool(before)]
+            same = [name for name in lr if (name.startswith(before) if before else not name.startswith(others))]
             told = "; ".join(f"{name} (rate {lr[name]:g})" for name in same if lr[name] != lr[hyp]) or "none"
             lines.append(
                 f"trained at another rate than {hyp} ({lr[hyp]:g}), and so different from it in that as well: {told}"

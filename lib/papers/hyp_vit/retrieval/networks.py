@@ -1,0 +1,76 @@
+"""Hyp and Sph on further networks, frozen and end to end: with three of them, the paper's six formulations."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lib.datasets.categories import Halves
+from lib.datasets.table import ImageTable
+from lib.papers.hyp_vit.names import BEFORE, HYP, NONE, SPH
+from lib.papers.hyp_vit.retrieval import control, end_to_end
+from lib.papers.hyp_vit.retrieval.end_to_end import EndToEnd
+from lib.training.hyp_vit import Settings
+from lib.training.methods import Answer
+
+Found = dict[str, list[Answer]]
+
+
+def whose(network: str) -> str:
+    """What the names of this network's rows begin with.
+
+    >>> whose("dino_vits16") + HYP
+    'dino_vits16, Hyp'
+    """
+    return f"{network}, "
+
+
+def frozen(features: Mapping[str, np.ndarray], *arguments: Any, **options: Any) -> tuple[Found, pd.DataFrame]:
+    """:func:`.control.answers` of every network, and the learning rates tried; features: network → (n, dim)."""
+    found, tried = {}, [pd.DataFrame()]
+    for name, x in features.items():
+        of_one, rates = control.answers(x, *arguments, whose=whose(name), **options)
+        found |= of_one
+        tried.append(rates)
+    return found, pd.concat(tried, ignore_index=True)
+
+
+def plans(kinds: Mapping[str, Settings], plan: EndToEnd, beside: Sequence[str]) -> list[tuple[dict, EndToEnd]]:
+    """What is trained end to end: the kinds under plain names, then of each network ``beside`` under its own."""
+    others = [({f"{whose(one)}{kind}": kinds[kind] for kind in kinds}, replace(plan, encoder=one)) for one in beside]
+    return [(dict(kinds), plan), *others]
+
+
+def rates(images: ImageTable, parts: Halves, several: Sequence[tuple], *arguments: Any, **options: Any) -> pd.DataFrame:
+    """:func:`.end_to_end.rates` of every plan of :func:`plans`."""
+    return pd.concat(
+        [end_to_end.rates(images, parts, kinds, plan, *arguments, **options) for kinds, plan in several],
+        ignore_index=True,
+    )
+
+
+def trained(
+    images: ImageTable, parts: Halves, several: Sequence[tuple], ks: Sequence[int], **options: Any
+) -> tuple[Found, pd.DataFrame]:
+    """:func:`.end_to_end.end_to_end` of every plan of :func:`plans`: all answers, and the course of all trainings."""
+    found, courses = {}, []
+    for kinds, plan in several:
+        of_one, course = end_to_end.end_to_end(images, parts, kinds, plan, ks, **options)
+        before = next(iter(kinds)).removesuffix(HYP)
+        found |= {f"{before}{name}" if name == BEFORE else name: answers for name, answers in of_one.items()}
+        courses.append(course)
+    return found, pd.concat(courses, ignore_index=True)
+
+
+def pairs(network: str) -> list[tuple[str, str]]:
+    """What is tested on the frozen network: Hyp against no head and against Sph."""
+    before = whose(network)
+    return [(f"{before}{HYP}", f"{before}{name}") for name in (NONE, SPH)]
+
+
+def says(beside: Sequence[str]) -> str:
+    """A sentence for captions; empty without further networks."""
+    listed = ", ".join(beside)
+    return f" Other networks ({listed}): heads and trainings as those of the first, rates chosen in the same way." if beside else ""
