@@ -162,7 +162,9 @@ def _encoders(given: Any) -> list[str]:
 
 
 def _alike(value: Any, default: Any) -> bool:
-    """Whether ``value`` has the type of ``default``, its items those of the default's; 1 is a float too."""
+    """Whether ``value`` has the type of ``default``, its items those of the default's, if any; 1 is a float too."""
+    if default == []:
+        return isinstance(value, list)
     if isinstance(default, list):
         return isinstance(value, list) and all(any(_alike(item, one) for one in default) for item in value)
     return type(value) is type(default) or (type(default) is float and type(value) is int)

@@ -8,6 +8,9 @@ from lib.training.recipes import Recipe
 LENGTHS = (5, 10, 20, 30, 40, 50, 60, 80, 100, 120, 160, 200, 230, 270, 310, 350, 384)
 """Input lengths of Table 1; for 32 outputs the paper takes those from 40 on."""
 
+RAW = "raw features, cosine"
+"""The opponent without scaler, PCA or training."""
+
 
 def recipes(
     dim: int,

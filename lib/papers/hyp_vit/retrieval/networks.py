@@ -73,4 +73,8 @@ def pairs(network: str) -> list[tuple[str, str]]:
 def says(beside: Sequence[str]) -> str:
     """A sentence for captions; empty without further networks."""
     listed = ", ".join(beside)
-    return f" Other networks ({listed}): heads and trainings as those of the first, rates chosen in the same way." if beside else ""
+    return (
+        f" Other networks ({listed}): heads and trainings as those of the first, rates chosen in the same way."
+        if beside
+        else ""
+    )

@@ -10,6 +10,7 @@ from lib import checks
 from lib.datasets import folds
 from lib.datasets.drawing import of_each_class
 from lib.papers.hyper_dino import validation
+from lib.papers.hyper_dino.recipes import RAW
 from lib.results.answers import HEALTH
 from lib.training import classifier
 from lib.training.experiment import answers, ask, fit
@@ -38,15 +39,17 @@ Found = dict[tuple[float, str, str, str], list[Answer]]
 
 
 def curvature_methods(
-    recipe: Recipe, settings: Settings, schedule: Schedule, classes: int, classifier_lr: float
+    dim: int, recipe: Recipe, settings: Settings, schedule: Schedule, classes: int, classifier_lr: float
 ) -> list[Method]:
     """The ball and its opponents: no labels, labels without a head, and flat heads.
 
-    Without labels: the head's input as it is. Labels without a head: NCA to as many numbers as the head gives, and a
-    linear classifier of the head's input, searched by the cosine of its logits, at a learning rate of its own,
-    ``classifier_lr``. Flat: the same head and loss with Euclidean distances and half the base margin (HD-8).
+    Without labels: the feature of ``dim`` numbers by its cosine, and the head's input as it is. Labels without a head:
+    NCA to as many numbers as the head gives, and a linear classifier of the head's input, searched by the cosine of its
+    logits, at a learning rate of its own, ``classifier_lr``. Flat: the same head and loss with Euclidean distances and
+    half the base margin (HD-8).
     """
     return [
+        Method(RAW, Recipe("raw", dim, 0), settings, schedule, search="cosine"),
         Method("no mapper", replace(recipe, dim_out=0), settings, schedule),
         Method("NCA", Recipe("NCA", recipe.dim_out, 0), settings, schedule),
         classifier.method(CLASSIFIER, recipe, classes, schedule, classifier_lr, half=settings.half),
@@ -120,7 +123,7 @@ def galleries(
         n = min(len(split.train) for split in parts)
         cut = replace(recipe, dim_in=min(recipe.dim_in, n))
         for length, plan in {EQUAL: schedule.equal_steps(n, whole), EPOCHS: schedule}.items():
-            methods = _learners(cut, settings, plan, len(set(labels)), classifier_lr)
+            methods = _learners(x.shape[1], cut, settings, plan, len(set(labels)), classifier_lr)
             fitted = fit(x, labels, methods, repeated(parts, n_seeds), what=f"{what}, {fraction:.1%}, {length}")
             asked = {"closed": ask(fitted, x, labels, ks, what=f"{what}, closed")}
             if most:
@@ -145,11 +148,11 @@ def _part(split: Split, labels: np.ndarray, fraction: float) -> Split:
 
 
 def _learners(
-    recipe: Recipe, settings: Settings, schedule: Schedule, classes: int, classifier_lr: float
+    dim: int, recipe: Recipe, settings: Settings, schedule: Schedule, classes: int, classifier_lr: float
 ) -> list[Method]:
     """Those of :func:`curvature_methods` that are asked of every size."""
-    wanted = ("no mapper", CLASSIFIER, "flat, half margin", "ball")
-    several = curvature_methods(recipe, settings, schedule, classes, classifier_lr)
+    wanted = (RAW, "no mapper", CLASSIFIER, "flat, half margin", "ball")
+    several = curvature_methods(dim, recipe, settings, schedule, classes, classifier_lr)
     return [one for one in several if one.name in wanted]
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 
+from lib.papers.hyper_dino.recipes import RAW
 from lib.papers.hyper_dino.retrieval import figures
 from lib.results import answers
 from lib.results.shown import Figure, Table
@@ -13,9 +14,6 @@ from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings, flat
 from lib.training.methods import Method
 from lib.training.recipes import Recipe
-
-RAW = "raw features, cosine"
-"""The opponent without scaler, PCA or training."""
 
 RARE = (
     "Macro F1 can be far below MAP@1: a rare class counts as much as a frequent one, and where it is hardly ever "

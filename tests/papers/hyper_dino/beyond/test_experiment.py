@@ -40,9 +40,11 @@ def test_the_flat_control_at_half_the_margin_has_half_the_loss_near_the_centre()
     assert isinstance(flat.geometry, Euclidean)
 
 
-def test_every_opponent_lacks_one_thing():
+def test_every_opponent_lacks_something():
     settings = Settings(m0=0.6, alpha=0.2, half=False)
-    bare, nca, linear, half, ball = controls.curvature_methods(RECIPE, settings, SHORT, classes=4, classifier_lr=0.03)
+    found = controls.curvature_methods(9, RECIPE, settings, SHORT, classes=4, classifier_lr=0.03)
+    plain, bare, nca, linear, half, ball = found
+    assert (plain.name, plain.recipe, plain.search) == ("raw features, cosine", Recipe("raw", 9, 0), "cosine")
     assert (bare.name, bare.recipe) == ("no mapper", Recipe("PCA", 6, 0))
     assert (nca.name, nca.recipe) == ("NCA", Recipe("NCA", 3, 0))
     assert (linear.recipe, linear.head.ranking, linear.head.half) == (Recipe("PCA", 6, 4), "logits", False)
@@ -75,7 +77,7 @@ def asked() -> controls.Found:
 
 def test_galleries_are_closed_or_open_and_the_query_never_finds_its_own_group(asked):
     x, labels, groups = data()
-    assert len(asked) == 2 * 2 * 2 * 4
+    assert len(asked) == 2 * 2 * 2 * 5
     closed, opened = (asked[1.0, controls.EQUAL, side, "no mapper"] for side in ("closed", "open"))
     for side in (closed, opened):
         for repeat in (0, 1):
