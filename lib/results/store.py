@@ -72,8 +72,8 @@ class Run:
     def save(self, name: str, shown: Shown) -> Shown:
         """Write a table or figure to the run's folder under ``name``; return it with its stamp, for a cell to show.
 
-        Both get ``<name>.csv`` (every number) and ``.json`` (where they come from and how far a rebuild may deviate);
-        a table ``.md`` (the paper's layout), a figure ``.svg`` and ``.png``.
+        Both get ``<name>.csv`` (every number), ``.json`` (where they come from and how far a rebuild may deviate) and
+        ``.md`` (a table in the paper's layout, or the picture, above the caption); a figure ``.svg`` and ``.png``.
         """
         title = f"{PAPERS[self.paper]}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
         with whole(self.folder / f"{name}.csv") as draft:
@@ -83,11 +83,10 @@ class Run:
             about = {"name": name, "title": title, "caption": shown.caption, "paper": self.paper}
             record = about | asdict(self) | {"tolerance": tolerance}
             draft.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        if isinstance(shown, Table):
-            with whole(self.folder / f"{name}.md") as draft:
-                text = f"# {title}\n\n{shown.markdown}\n\n{shown.caption}\n\n{self.stamp}\n"
-                draft.write_text(text, encoding="utf-8")
-        else:
+        body = shown.markdown if isinstance(shown, Table) else f"![{title}]({name}.png)"
+        with whole(self.folder / f"{name}.md") as draft:
+            draft.write_text(f"# {title}\n\n{body}\n\n{shown.caption}\n\n{self.stamp}\n", encoding="utf-8")
+        if isinstance(shown, Figure):
             for suffix in ("svg", "png"):
                 with whole(self.folder / f"{name}.{suffix}") as draft:
                     style.save(shown.figure, draft)

@@ -44,8 +44,11 @@ def test_a_figure_shows_what_is_saved():
     figure = plt.figure(figsize=(1, 1))
     plt.close(figure)
     RUN.save("figure_3", Figure("norms", ROWS, "Norms.", figure=figure))
-    names = {f"figure_3.{suffix}" for suffix in ("csv", "json", "png", "svg")}
+    names = {f"figure_3.{suffix}" for suffix in ("csv", "json", "md", "png", "svg")}
     assert {file.name for file in RUN.folder.iterdir()} == names
+    text = (RUN.folder / "figure_3.md").read_text()
+    picture = "![Hyper-DINO, norms on tissue](figure_3.png)"
+    assert text == f"# Hyper-DINO, norms on tissue\n\n{picture}\n\nNorms.\n\n{RUN.stamp}\n"
     assert shown(Figure("norms", ROWS, "Norms.", figure=figure))[-1]["text/markdown"] == "*Norms.*"
 
 

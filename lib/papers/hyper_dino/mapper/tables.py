@@ -242,12 +242,17 @@ def rotated(tests: pd.DataFrame) -> list[str]:
     (inside,) = largest.index.drop(PRINTED)
     before, left = largest[PRINTED], largest[inside]
     share = "most" if left < before / 2 else "a part" if left < before else "nothing"
-    clear = sum(paired.relation(test) in paired.CLEAR for test in tests[tests["rule"] == inside].itertuples())
-    rest = f"a clear difference is left in {_several(clear, 'comparison')}" if clear else "no clear difference is left"
-    explained = (
-        f"largest difference: {before:.1f} points {PRINTED}, {left:.1f} points with {inside}; the start explains "
-        f"{share} of it, and {rest}"
-    )
+    clear = {
+        begin: sum(paired.relation(test) in paired.CLEAR for test in part.itertuples())
+        for begin, part in tests.groupby("rule")
+    }
+    rest = f"a clear difference is left in {_several(clear[inside], 'comparison')}"
+    told = f"largest difference: {before:.1f} points {PRINTED}, {left:.1f} points with {inside}; "
+    if not any(clear.values()):
+        explained = f"{told}none is clear from either start"
+    else:
+        left_over = rest if clear[inside] else "no clear difference is left"
+        explained = f"{told}the start explains {share} of it, and {left_over}"
     return [*by_start(tests, "comparison"), explained]
 
 

@@ -6,31 +6,43 @@ import numpy as np
 import torch
 from sklearn.preprocessing import StandardScaler
 
-from lib.geometry import Euclidean
+from lib.geometry import Euclidean, Sphere
 from lib.metrics import retrieval
 
 GALLERIES = ("closed", "open")
 
+BY_COSINE = ", by cosine"
+"""Behind an encoder's name: its features unscaled, searched by the cosine."""
+
 
 def search(
-    x: np.ndarray, labels: np.ndarray, groups: np.ndarray, train: np.ndarray, test: np.ndarray, ks: Sequence[int]
+    x: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+    ks: Sequence[int],
+    *,
+    cosine: bool = False,
 ) -> dict[str, retrieval.PerQuery]:
-    """Let the images ``test`` ask two galleries by Euclidean distance of standard-scaled features.
+    """Let the images ``test`` ask two galleries by Euclidean distance of standard-scaled features, or by the cosine.
 
     Args:
         x: (n, dim) features of all images; the scaler is fitted on ``train``.
         labels, groups: (n,) of all images.
         train, test: indices, without a group in common.
         ks: list lengths.
+        cosine: features as they are, by their cosine.
 
     Returns:
         ``"closed"``: the gallery is ``train``; ``"open"``: it is ``test`` itself without the query's own group, as in
         an archive that nothing was fitted on.
     """
-    known, query = scaled(x, train, train), scaled(x, train, test)
+    space = Sphere() if cosine else Euclidean()
+    known, query = (torch.from_numpy(x[rows]) if cosine else scaled(x, train, rows) for rows in (train, test))
     asked = labels[test]
-    closed = retrieval.evaluate(query, known, asked, labels[train], Euclidean(), ks)
-    opened = retrieval.evaluate(query, query, asked, asked, Euclidean(), ks, groups[test], groups[test])
+    closed = retrieval.evaluate(query, known, asked, labels[train], space, ks)
+    opened = retrieval.evaluate(query, query, asked, asked, space, ks, groups[test], groups[test])
     return dict(zip(GALLERIES, (closed, opened), strict=True))
 
 

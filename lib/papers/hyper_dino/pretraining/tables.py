@@ -129,8 +129,8 @@ def table_encoders(run: Run, rows: pd.DataFrame, ks: Sequence[int]) -> Table:
     left_out = ", ".join(f"{gallery}: {n}" for gallery, n in at_most.items())
     text = (
         "MAP@k in percent, AP divided by min(k, relevant), and its mean over classes; Euclidean distance of features "
-        "standard-scaled on the training groups. Queries are the images of fold 0 of "
-        f"{run.parameters['folds']} by group. Closed: they search the training groups; open: they search each other, "
+        "standard-scaled on the training groups, or, by cosine, of features as they are. Queries are the images of "
+        f"fold 0 of {run.parameters['folds']} by group. Closed: they search the training groups; open: each other, "
         "without the query's own group. The two galleries differ in size. Queries without any relevant image, left "
         f"out: {left_out}. One training of each network."
     )

@@ -87,7 +87,7 @@ def verdicts(tests: pd.DataFrame) -> list[str]:
     for test in tests.itertuples():
         (method, _, measure), (other, _, by) = (name.rpartition(", ") for name in (test.first, test.second))
         shared, first, second = (method, measure, by) if method == other else (measure, method, other)
-        lines.append(f"{shared}: {first} {paired.relation(test)} {second}")
+        lines.append(f"{shared}: {first} {paired.relation(test)} {second} ({paired.size(test)})")
     return lines
 
 

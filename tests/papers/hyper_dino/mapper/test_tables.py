@@ -100,7 +100,8 @@ def test_figure_2_says_how_long_was_trained(rows, tmp_path, monkeypatch):
     run = Run("12_hyper_dino_mapper", "demo", "tissue", "2,000 tiles", "abc", "texture", {"batch_size": 4})
     run.save("figure_2", contrastive.figure_2(rows, batch_size=4))
     folder = tmp_path / "hyper_dino" / "demo" / "tissue" / "mapper"
-    assert {path.name for path in folder.iterdir()} == {f"figure_2.{kind}" for kind in ("csv", "json", "png", "svg")}
+    kinds = ("csv", "json", "md", "png", "svg")
+    assert {path.name for path in folder.iterdir()} == {f"figure_2.{kind}" for kind in kinds}
     caption = json.loads((folder / "figure_2.json").read_text())["caption"]
     assert "2 epochs (published: 100) with batches of 4" in caption and "2 seeds" in caption
     np.testing.assert_allclose(pd.read_csv(folder / "figure_2.csv")["loss"], rows["loss"])
@@ -198,6 +199,8 @@ def test_what_the_start_explains_of_a_difference(inside, p_holm, told):
     assert first == "as printed, k = 20: -9.0 to +8.0 points; of 2 comparisons 1 clearly better, 1 clearly worse"
     assert second.startswith(f"start norm 0.3, k = 20: {min(inside, 0.1):+.1f} to {max(inside, 0.1):+.1f} points; of 2")
     assert text.startswith("largest difference: 9.0 points as printed, ") and told in text
+    unclear = tests.assign(p_floor=0.001, n_tests=4, n_units=20, k=20, p_holm=0.9)
+    assert contrastive.rotated(unclear)[-1].endswith("none is clear from either start")
 
 
 def test_the_rim_is_told_in_norms(begun):

@@ -33,6 +33,18 @@ def test_equals_plain_loops():
     assert closed != opened
 
 
+def test_by_cosine_features_are_as_they_are():
+    rng = np.random.default_rng(0)
+    x = (rng.normal(size=(40, 3)) * [1, 10, 0.1]).astype(np.float32)
+    train, test = folds.split(folds.by_group(LABELS, GROUPS, 5, seed=0), 0)
+    answers = search(x, LABELS, GROUPS, train, test, [3], cosine=True)
+    unit = x / np.linalg.norm(x, axis=1, keepdims=True)
+    closed = by_hand(unit, test, lambda q: train, 3)
+    opened = by_hand(unit, test, lambda q: [g for g in test if GROUPS[g] != GROUPS[q]], 3)
+    assert answers["closed"].values["precision", 3].tolist() == pytest.approx(closed)
+    assert answers["open"].values["precision", 3].tolist() == pytest.approx(opened)
+
+
 def test_the_scaler_knows_the_training_images_alone():
     """One held-out image far out must not change how the others are compared with the training images."""
     x = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)

@@ -42,10 +42,10 @@ def test_sentences_follow_from_tests_over_groups_and_trainings():
     assert tested["n_units"].tolist() == [30] * 5 and tested["n_seeds"].tolist() == [2] * 5
     np.testing.assert_allclose(tested["difference"], [20.0, 20.0, 0.0, 0.0, -10.0], atol=0.5)
     said = tables.verdicts(tested)
-    assert said[0] == "silhouette: head is better than frozen"
-    assert said[1] == "linear classifier: head is better than frozen"
-    assert said[3] == "head: kernel classifier is not clearly different from linear classifier"
-    assert said[4] == "nearest centroid: linear is worse than head"
+    assert said[0].startswith("silhouette: head is better than frozen (+20.00 points, ")
+    assert said[1].startswith("linear classifier: head is better than frozen (+20.00 points, ")
+    assert said[3].startswith("head: kernel classifier is not clearly different from linear classifier (")
+    assert said[4].startswith("nearest centroid: linear is worse than head (-10.00 points, ")
 
 
 def test_the_answer_follows_from_the_first_three_tests():
