@@ -122,6 +122,40 @@ def chance_said(rows: pd.DataFrame) -> str:
     return f"chance is {' and '.join(f'{at[k]:.1f} at k = {k}' for k in dict.fromkeys([at.index[0], at.index[-1]]))}"
 
 
+def class_chance(by_method: Answers) -> pd.Series:
+    """Chance of the mean over classes: what a gallery in random order gives, averaged per class first; percent.
+
+    Index metric, k. The gallery decides, not the method: one of them is read.
+    """
+    of_splits = [answer.per_query for answer in next(iter(by_method.values()))]
+    return 100 * pd.concat([one.chance.groupby(one.classes).mean().mean() for one in of_splits], axis=1).mean(axis=1)
+
+
+def with_class_chance(
+    rows: pd.DataFrame, found: Mapping[str, Answers], column: str, metric: str = "ap_min"
+) -> pd.DataFrame:
+    """``rows`` with class_chance behind chance: :func:`class_chance` of the gallery that ``column`` names, at its k."""
+    at = {name: class_chance(by_method)[metric] for name, by_method in found.items()}
+    chances = [at[name][k] for name, k in zip(rows[column], rows["k"], strict=True)]
+    rows = rows.copy()
+    rows.insert(rows.columns.get_loc("chance") + 1, "class_chance", chances)
+    return rows
+
+
+def chance_cells(rows: pd.DataFrame) -> dict[str, str]:
+    """Chance as cells "MAP@k, archive" of a table, in brackets averaged over the classes first; by k.
+
+    rows: columns archive, k, chance and class_chance.
+
+    >>> rows = {"archive": "open", "k": [20, 1], "chance": [3.5, 48.0], "class_chance": [2.0, 14.0]}
+    >>> chance_cells(pd.DataFrame(rows))
+    {'MAP@1, open': '48.0 (14.0)', 'MAP@20, open': '3.5 (2.0)'}
+    """
+    by_archive = rows.groupby(["k", "archive"], sort=False)[["chance", "class_chance"]].mean()
+    by_archive = by_archive.sort_index(level="k", sort_remaining=False)
+    return {f"MAP@{k}, {archive}": f"{a:.1f} ({b:.1f})" for (k, archive), (a, b) in by_archive.iterrows()}
+
+
 def votes(voted: Mapping[str, Sequence[np.ndarray]], splits: Sequence[Split], labels: np.ndarray) -> pd.DataFrame:
     """Macro F1 of the vote of the nearest images, every query once a training; percent.
 

@@ -21,6 +21,7 @@ PROFILE = "sample"
 REAL_ALREADY = "These are real images already; what others say is in [reports/index.md](../reports/index.md)."
 NOTHING = "There is no sample report of {}; `make reproduce PROFILE=sample DATA=<folder>` makes it."
 ABSENT = "No sample report of {} yet: {}."
+LACKING = "{}: {}."
 EARLIER = "**{}**: the sample report {} is of an earlier version and lacks what is read here."
 
 
@@ -73,13 +74,20 @@ def tables(run: Run, *names: str) -> Real:
     return _collected(run, names, ".md", shown)
 
 
-def tests(run: Run, *names: str) -> Real:
-    """What paired tests of the sample say, as :func:`lib.results.paired.sentences`; ``names`` of their tables."""
-    return sentences(run, paired.sentences, *names)
+def tests(run: Run, *names: str, lacking: str = "") -> Real:
+    """What paired tests of the sample say, as :func:`lib.results.paired.sentences`; ``names`` of their tables.
+
+    lacking: as in :func:`sentences`.
+    """
+    return sentences(run, paired.sentences, *names, lacking=lacking)
 
 
-def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str) -> Real:
-    """What ``say`` makes of the rows of a table of the sample; a table that lacks what it reads is named as such."""
+def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, lacking: str = "") -> Real:
+    """What ``say`` makes of the rows of a table of the sample; a table that lacks what it reads is named as such.
+
+    lacking: why a dataset with other reports of the notebook has no such table, where some never have one; without it
+    the table is said to be missing.
+    """
 
     def said(record: dict[str, Any], file: Path) -> str:
         title = facts(record["dataset"]).title
@@ -89,7 +97,7 @@ def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str) -
             return EARLIER.format(title, record["name"])
         return "\n".join([f"**{title}**", "", *map(_item, lines), "", _stamp(record)])
 
-    return _collected(run, names, ".csv", said)
+    return _collected(run, names, ".csv", said, lacking)
 
 
 def _item(line: str) -> str:
@@ -101,25 +109,34 @@ def _item(line: str) -> str:
     return " " * (len(line) - len(line.lstrip())) + f"- {line.lstrip()}"
 
 
-def _collected(run: Run, names: tuple[str, ...], suffix: str, text: Callable[[dict[str, Any], Path], str]) -> Real:
-    """A part for each dataset of the sample and each name; a picture where the files are pictures."""
+def _collected(
+    run: Run, names: tuple[str, ...], suffix: str, text: Callable[[dict[str, Any], Path], str], lacking: str = ""
+) -> Real:
+    """A part for each file of each dataset of the sample; a picture where the files are pictures.
+
+    Of several ``names`` a dataset may have its own: it is said to miss them where it has none. ``lacking``: as in
+    :func:`sentences`.
+    """
     if run.profile != "demo":
         return Real((Part(REAL_ALREADY),))
     parts: list[Part] = []
-    absent: dict[str, list[str]] = {}
+    absent: dict[bool, list[str]] = {}
     for dataset in _datasets(run.paper):
-        for name in names:
-            folder = paths.COMMITTED / run.paper / PROFILE / dataset / run.section
-            files = sorted(folder.glob(f"{name}{suffix}"))
-            for file in files:
-                record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
-                parts.append(Part(text(record, file), file if suffix == ".png" else None))
-            if not files:
-                absent.setdefault(name, []).append(facts(dataset).title)
+        folder = paths.COMMITTED / run.paper / PROFILE / dataset / run.section
+        files = [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
+        for file in files:
+            record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+            parts.append(Part(text(record, file), file if suffix == ".png" else None))
+        if not files:
+            absent.setdefault(bool(lacking) and any(folder.glob("*.csv")), []).append(facts(dataset).title)
+    called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
     if not parts:
-        return Real((Part(NOTHING.format(", ".join(_readable(name, run.section) for name in names))),))
-    missing = [ABSENT.format(_readable(name, run.section), ", ".join(titles)) for name, titles in absent.items()]
-    return Real((*parts, *map(Part, missing)))
+        return Real((Part(NOTHING.format(called)),))
+    if titles := absent.get(True):
+        parts.append(Part(LACKING.format(", ".join(titles), lacking)))
+    if titles := absent.get(False):
+        parts.append(Part(ABSENT.format(called, ", ".join(titles))))
+    return Real(tuple(parts))
 
 
 def _readable(name: str, section: str) -> str:

@@ -1,5 +1,7 @@
 """Answers as rows: means over the splits, the worst of the health, and tests between methods on the same queries."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -63,6 +65,23 @@ def test_class_means_and_chance_stand_beside(rows):
     row = rows.query("method == 'ball' and metric == 'ap_min' and k == 1").iloc[0]
     assert row["class_mean"] == pytest.approx((100 * (1.0 + 0.8) / 2 + 80) / 2)
     assert row["chance"] == pytest.approx(50)
+
+
+def test_chance_of_class_means_counts_every_class_alike():
+    """Three queries of a class that nine of ten images are of, and one of a class with one: 0.7 and 0.5."""
+    few = answer([0, 2, 4, 1], [0.5] * 4)
+    few = replace(few, per_query=replace(few.per_query, n_relevant=np.array([9, 9, 9, 1])))
+    found = {"open": {"ball": [few], "flat": [few]}}
+    rows = answers.values(found).query("metric == 'ap_min' and k == 1").rename(columns={"rule": "archive"})
+    rows = answers.with_class_chance(rows, found, "archive")
+    assert rows[["chance", "class_chance"]].to_numpy() == pytest.approx(np.array([[70.0, 50.0]] * 2))
+    assert rows.columns.get_loc("class_chance") == rows.columns.get_loc("chance") + 1
+    assert answers.chance_cells(rows) == {"MAP@1, open": "70.0 (50.0)"}
+
+
+def test_chance_of_class_means_leaves_out_whom_the_class_means_leave_out():
+    """Query 3 has no answer: its class is that of query 1 alone."""
+    assert answers.class_chance(FOUND["by image"])["ap_min", 1] == pytest.approx(50)
 
 
 def test_votes_of_all_folds_are_one_f1_for_each_training():

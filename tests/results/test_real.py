@@ -90,6 +90,25 @@ def test_a_missing_report_is_named(reports):
     assert text.count("- Against flat:") == 0 and text.count("- ball against flat: by image, k = 1 not clearly") == 1
 
 
+def test_a_dataset_that_has_one_of_several_names_misses_none_of_them(reports):
+    save(reports, "kather", "table_2", TESTS)
+    save(reports, "bh200x", "table_5", TESTS)
+    assert "No sample report" not in real.tests(RUN, "table_2", "table_5").markdown
+    save(reports, "ham10000", "table_other", TESTS)
+    found = real.tests(RUN, "table_2", "table_5")
+    assert found.parts[-1].text == "No sample report of table_2, table_5 yet: HAM10000." and len(found.parts) == 3
+
+
+def test_a_table_that_a_dataset_never_has_is_told_with_the_reason(reports):
+    """HAM10000 has other tables of the notebook, BreakHis has none."""
+    save(reports, "kather", "table_tests", TESTS)
+    save(reports, "ham10000", "table_other", TESTS)
+    save(reports, "bh200x", "table_tests", TESTS, section="beyond")
+    *_, reason, missing = (part.text for part in real.tests(RUN, "table_tests", lacking="no tree").parts)
+    assert reason == "HAM10000: no tree."
+    assert missing == "No sample report of table_tests yet: BreakHis at 200X."
+
+
 def test_a_pattern_is_told_in_words(reports):
     save(reports, "kather", "figure_4", TESTS)
     save(reports, "ham10000", "table_other", TESTS)

@@ -9,6 +9,7 @@ from matplotlib import figure as mpl
 from matplotlib.axes import Axes
 
 from lib.figures import style
+from lib.papers.beyond.factors import health
 from lib.papers.beyond.factors.experiment import BALL, NONE, PROBABILITY, Results
 from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC, PAPERS, SPHERICAL, TREE
 from lib.results import answers, paired
@@ -56,8 +57,12 @@ def of_encoder(found: Results, encoder: str, *others: Results) -> Results:
 
 
 def rows(found: Results) -> pd.DataFrame:
-    """:func:`lib.results.answers.values` of AP@k with bytes: archive, method, bytes, k, ours, spread ... steps."""
+    """:func:`lib.results.answers.values` of AP@k with bytes: archive, method, bytes, k, ours, spread ... steps.
+
+    class_chance: chance averaged per class first.
+    """
     table = answers.values(found).query("metric == 'ap_min'").drop(columns="metric").rename(columns={"rule": "archive"})
+    table = answers.with_class_chance(table, found, "archive")
     bytes_of = {name: stored(several[0].method) for by_method in found.values() for name, several in by_method.items()}
     table.insert(2, "bytes", table["method"].map(bytes_of))
     return table.sort_values("bytes", kind="stable", ascending=False).reset_index(drop=True)
@@ -80,16 +85,14 @@ def layout(table: pd.DataFrame) -> str:
         for row in part.sort_values("k", kind="stable").itertuples():
             spread = "" if np.isnan(row.spread) else f" ± {row.spread:.1f}"
             cells[f"MAP@{row.k}, {row.archive}"] = f"{row.ours:.1f}{spread} ({row.class_mean:.1f})"
-        lines.append(cells | answers.health(part.iloc[0]))
-    guessed = table.groupby(["k", "archive"], sort=False)["chance"].mean().sort_index(level="k", sort_remaining=False)
-    chance = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in guessed.items()}
-    return markdown_table(pd.DataFrame([*lines, dict.fromkeys(lines[0], "–") | {"method": "chance"} | chance]))
+        lines.append(cells | health.cells(part))
+    chance = {"method": "chance"} | answers.chance_cells(table)
+    return markdown_table(pd.DataFrame([*lines, dict.fromkeys(lines[0], "–") | chance]))
 
 
 def table_costs(table: pd.DataFrame) -> Table:
     """:func:`rows` as a table."""
-    text = f"{ABOUT} ± over folds; in brackets averaged over the classes first. "
-    text += "Last loss: each method's own, of no use between methods."
+    text = f"{ABOUT} ± over folds; in brackets averaged over the classes first, chance as well. {health.SAID}"
     return Table("what an image costs, and what is found for it", table, text, markdown=layout(table))
 
 

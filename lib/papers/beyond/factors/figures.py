@@ -14,13 +14,19 @@ from matplotlib.patches import Patch
 from lib.figures import style
 
 FILLED = ("full", "none", "none")
+CHANCES = {"chance": "chance", "class_chance": "chance, averaged over classes"}
+LINES = {
+    "chance": {"linestyle": ":", "linewidth": 1},
+    "class_chance": {"linestyle": (0, (5, 2)), "linewidth": 0.8},
+}
+"""The two levels of chance: over queries, and averaged per class first."""
 
 
 def factors(values: pd.DataFrame, earned: pd.DataFrame) -> Figure:
     """Above MAP@k of every method, below the points that each factor earns; a column per k.
 
-    values: columns archive, method, k, ours, spread, class_mean, chance (percent); earned: archive, factor, k,
-    difference, low, high (points). Archives and methods, or factors, keep their order.
+    values: columns archive, method, k, ours, spread, class_mean, chance, class_chance (percent); earned: archive,
+    factor, k, difference, low, high (points). Archives and methods, or factors, keep their order.
     """
     looks = {archive: _look(number) for number, archive in enumerate(dict.fromkeys(values["archive"]))}
     ks = sorted(values["k"].unique())
@@ -86,7 +92,8 @@ def _look(number: int) -> dict[str, object]:
 def _legend(looks: dict[str, dict[str, object]]) -> list[Line2D]:
     lines = [Line2D([], [], linestyle="", markersize=6, label=archive, **look) for archive, look in looks.items()]
     over_classes = Line2D([], [], linestyle="", color="black", marker="|", markersize=8, label="averaged over classes")
-    return [*lines, over_classes, Line2D([], [], color="black", linestyle=":", linewidth=1, label="chance")]
+    guessed = [Line2D([], [], color="black", label=CHANCES[column], **LINES[column]) for column in CHANCES]
+    return [*lines, over_classes, *guessed]
 
 
 def _methods(axis: Axes, rows: pd.DataFrame, looks: dict[str, dict[str, object]]) -> None:
@@ -95,7 +102,8 @@ def _methods(axis: Axes, rows: pd.DataFrame, looks: dict[str, dict[str, object]]
         height = part["method"].map(places) + _shift(archive, looks)
         axis.errorbar(part["ours"], height, xerr=part["spread"], **_drawn(looks[archive]))
         axis.plot(part["class_mean"], height, "|", color=looks[archive]["color"], markersize=8)
-        axis.axvline(part["chance"].mean(), color=looks[archive]["color"], linestyle=":", linewidth=1)
+        for column, line in LINES.items():
+            axis.axvline(part[column].mean(), color=looks[archive]["color"], **line)
     axis.set_xlim(0, 100)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.metrics.significance import paired_permutation
-from lib.papers.beyond.factors import figures
+from lib.papers.beyond.factors import figures, health
 from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PROBABILITY, Results, with_margin
 from lib.results import answerable, answers, paired
 from lib.results.answers import values
@@ -59,30 +59,27 @@ def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
 def all_values(found: Results) -> pd.DataFrame:
     """:func:`lib.results.answers.values` of AP@k, with the encoder apart: archive, encoder, method, k ...
 
-    n_classes: of how many classes a query has an answer there.
+    class_chance: chance averaged per class first. n_classes: of how many classes a query has an answer there.
     """
     rows = values(found).query("metric == 'ap_min'").drop(columns="metric").rename(columns={"rule": "archive"})
     names = rows.pop("method").str.partition(", ")
     rows.insert(1, "encoder", names[0])
     rows.insert(2, "method", names[2])
-    return answerable.counted(rows, found, "archive")
+    return answerable.counted(answers.with_class_chance(rows, found, "archive"), found, "archive")
 
 
 def factors_layout(rows: pd.DataFrame) -> str:
     """A row per encoder and method, a column per archive and k: the mean ± over folds, in brackets over classes first.
 
-    The last row is chance: a gallery in random order.
+    The last row is chance: a gallery in random order, over queries and over classes as well.
     """
     lines = []
     for (encoder, method), part in rows.groupby(["encoder", "method"], sort=False):
         cells = {"encoder": encoder, "method": method}
         for row in part.sort_values(["k"], kind="stable").itertuples():
             cells[f"MAP@{row.k}, {row.archive}"] = f"{_mean(row)} ({row.class_mean:.1f})"
-        worst = answers.health(part.loc[part["rim"].fillna(0).idxmax()].to_dict() | {"loss": part["loss"].mean()})
-        lines.append(cells | worst)
-    by_archive = rows.groupby(["k", "archive"], sort=False)["chance"].mean()
-    guessed = {f"MAP@{k}, {archive}": f"{value:.1f}" for (k, archive), value in by_archive.items()}
-    lines.append(dict.fromkeys(lines[0], "–") | {"encoder": "chance"} | guessed)
+        lines.append(cells | health.cells(part))
+    lines.append(dict.fromkeys(lines[0], "–") | {"encoder": "chance"} | answers.chance_cells(rows))
     return markdown_table(pd.DataFrame(lines))
 
 
@@ -173,8 +170,8 @@ def _asked(several: Sequence[Answer], k: int) -> pd.Series:
 def table_factors(rows: pd.DataFrame) -> Table:
     """:func:`all_values` as a table."""
     text = (
-        f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order. Last "
-        "loss: each method's own, of no use between methods. At the rim: of the worst training."
+        f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order, of "
+        f"the same two means. {health.SAID}"
     )
     return Table("every method on every encoder", rows, text, markdown=factors_layout(rows))
 
@@ -209,10 +206,10 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
     shown = rows[(rows["encoder"] == encoder) & rows["method"].isin(COMPARED)]
     text = (
         f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: "
-        "averaged over the classes first; below: what one change earns, the rest left as it is, bars: 95 % interval "
-        f"over groups and trainings. {ABOUT}"
+        "averaged over the classes first; dotted and dashed: what chance gives of either; below: what one change "
+        f"earns, the rest left as it is, bars: 95 % interval over groups and trainings. {ABOUT}"
     )
-    kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance"]
+    kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance", "class_chance"]
     drawn = figures.factors(shown, tests)
     return Figure("what earns how many points", shown[kept], text, figure=drawn)
 
@@ -248,8 +245,8 @@ def table_margins(rows: pd.DataFrame) -> Table:
         lines.append(cells)
     text = (
         f"{ABOUT} In brackets averaged over the classes first. The flat head has half the margin, and half the ball's "
-        "loss where both do equally well. Norm: median over the archive. Last loss: a large margin is a longer way, so "
-        "look whether a head has arrived before you blame the curvature."
+        "loss where both do equally well. Norm: median over the archive. A large margin is a longer way, so look "
+        f"whether a head has arrived before you blame the curvature. {health.SAID}"
     )
     return Table("a margin that lets the curvature act", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 

@@ -1,5 +1,7 @@
 """The balanced experiment in sentences, made from its tables."""
 
+from typing import Any
+
 import pandas as pd
 
 from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, with_margin
@@ -58,6 +60,55 @@ def came_out(curved: pd.DataFrame, kin: pd.DataFrame | None, m0: float) -> list[
             better, worse = (outcomes.count(f"is {word} than") for word in ("better", "worse"))
             lines.append(f"{what}, ball against flat head: of {len(outcomes)} tests {better} better, {worse} worse")
     return lines
+
+
+def wider(curved: pd.DataFrame, m0: float) -> list[str]:
+    """What each margin above the paper's ``m0`` does for the ball, and whether the results go both ways.
+
+    curved: the ball against the flat head at each margin, as :func:`lib.results.answers.compare` has them.
+    """
+    found = {}
+    for name, part in curved.groupby("first", sort=False):
+        margin = float(name.partition(" = ")[2])
+        if margin > m0:
+            found[margin] = list(zip(part.itertuples(), map(paired.relation, part.itertuples()), strict=True))
+    if not found:
+        return [f"no margin above {m0:g} was tested"]
+    seen = {outcome for tests in found.values() for _, outcome in tests}
+    better, worse = (outcome in seen for outcome in paired.CLEAR)
+    ways = "the results go both ways" if better else "the ball is worse wherever anything is clear"
+    ways = ways if worse else "the ball is better wherever anything is clear" if better else "nothing is clear"
+    lines = [f"  m0 = {margin:g}: {_tallied(tests)}" for margin, tests in sorted(found.items())]
+    return [f"Larger margins, ball against flat head: {ways}", *lines]
+
+
+def _tallied(tests: list[tuple[Any, str]]) -> str:
+    """How often the first method is better, or worse, where and by how much, and the range of what is not clear."""
+    parts = []
+    for word, told in zip(paired.CLEAR, ("better", "worse"), strict=True):
+        clear = [f"{test.rule}, MAP@{test.k}: {points(test.difference)}" for test, outcome in tests if outcome == word]
+        parts.append(f"{len(clear)} {told}" + (f" ({'; '.join(clear)})" if clear else ""))
+    rest = [test.difference for test, outcome in tests if outcome not in paired.CLEAR]
+    if rest:
+        parts.append(f"{len(rest)} not clear ({points(min(rest))} to {points(max(rest))})")
+    return f"of {len(tests)} tests {', '.join(parts)}"
+
+
+EARNS = {"better": "earns points", "worse": "costs points", "not clearly different": "no clear difference"}
+"""How an outcome of :func:`lib.results.paired.outcome` is said of what earns points."""
+
+
+def own_group(lost: pd.DataFrame) -> list[str]:
+    """What the query's own group is worth to the ball in notebook 16, from the rows of its table of leakage.
+
+    There the difference is what an archive *loses* without the group; here, as above, it is what the group earns.
+    """
+    ball = lost[lost["method"] == BALL]
+    earned = ball.assign(difference=-ball["difference"], low=-ball["high"], high=-ball["low"])
+    return [
+        f"own group in the archive (ball), notebook 16: MAP@{test.k}, {EARNS.get(word, word)} ({paired.size(test)})"
+        for test, word in zip(earned.itertuples(), map(paired.outcome, earned.itertuples()), strict=True)
+    ]
 
 
 def answers(tests: pd.DataFrame) -> list[str]:

@@ -134,6 +134,26 @@ def _of_rule(rows: pd.DataFrame) -> str:
     return markdown_table(pd.DataFrame([*lines, dict.fromkeys(lines[0], "–") | {"method": "chance"} | chance]))
 
 
+def exchanged(rows: pd.DataFrame) -> list[str]:
+    """Which float16 codec exchanges fewer neighbours of the mapper, counted over the lengths of each fold rule.
+
+    rows: of :func:`summary`.
+    """
+    mapper, lines = rows[rows["method"] == "mapper"], []
+    for rule, part in mapper.groupby("rule", sort=False):
+        kept = part.pivot_table(index="numbers", columns="codec", values="recall")
+        ball, tangent = (kept[f"float16 {name}"].round(4) for name in ("ball", "tangent"))
+        fewer, more = int((tangent > ball).sum()), int((tangent < ball).sum())
+        alike = len(kept) - fewer - more
+        counts = f"fewer neighbours than the ball codec at {fewer} of {len(kept)} lengths, more at {more}"
+        least = [f"{column.min():.2f} % ({name})" for name, column in (("tangent", tangent), ("ball", ball))]
+        lines.append(
+            f"folds {rule}: the tangent codec exchanges {counts}{f', as many at {alike}' if alike else ''}; "
+            f"kept are at least {' and '.join(least)}"
+        )
+    return lines
+
+
 def storage(rows: pd.DataFrame, k: int) -> Table:
     """:func:`summary` as a table; ``k`` is the length of the list of which neighbours are counted."""
     return Table("what a stored embedding costs", rows, _about(k), markdown=storage_layout(rows))
@@ -212,75 +232,6 @@ def index_layout(rows: pd.DataFrame) -> str:
     wide = rows.pivot(index=["gallery", "size", "structure"], columns="proposed", values="recall").map(percent)
     wide.columns = [f"recall, {proposed} proposed" for proposed in wide.columns]
     return markdown_table(wide.reset_index())
-
-
-LATENCY = {
-    "structure": "structure",
-    "build_s": "build (s)",
-    "bytes": "bytes per code on disk",
-    "single_ms": "one query alone (ms)",
-    "batch_ms": "a query among 200 (ms)",
-    "recall": "recall",
-}
-"""How the columns of ``reports/bench/latency.csv`` are headed."""
-
-
-def figure_latency(times: pd.DataFrame, where: str) -> Figure:
-    """Times and sizes of ``reports/bench/latency.csv`` over the size of the gallery, measured on the machine ``where``.
-
-    The caption names structures that were not asked for the largest gallery.
-    """
-    most = times.groupby("structure", sort=False)["size"].max()
-    ends = [
-        f"{name} ends at {size:,} codes: {SHORT.get(name, 'it was not asked for more')}."
-        for name, size in most.items()
-        if size < most.max()
-    ]
-    text = (
-        "Over the number of codes in the gallery: milliseconds for a query alone and for one of 200 at once, seconds "
-        f"to build the index. Measured by make bench on {where}. {' '.join(ends)}"
-    )
-    return Figure("latency", times, text.rstrip(), figure=figures.latency(times))
-
-
-SHORT = {"Qdrant, embedded": "its embedded mode is meant for trials and compares all vectors in Python"}
-"""Why :mod:`lib.bench.latency` asks a structure for small galleries alone."""
-
-
-def largest(times: pd.DataFrame) -> Table:
-    """The rows of the largest gallery of ``reports/bench/latency.csv``."""
-    part = times[times["size"] == times["size"].max()]
-    text = (
-        f"{part['size'].iloc[0]:,} codes. Recall: share of the exact neighbours, after the re-rank. FAISS flat keeps "
-        "d + 2 numbers for the inner products and the code itself; HNSW its graph as well."
-    )
-    return Table(
-        "the largest gallery", part, text, markdown=markdown_table(part[list(LATENCY)].rename(columns=LATENCY))
-    )
-
-
-def at_scale(times: pd.DataFrame) -> list[str]:
-    """How the time of one query grows up to the largest gallery, and where recall is not 1.
-
-    times: of ``reports/bench/latency.csv``, structure, size, single_ms and recall.
-    """
-    before, last = sorted(times["size"].unique())[-2:]
-    alone = times.pivot(index="structure", columns="size", values="single_ms")
-    grown = (alone[last] / alone[before]).dropna()
-    lines = [f"from {before:,} to {last:,} codes, {last / before:g} times as many, one query alone takes"]
-    lines += [f"  {name}: {factor:.1f} times as long" for name, factor in grown.items()]
-    short = times[times["recall"] < 1]
-    found = "; ".join(f"{row.structure} at {row.size:,} codes, {row.recall:g}" for row in short.itertuples(index=False))
-    return [*lines, f"recall is below 1 for {found}" if found else "recall is 1 everywhere"]
-
-
-def machine(text: str) -> str:
-    """Where ``reports/bench/latency.md`` was measured.
-
-    >>> machine("Some table. Measured on 2 processors (x86_64), no GPU, torch 2.15.0 with 2 threads.")
-    '2 processors (x86_64), no GPU'
-    """
-    return text.partition("Measured on ")[2].partition(", torch")[0]
 
 
 def smallest_within(rows: pd.DataFrame, rule: str, k: int, points: float) -> pd.Series:

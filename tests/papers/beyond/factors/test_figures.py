@@ -18,6 +18,7 @@ def test_every_archive_has_its_sign_and_every_factor_its_place():
                 "spread": 1.0,
                 "class_mean": 40.0,
                 "chance": 20.0,
+                "class_chance": 12.5,
             }
             for a in ARCHIVES
             for i, m in enumerate(["no head", "ball"])
@@ -42,13 +43,16 @@ def test_every_archive_has_its_sign_and_every_factor_its_place():
     assert first.lines[0].get_xdata().tolist() == [3.0, -1.0]
     ends = [segment[:, 0].tolist() for segment in first.lines[2][0].get_segments()]
     assert ends == [[-2.0, 5.0], [-3.0, 5.0]]
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == [*ARCHIVES, "averaged over classes", "chance"]
+    levels = {line.get_linestyle(): line.get_xdata()[0] for line in above.lines if len(set(line.get_xdata())) == 1}
+    assert (levels[":"], levels["--"]) == (20.0, 12.5)
+    names = [*ARCHIVES, "averaged over classes", "chance", "chance, averaged over classes"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == names
 
 
 def test_labels_of_neighbouring_panels_leave_each_other_room():
     values = pd.DataFrame(
         {"archive": "open", "method": ["no head", "ball"] * 2, "k": [1, 1, 20, 20], "ours": 50.0, "spread": 1.0}
-    ).assign(class_mean=40.0, chance=20.0)
+    ).assign(class_mean=40.0, chance=20.0, class_chance=12.5)
     rows = {"archive": "open", "factor": ["encoder: pretrained, not texture (linear classifier, probability)"] * 2}
     earned = pd.DataFrame(rows | {"k": [1, 20], "difference": 3.0, "low": 2.0, "high": 4.0})
     figure = figures.factors(values, earned)

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib import paths
 from lib.metrics.retrieval import PerQuery
-from lib.papers.beyond.factors import tables, verdicts
+from lib.papers.beyond.factors import costs, tables, verdicts
 from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NONE, PROBABILITY, with_margin
 from lib.papers.beyond.factors.tables import CLASSIFIER
 from lib.training.methods import Answer, Health
@@ -123,6 +124,52 @@ def test_what_came_out_counts_where_the_ball_is_better_and_worse_than_the_flat_h
     assert len(verdicts.came_out(sure, None, 0.5)) == 1
 
 
+def margin_tests(differences: dict[float, list[float]], clear: float) -> pd.DataFrame:
+    """Two tests of each margin; those of at least ``clear`` points are."""
+    rows = [
+        {"rule": "open", "first": f"{BALL}, m0 = {m0:g}", "second": FLAT, "k": k, "difference": found}
+        for m0, several in differences.items()
+        for k, found in zip((1, 20), several, strict=True)
+    ]
+    tests = pd.DataFrame(rows).assign(p_floor=1e-4, n_units=40, n_tests=8)
+    return tests.assign(p_holm=np.where(tests["difference"].abs() >= clear, 0.01, 0.5))
+
+
+def test_larger_margins_are_summed_up_with_both_ways_where_there_are_both():
+    head, two, four = verdicts.wider(margin_tests({0.5: [-9.0, 9.0], 2: [0.1, -0.2], 4: [-3.1, 1.6]}, 1.0), 0.5)
+    assert head == "Larger margins, ball against flat head: the results go both ways"
+    assert two == "  m0 = 2: of 2 tests 0 better, 0 worse, 2 not clear (-0.20 to +0.10)"
+    assert four == "  m0 = 4: of 2 tests 1 better (open, MAP@20: +1.60), 1 worse (open, MAP@1: -3.10)"
+
+    def said(several):
+        return verdicts.wider(margin_tests({0.5: [-9.0, 9.0], 4: several}, 1.0), 0.5)[0].partition("head: ")[2]
+
+    assert said([-3.0, -2.0]) == "the ball is worse wherever anything is clear"
+    assert said([3.0, 0.2]) == "the ball is better wherever anything is clear"
+    assert said([0.3, 0.2]) == "nothing is clear"
+    assert verdicts.wider(margin_tests({0.5: [1.0, 2.0]}, 1.0), 0.5) == ["no margin above 0.5 was tested"]
+
+
+def test_notebook_16_says_what_the_own_group_earns_where_its_table_has_what_is_lost():
+    lost = {"method": BALL, "k": 1, "difference": -4.0, "low": -6.0, "high": -1.0, "p_value": 0.001, "p_holm": 0.01}
+    lost |= {"p_floor": 1e-4, "n_units": 40, "n_tests": 2}
+    rows = pd.DataFrame([lost, lost | {"k": 20, "difference": 0.1, "p_holm": 0.6}, lost | {"method": "no mapper"}])
+    first, last = verdicts.own_group(rows)
+    assert first.endswith("MAP@1, earns points (+4.00 points, +1.00 to +6.00; p (Holm) = 0.010)")
+    assert "MAP@20, no clear difference (-0.10 points" in last
+
+
+def test_the_verdict_that_turns_round_on_ham10000_is_there_in_the_committed_reports():
+    """Notebook 90 says so in its text: nothing clear for the ball in notebook 16, clear points in 90."""
+    sample = "sample/ham10000"
+    lost = pd.read_csv(paths.COMMITTED / f"hyper_dino/{sample}/beyond/table_leakage.csv")
+    tests = pd.read_csv(paths.COMMITTED / f"beyond/{sample}/factors/table_factors_tests.csv")
+    own = tests[tests["factor"].str.startswith("own lesion")]
+    assert all("no clear difference" in line for line in verdicts.own_group(lost))
+    assert "earns points in 2 of 2 tests" in verdicts.answers(own)[0]
+    assert own["n_units"].max() < lost["n_units"].max() / 2
+
+
 def test_caveats_name_who_is_left_out_and_what_class_means_turn_round():
     row = {"encoder": "net", "archive": "open", "k": 1, "n_queries": 10, "n_without_relevant": 4, "n_classes": 3}
     values = {tables.BALL: (50.0, 40.0), tables.NONE: (45.0, 35.0), tables.PROBABILITY: (48.0, 44.0)}
@@ -140,7 +187,7 @@ def test_caveats_name_who_is_left_out_and_what_class_means_turn_round():
 def test_the_table_has_a_row_per_encoder_and_method_and_one_of_chance(found):
     rows = tables.all_values(found)
     lines = tables.factors_layout(rows).splitlines()
-    assert len(lines) == 2 + len(LEVELS) + 1 and lines[-1].startswith("| chance | – | ")
+    assert len(lines) == 2 + len(LEVELS) + 1 and lines[-1].startswith("| chance | – | 25.0 (25.0) | ")
     ball = next(line for line in lines if f"| net | {BALL} |" in line).split(" | ")
     assert ball[2].startswith("90.") and ball[-3:] == ["0.100", "0.0 %", "30 |"]
     assert (
@@ -148,6 +195,21 @@ def test_the_table_has_a_row_per_encoder_and_method_and_one_of_chance(found):
         and set(rows["n_classes"]) == {4}
         and (rows["chance"] > 0).all()
     )
+
+
+def test_the_health_of_several_archives_counts_each_fold_rule_once_in_both_tables(found):
+    """Losses 0.1 and 0.5: closed and open archives of one rule are asked through the same trainings."""
+    ended = {"by image": Health(0.1, 4.0, 30), "by patient": Health(0.5, 0.0, 30)}
+    found = {
+        archive: {name: [replace(one, health=ended[archive.partition(", ")[2]]) for one in several]}
+        for archive, by_method in found.items()
+        for name, several in by_method.items()
+        if name == f"net, {BALL}"
+    }
+    by_bytes = tables.all_values(found).assign(bytes=64)
+    for layout in (tables.factors_layout(by_bytes), costs.layout(by_bytes)):
+        ball = next(line for line in layout.splitlines() if BALL in line)
+        assert ball.endswith("| 0.300 | 4.0 % | 30 |")
 
 
 def test_the_best_is_named_with_its_encoder(found):

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from lib import paths
-from lib.bench import latency
 from lib.geometry import Euclidean, PoincareBall
 from lib.metrics import retrieval
 from lib.papers.beyond.storage import tables
@@ -98,6 +97,20 @@ def test_the_smallest_row_within_a_point_is_the_cheapest_that_is_good_enough():
     assert tables.smallest_within(table, "by image", 5, points=1.0)["bytes"] == 16
 
 
+def test_the_codec_that_exchanges_fewer_is_counted_length_by_length():
+    kept = {"float32": [100, 100, 100], "float16 ball": [99.8, 99.7, 99.9], "float16 tangent": [99.9, 99.6, 99.9]}
+    parts = [pd.DataFrame({"codec": name, "numbers": [4, 8, 16], "recall": values}) for name, values in kept.items()]
+    table = pd.concat(parts).assign(rule="by slide", method="mapper")
+    bare = table.assign(method="no mapper", recall=50.0)
+    other = table.assign(rule="by image", recall=99.5)
+    by_slide, by_image = tables.exchanged(pd.concat([table, bare, other]))
+    assert by_slide == (
+        "folds by slide: the tangent codec exchanges fewer neighbours than the ball codec at 1 of 3 lengths, "
+        "more at 1, as many at 1; kept are at least 99.60 % (tangent) and 99.70 % (ball)"
+    )
+    assert "fewer neighbours than the ball codec at 0 of 3 lengths, more at 0, as many at 3;" in by_image
+
+
 def test_every_index_finds_the_neighbours_of_every_gallery():
     ball = PoincareBall(1.0)
     galleries = {
@@ -129,39 +142,6 @@ def test_the_table_of_indexes_says_what_was_proposed_and_when_it_tells_nothing()
         "faiss flat: recall at least 100.0 % after the re-rank",
         "faiss hnsw: recall at least 98.5 % after the re-rank",
     ]
-
-
-def bench() -> pd.DataFrame:
-    rows = [
-        ("FAISS flat", 1000, 1.0, 1.0),
-        ("FAISS flat", 10_000, 9.2, 1.0),
-        ("FAISS HNSW", 1000, 1.0, 1.0),
-        ("FAISS HNSW", 10_000, 1.25, 0.995),
-        ("Qdrant, embedded", 1000, 3.0, 1.0),
-    ]
-    table = pd.DataFrame(rows, columns=["structure", "size", "single_ms", "recall"])
-    return table.assign(build_s=1.0, bytes=128.0, batch_ms=0.5)
-
-
-def test_what_the_benchmark_says_is_read_from_its_rows():
-    assert tables.at_scale(bench()) == [
-        "from 1,000 to 10,000 codes, 10 times as many, one query alone takes",
-        "  FAISS HNSW: 1.2 times as long",
-        "  FAISS flat: 9.2 times as long",
-        "recall is below 1 for FAISS HNSW at 10,000 codes, 0.995",
-    ]
-    assert tables.at_scale(bench().assign(recall=1.0))[-1] == "recall is 1 everywhere"
-
-
-def test_the_benchmark_is_headed_in_words_and_says_why_a_line_ends():
-    table, figure = tables.largest(bench()), tables.figure_latency(bench(), "2 processors")
-    head, _, *lines = table.markdown.splitlines()
-    assert "| build (s) | bytes per code on disk | one query alone (ms) |" in head and "_" not in head
-    assert len(lines) == 2 and table.caption.startswith("10,000 codes.")
-    assert "Qdrant, embedded ends at 1,000 codes: its embedded mode" in figure.caption
-    assert "FAISS HNSW ends" not in figure.caption and "on 2 processors." in figure.caption
-    for name in tables.SHORT:  # the reason stands where the limit is set
-        assert latency.STRUCTURES[name][1] < max(latency.SIZES)
 
 
 def test_codecs_at_all_radii_keep_their_promise():
