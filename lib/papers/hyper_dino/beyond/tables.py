@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from lib.metrics.significance import paired_permutation
+from lib.papers.hyper_dino.beyond import figures
 from lib.results import paired
 from lib.results.answers import HEALTH, Answers, compare, ended, health, values
 from lib.results.markdown import markdown_table, percent
-from lib.results.shown import Table
+from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.training.fit import Schedule
 from lib.training.methods import Answer
@@ -189,6 +190,12 @@ def retrieval(
 ) -> Table:
     """A table of MAP@k; ``text`` is added to what all their captions say."""
     return Table(title, rows, f"{common(run)} {BESIDE} {text}".strip(), free, markdown=markdown)
+
+
+def figure_differences(title: str, rows: pd.DataFrame, what: str, text: str, more: str = "") -> Figure:
+    """:func:`.figures.differences` as a figure; ``text`` says whose differences they are, ``more`` follows."""
+    about = f"{text}, with 95 % intervals over groups and trainings. {paired.UNCORRECTED} {more}"
+    return Figure(title, rows, about.strip(), figure=figures.differences(rows, f"{what}, MAP@k (points)"))
 
 
 def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:

@@ -271,7 +271,7 @@ def figure_variants(run: Run, tests: pd.DataFrame) -> Figure:
     """
     k = ", ".join(str(k) for k in tests["k"].unique())
     about = caption(run, "averaged per group first", _variant_heads(run))
-    text = f"Difference of MAP@{k} from the paper's head with its 95 % interval: {about}"
+    text = f"Difference of MAP@{k} from the paper's head with its 95 % interval: {about} {paired.UNCORRECTED}"
     return Figure("other heads against the paper's", tests, text, figure=figures.differences(tests))
 
 

@@ -10,7 +10,7 @@ from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.beyond import figures
 from lib.papers.hyper_dino.beyond import tables as controls
 from lib.papers.hyper_dino.beyond.experiment import EPOCHS, EQUAL
-from lib.results import answers
+from lib.results import answers, paired
 from lib.results.store import Run
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
@@ -175,6 +175,14 @@ def test_differences_are_drawn_with_their_intervals():
     assert len({line.get_marker() for line in points}) == 2
     ends = axis.collections[0].get_segments()[0]
     assert ends[:, 0].tolist() == [1.5, 4.0]
+
+
+def test_differences_say_that_their_intervals_are_not_corrected_as_verdicts_are():
+    rows = pd.DataFrame([{"name": "x", "rule": "a", "k": 1, "difference": 2.0, "low": 1.5, "high": 4.0}])
+    shown = controls.figure_differences("switches", rows, "minus the default", "What one switch changes", "Fold 0.")
+    assert shown.caption.startswith("What one switch changes, with 95 % intervals over groups and trainings. ")
+    assert paired.UNCORRECTED in shown.caption and shown.caption.endswith(" Fold 0.")
+    assert shown.figure.axes[0].get_xlabel() == "minus the default, MAP@k (points)"
 
 
 def test_captions_say_epochs_and_what_is_averaged():
