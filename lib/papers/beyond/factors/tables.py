@@ -198,7 +198,7 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
     kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
     text = (
         f"Points of MAP@{k} that one change earns, the rest left as it is, {archive}; lines: 95 % interval over groups "
-        f"and trainings. Full bars: clear after Holm's correction. {ABOUT}"
+        f"and trainings. Full bars and dots: clear after Holm's correction. {ABOUT}"
     )
     drawn = figures.earned(part)
     return Figure("what one change earns", kept, text, figure=drawn)
@@ -210,7 +210,7 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
     text = (
         f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: "
         "averaged over the classes first; below: what one change earns, the rest left as it is, bars: 95 % interval "
-        f"over groups and trainings. {ABOUT}"
+        f"over groups and trainings. {paired.UNCORRECTED} {ABOUT}"
     )
     kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance"]
     drawn = figures.factors(shown, tests)
