@@ -210,6 +210,25 @@ def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:
     ]
 
 
+def norm_limit(found: Answers, settled: Mapping[str, float]) -> float:
+    """Where a picture of the norms ends: behind the farthest embedding, unless that is one of a few far from the rest.
+
+    settled: as of :func:`rest`.
+    """
+    norms = [np.concatenate([answer.norms for answer in done]) for done in found.values()]
+    limit = 1.1 * max([*(np.quantile(one, 0.999) for one in norms), *settled.values()])
+    farthest = max(one.max() for one in norms)
+    return float(limit if farthest > 1.5 * limit else 1.05 * farthest)
+
+
+def farther(found: Answers, limit: float) -> str:
+    """How many embeddings lie beyond ``limit``, for a caption; nothing where none does."""
+    beyond = {name: np.concatenate([answer.norms for answer in done]) > limit for name, done in found.items()}
+    told = ", ".join(f"{name} {one.sum():,} of {len(one):,}" for name, one in beyond.items())
+    cut = any(one.any() for one in beyond.values())
+    return f"The axis ends at {limit:.2f}; embeddings beyond: {told}." if cut else ""
+
+
 def norm_rows(found: Answers, bins: int = 60) -> pd.DataFrame:
     """Histogram of the norms of the gallery's embeddings: columns method, norm (middle of the bin), share (percent)."""
     largest = max(answer.norms.max() for done in found.values() for answer in done)

@@ -1,5 +1,7 @@
 """Tables beyond the paper: the right images are compared, and every table says so."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -161,8 +163,36 @@ def test_figures_draw_what_they_are_given():
     assert "closed" in closed.get_title() and "unseen" in opened.get_title()
     looks = {line.get_linestyle() for line in opened.lines if len(line.get_xdata()) == 2}
     assert looks - {"None"} == {"-", "--", ":"}
-    (axis,) = figures.norms(controls.norm_rows(BY_IMAGE), {"ball": 0.178}).axes
+    (axis,) = figures.norms(controls.norm_rows(BY_IMAGE), {"ball": 0.178}, 0.4).axes
+    assert axis.get_xlim() == (0, 0.4)
     assert axis.lines[1].get_xdata()[0] == 0.178 and "Euclidean norm" in axis.get_xlabel()
+
+
+def test_a_few_embeddings_far_out_do_not_stretch_the_picture_of_the_norms_and_are_counted():
+    near, far = np.linspace(0.1, 0.5, 4000), np.array([0.9, 2.8])
+    found = {name: [replace(BY_IMAGE["ball"][0], norms=norms)] for name, norms in (("ball", near), ("flat", far))}
+    found["flat"][0] = replace(found["flat"][0], norms=np.concatenate([near, far]))
+    limit = controls.norm_limit(found, {"ball": 0.3})
+    assert limit == pytest.approx(0.55, abs=0.01)
+    told = controls.farther(found, limit)
+    assert told == "The axis ends at 0.55; embeddings beyond: ball 0 of 4,000, flat 2 of 4,002."
+    assert controls.norm_limit(found, {"ball": 0.8}) == pytest.approx(0.88)  # a line that is drawn is seen
+    without = {"ball": found["ball"]}
+    assert controls.norm_limit(without, {"ball": 0.3}) == pytest.approx(1.05 * 0.5)
+    assert controls.farther(without, 1.05 * 0.5) == ""
+
+
+def test_what_has_nearly_the_same_score_is_still_seen():
+    lost = controls.leakage(BY_IMAGE, BY_IMAGE, GROUPS, [20])
+    _, dot, square, _ = figures.leakage(lost, "patient").axes[0].lines
+    assert dot.get_xdata() == square.get_xdata() and square.get_markerfacecolor() == "none"
+    assert dot.get_markersize() + 2 * square.get_markeredgewidth() < square.get_markersize()
+    axis = figures.galleries(galleries().assign(ours=50.0), [20]).axes[0]
+    axis.figure.canvas.draw()
+    lines = {line.get_marker(): line for line in axis.lines if line.get_marker() in style.MARKERS}
+    assert {marker: line.get_markerfacecolor() == "white" for marker, line in lines.items()} == {"o": False, "s": True}
+    ends = [axis.transData.transform(line.get_xydata())[0, 0] for line in lines.values()]
+    assert abs(ends[0] - ends[1]) > 4 * axis.figure.dpi / 72  # a sign of 4 points covers no other
 
 
 def test_differences_are_drawn_with_their_intervals():
