@@ -21,12 +21,6 @@ SAYS = (
 )
 """What every table of paired tests says about itself."""
 
-UNCORRECTED = (
-    "Intervals are not corrected for the number of tests, verdicts are: an interval that leaves out 0 does not make a "
-    "difference clear."
-)
-"""What the caption of a figure says that draws the intervals of several tests."""
-
 
 def difference(
     first: Sequence[PerQuery],

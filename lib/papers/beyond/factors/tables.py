@@ -10,7 +10,7 @@ import pandas as pd
 from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import figures
 from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PROBABILITY, Results, with_margin
-from lib.results import answerable, answers, paired
+from lib.results import answerable, answers, intervals, paired
 from lib.results.answers import values
 from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
@@ -210,7 +210,7 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
     text = (
         f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: "
         "averaged over the classes first; below: what one change earns, the rest left as it is, bars: 95 % interval "
-        f"over groups and trainings. {paired.UNCORRECTED} {ABOUT}"
+        f"over groups and trainings. {intervals.UNCORRECTED} {ABOUT}"
     )
     kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance"]
     drawn = figures.factors(shown, tests)

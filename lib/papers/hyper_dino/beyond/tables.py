@@ -8,7 +8,7 @@ import pandas as pd
 
 from lib.metrics.significance import paired_permutation
 from lib.papers.hyper_dino.beyond import figures
-from lib.results import paired
+from lib.results import intervals, paired
 from lib.results.answers import HEALTH, Answers, compare, ended, health, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
@@ -194,7 +194,7 @@ def retrieval(
 
 def figure_differences(title: str, rows: pd.DataFrame, what: str, text: str, more: str = "") -> Figure:
     """:func:`.figures.differences` as a figure; ``text`` says whose differences they are, ``more`` follows."""
-    about = f"{text}, with 95 % intervals over groups and trainings. {paired.UNCORRECTED} {more}"
+    about = f"{text}, with 95 % intervals over groups and trainings. {intervals.UNCORRECTED} {more}"
     return Figure(title, rows, about.strip(), figure=figures.differences(rows, f"{what}, MAP@k (points)"))
 
 

@@ -12,7 +12,7 @@ from lib.metrics.retrieval import PerQuery
 from lib.papers.beyond.factors import tables, verdicts
 from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NONE, PROBABILITY, with_margin
 from lib.papers.beyond.factors.tables import CLASSIFIER
-from lib.results import paired
+from lib.results import intervals
 from lib.training.methods import Answer, Health
 from lib.training.splits import repeated, splits
 
@@ -208,7 +208,7 @@ def test_the_picture_has_a_full_bar_where_a_gain_is_clear_and_a_hollow_one_where
 
 
 def test_the_picture_of_all_factors_says_that_its_intervals_are_not_corrected(found, tests):
-    assert paired.UNCORRECTED in tables.figure_factors(tables.all_values(found), tests, "net").caption
+    assert intervals.UNCORRECTED in tables.figure_factors(tables.all_values(found), tests, "net").caption
 
 
 def test_the_numbers_of_the_picture_stand_beside_its_frame_and_its_bars_are_told_by_a_legend(tests):

@@ -12,7 +12,7 @@ from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.beyond import figures
 from lib.papers.hyper_dino.beyond import tables as controls
 from lib.papers.hyper_dino.beyond.experiment import EPOCHS, EQUAL
-from lib.results import answers, paired
+from lib.results import answers, intervals
 from lib.results.store import Run
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
@@ -211,7 +211,7 @@ def test_differences_say_that_their_intervals_are_not_corrected_as_verdicts_are(
     rows = pd.DataFrame([{"name": "x", "rule": "a", "k": 1, "difference": 2.0, "low": 1.5, "high": 4.0}])
     shown = controls.figure_differences("switches", rows, "minus the default", "What one switch changes", "Fold 0.")
     assert shown.caption.startswith("What one switch changes, with 95 % intervals over groups and trainings. ")
-    assert paired.UNCORRECTED in shown.caption and shown.caption.endswith(" Fold 0.")
+    assert intervals.UNCORRECTED in shown.caption and shown.caption.endswith(" Fold 0.")
     assert shown.figure.axes[0].get_xlabel() == "minus the default, MAP@k (points)"
 
 
