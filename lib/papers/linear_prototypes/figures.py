@@ -221,27 +221,38 @@ def _distributions(axis: plt.Axes, one: Evidence) -> None:
 
 
 def components(parts: Mapping[str, tuple[np.ndarray, Sequence[float]]], labels: Sequence[str]) -> Figure:
-    """The first three principal components (Fig. 4), a row of two views per method.
+    """The first three principal components (Fig. 4), a row of two views per method; a rare class covers a common one.
 
     Args:
         parts: method → coordinates (n, 3) and the share of variance of each component (percent).
         labels: (n,) class names.
     """
     labels = np.asarray(labels)
+    looks = _class_looks(labels)
     with style.house():
         size = (style.WIDTH, 0.6 + 2.7 * len(parts))
         figure, axes = plt.subplots(len(parts), 2, figsize=size, squeeze=False)
         for line, (method, (xyz, share)) in zip(axes, parts.items(), strict=True):
             for axis, (first, second) in zip(line, ((0, 1), (0, 2)), strict=True):
-                for code, name in enumerate(np.unique(labels)):
+                for name, look in looks.items():
                     mine = xyz[labels == name]
-                    look = {"color": style.PALETTE[code % 10], "marker": MARKERS[code % len(MARKERS)], "s": 24}
-                    look |= {"edgecolor": "black", "linewidth": 0.4, "label": style.legible(name)}
-                    drawn = axis.scatter(mine[:, first], mine[:, second], **look)
-                    drawn.set_rasterized(True)
+                    axis.scatter(mine[:, first], mine[:, second], label=style.legible(name), **look, rasterized=True)
                 axis.set_xlabel(f"component {first + 1} ({share[first]:.0f} % of variance)")
                 axis.set_ylabel(f"component {second + 1} ({share[second]:.0f} %)")
             line[0].set_title(method, loc="left")
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
         plt.close(figure)
     return figure
+
+
+def _class_looks(labels: np.ndarray) -> dict[str, dict[str, object]]:
+    """How the images of each class are drawn: a class that outnumbers all others together is small and pale."""
+    names, counts = np.unique(labels, return_counts=True)
+    looks, size = {}, 24 if len(labels) <= 500 else 14
+    for code, (name, count) in enumerate(zip(names, counts, strict=True)):
+        color, marker = np.array(style.PALETTE[code % 10]), MARKERS[code % len(MARKERS)]
+        look = {"color": [color], "s": size, "edgecolor": "black", "linewidth": 0.4}
+        if 2 * count > len(labels):
+            look = {"color": [1 - 0.5 * (1 - color)], "s": 6, "edgecolor": "0.5", "linewidth": 0.2}
+        looks[name] = look | {"marker": marker, "zorder": 2 + (counts > count).sum() / len(names)}
+    return looks

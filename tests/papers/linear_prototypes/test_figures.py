@@ -93,3 +93,16 @@ def test_components_are_a_row_per_method_with_their_share_of_variance():
     ].collections:  # opaque signs with an edge, so that a pale colour does not vanish in grey
         assert points.get_facecolor()[0, 3] == 1 and points.get_alpha() is None
         assert points.get_linewidth()[0] > 0 and points.get_edgecolor()[0].tolist() == [0, 0, 0, 1]
+
+
+def test_the_commonest_class_covers_no_other_one():
+    counts = {"fat": 20, "gland": 60, "muscle": 10}
+    labels = np.repeat(list(counts), list(counts.values()))
+    xyz = np.random.default_rng(0).normal(size=(90, 3))
+    figure = figures.components({"PT": (xyz, [50.0, 30.0, 10.0])}, labels)
+    drawn = {points.get_label(): points for points in figure.axes[0].collections}
+    assert {name: len(points.get_offsets()) for name, points in drawn.items()} == counts
+    assert sorted(drawn, key=lambda name: drawn[name].get_zorder()) == ["gland", "fat", "muscle"]
+    assert drawn["gland"].get_sizes()[0] < drawn["fat"].get_sizes()[0] == drawn["muscle"].get_sizes()[0]
+    assert (drawn["gland"].get_facecolor()[0, :3] > np.array(style.PALETTE[1])).all()  # pale, and not transparent
+    assert drawn["gland"].get_facecolor()[0, 3] == 1

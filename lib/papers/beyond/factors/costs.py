@@ -10,7 +10,17 @@ from matplotlib.axes import Axes
 
 from lib.figures import style
 from lib.papers.beyond.factors import health
-from lib.papers.beyond.factors.experiment import BALL, NONE, PROBABILITY, Results
+from lib.papers.beyond.factors.experiment import (
+    BALL,
+    FLAT,
+    LOGITS,
+    NCA,
+    NONE,
+    PROBABILITY,
+    PROTOTYPES,
+    STANDARDISED,
+    Results,
+)
 from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC, PAPERS, SPHERICAL, TREE
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table
@@ -101,7 +111,7 @@ def figure_costs(table: pd.DataFrame, archives: Sequence[str]) -> Figure:
     part = table[table["archive"].isin(archives)]
     text = (
         "MAP over the bytes of a stored image; bars: standard deviation over folds. Methods of equal bytes are drawn "
-        f"side by side, on one grey band. {ABOUT}"
+        f"side by side, on one grey band; bands go from the fewest bytes to the most, not to scale. {ABOUT}"
     )
     kept = ["archive", "method", "bytes", "k", "ours", "spread"]
     title = "what an image costs, and what is found for it"
@@ -110,56 +120,74 @@ def figure_costs(table: pd.DataFrame, archives: Sequence[str]) -> Figure:
 
 def drawn(table: pd.DataFrame, archives: Sequence[str]) -> mpl.Figure:
     """MAP@k over bytes, a column per k and a row per archive; columns archive, method, bytes, k, ours, spread."""
-    ks, methods = sorted(table["k"].unique()), list(dict.fromkeys(table["method"]))
+    ks, bands = sorted(table["k"].unique()), _bands(table)
     with style.house():
         size = style.WIDTH, 2.3 * len(archives) + 1.3
         figure, axes = plt.subplots(len(archives), len(ks), figsize=size, sharex=True, squeeze=False)
         for line, archive in zip(axes, archives, strict=True):
             for axis, k in zip(line, ks, strict=True):
                 part = table[table["archive"].eq(archive) & table["k"].eq(k)].set_index("method")
-                for number, method in enumerate(methods):
-                    one = part.loc[method]
-                    place = one["bytes"] * _aside(part["bytes"], method)
-                    spread = 0 if np.isnan(one["spread"]) else one["spread"]
-                    axis.errorbar(place, one["ours"], yerr=spread, label=method, **_look(number))
-                axis.set_xscale("log", base=2)
-                _bands(axis, part["bytes"])
+                for method, place in (found for places in bands.values() for found in places.items()):
+                    spread = part["spread"].fillna(0)[method]
+                    axis.errorbar(place, part["ours"][method], yerr=spread, label=method, **LOOKS[method])
+                _ticks(axis, bands)
                 axis.set_title(f"{'the first answer' if k == 1 else f'a list of {k}'}, {archive}")
                 axis.set_ylabel(f"MAP@{k} (%)")
         for axis in axes[-1]:
-            axis.set_xlabel("bytes per stored image (log scale)")
+            axis.set_xlabel("bytes per stored image (a band each)")
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
 
 
-STEP = 0.32
-"""Octaves between methods of equal size: a sign is narrower."""
+def _bands(table: pd.DataFrame) -> dict[int, dict[str, int]]:
+    """Bytes, the fewest first → where each method of as many stands: side by side, a gap between the bands.
+
+    On a true scale 64 and 100 bytes are too near for the methods of both to stand beside each other.
+    """
+    size_of = table.groupby("method")["bytes"].first()
+    bands, place = {}, 0
+    for size in sorted(size_of.unique()):
+        methods = sorted(size_of.index[size_of == size], key=list(LOOKS).index)
+        bands[int(size)] = dict(zip(methods, range(place, place + len(methods)), strict=True))
+        place += len(methods) + 1
+    return bands
 
 
-def _aside(sizes: pd.Series, method: str) -> float:
-    """A factor that sets methods of equal size side by side."""
-    same = [name for name, size in sizes.items() if size == sizes[method]]
-    return 2.0 ** (STEP * (same.index(method) - (len(same) - 1) / 2))
-
-
-def _bands(axis: Axes, sizes: pd.Series) -> None:
-    """A tick at every size, and a band below the methods that have it."""
-    for size, n in sizes.value_counts().items():
-        axis.axvspan(size * 2.0 ** (-STEP * n / 2), size * 2.0 ** (STEP * n / 2), color="0.93", zorder=0, linewidth=0)
-    axis.set_xticks(sorted(sizes.unique()), [f"{size:g}" for size in sorted(sizes.unique())])
-    axis.minorticks_off()
+def _ticks(axis: Axes, bands: Mapping[int, Mapping[str, int]]) -> None:
+    """A tick for every size, and a band below the methods that have it."""
+    edges = [(min(places.values()) - 0.5, max(places.values()) + 0.5) for places in bands.values()]
+    for edge in edges:
+        axis.axvspan(*edge, color="0.93", zorder=0, linewidth=0)
+    axis.set_xticks([sum(edge) / 2 for edge in edges], [str(size) for size in bands])
+    axis.set_xlim(edges[0][0] - 0.5, edges[-1][1] + 0.5)
     axis.grid(False, axis="x")
 
 
-SIGNS = (*style.MARKERS, "X")
+def _look(color: object, marker: str, *, full: bool) -> dict[str, object]:
+    look = {"color": color, "marker": marker, "markerfacecolor": color if full else "white", "linestyle": ""}
+    return look | {"markersize": 5.5, "elinewidth": 0.8, "capsize": 1.5}
 
 
-def _look(number: int) -> dict[str, object]:
-    """Shape and filling tell methods apart in grey, colour besides."""
-    color = style.PALETTE[number % len(style.PALETTE)]
-    look = {"color": color, "marker": SIGNS[number % len(SIGNS)], "linestyle": "", "markersize": 5}
-    return look | {"markerfacecolor": "white" if number >= len(SIGNS) else color, "elinewidth": 0.8, "capsize": 1.5}
+DARK = [tuple(0.75 * part for part in color) for color in style.PALETTE]
+"""The house's colours, dark enough for a small sign on a grey band."""
+
+LOOKS = {
+    NONE: _look("black", "o", full=True),
+    STANDARDISED: _look("black", "o", full=False),
+    NCA: _look("0.4", "X", full=True),
+    LOGITS: _look(DARK[3], "D", full=False),
+    PROBABILITY: _look(DARK[3], "D", full=True),
+    PROTOTYPES: _look(DARK[4], "P", full=True),
+    FLAT: _look(DARK[0], "s", full=False),
+    BALL: _look(DARK[0], "s", full=True),
+    HYPERBOLIC: _look(DARK[2], "^", full=True),
+    SPHERICAL: _look(DARK[2], "^", full=False),
+    TREE: _look(DARK[4], "p", full=False),
+    ACIR: _look(DARK[5], "v", full=True),
+    CENTRES: _look(DARK[5], "v", full=False),
+}
+"""How each method is drawn, the same whichever others are there: a colour for what is akin, and a sign of its own."""
 
 
 def cheapest(table: pd.DataFrame, archive: str, k: int, within: float = 1.0) -> str:

@@ -53,18 +53,20 @@ def factors(values: pd.DataFrame, earned: pd.DataFrame) -> Figure:
 def earned(tests: pd.DataFrame) -> Figure:
     """A bar for each factor, the largest gain first, its number beside; hollow where the difference is not clear.
 
+    So is the dot at its end: a bar may be too short to be seen into.
+
     tests: columns factor, k, difference, low, high (points), p_holm.
     """
     rows = tests.sort_values("difference", ascending=False, kind="stable")
-    color = style.PALETTE[0]
     with style.house():
         figure, axis = plt.subplots(figsize=(style.WIDTH, 1.2 + 0.36 * len(rows)))
         for place, row in enumerate(rows.itertuples()):
             clear = row.p_holm <= 0.05
-            face = color if clear else "white"
-            axis.barh(place, row.difference, 0.62, facecolor=face, edgecolor=color, linewidth=1.2)
+            bar, dot = _verdict(clear)
+            axis.barh(place, row.difference, 0.62, **bar)
             if not np.isnan(row.low):
                 axis.plot([row.low, row.high], [place, place], color="black", linewidth=0.9)
+            axis.plot(row.difference, place, **dot)
             told = f"{row.difference:+z.1f}" + ("" if clear else ", not clear")
             axis.text(1.02, place, told, transform=axis.get_yaxis_transform(), va="center", fontsize=9)
         axis.axvline(0, color="black", linewidth=1)
@@ -72,12 +74,18 @@ def earned(tests: pd.DataFrame) -> Figure:
         axis.invert_yaxis()
         axis.grid(False, axis="y")
         axis.set_xlabel(f"points of MAP@{rows['k'].iloc[0]} that it earns")
-        faces = {"clear": color, "not clear": "white"}
-        kinds = [Patch(facecolor=face, edgecolor=color, linewidth=1.2, label=kind) for kind, face in faces.items()]
-        kinds.append(Line2D([], [], color="black", linewidth=0.9, label="95 % interval"))
-        figure.legend(handles=kinds, loc="outside lower center", ncols=3)
+        kinds = [(Patch(**bar), Line2D([], [], **dot)) for bar, dot in map(_verdict, (True, False))]
+        kinds.append(Line2D([], [], color="black", linewidth=0.9))
+        figure.legend(kinds, ["clear", "not clear", "95 % interval"], loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
+
+
+def _verdict(clear: bool) -> tuple[dict[str, object], dict[str, object]]:
+    """The bar and the dot at its end."""
+    bar = {"facecolor": style.PALETTE[0] if clear else "white", "edgecolor": style.PALETTE[0], "linewidth": 1.2}
+    dot = {"color": "black", "marker": "o", "linestyle": "", "markersize": 4.5, "markeredgecolor": "black"}
+    return bar, dot | {"markerfacecolor": "black" if clear else "white", "zorder": 3}
 
 
 def _wrapped(name: str) -> str:

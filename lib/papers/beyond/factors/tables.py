@@ -10,7 +10,7 @@ import pandas as pd
 from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import figures, health
 from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PROBABILITY, Results, with_margin
-from lib.results import answerable, answers, paired
+from lib.results import answerable, answers, intervals, paired
 from lib.results.answers import values
 from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
@@ -195,7 +195,7 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
     kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
     text = (
         f"Points of MAP@{k} that one change earns, the rest left as it is, {archive}; lines: 95 % interval over groups "
-        f"and trainings. Full bars: clear after Holm's correction. {ABOUT}"
+        f"and trainings. Full bars and dots: clear after Holm's correction. {ABOUT}"
     )
     drawn = figures.earned(part)
     return Figure("what one change earns", kept, text, figure=drawn)
@@ -207,7 +207,8 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
     text = (
         f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: "
         "averaged over the classes first; dotted and dashed: what chance gives of either; below: what one change "
-        f"earns, the rest left as it is, bars: 95 % interval over groups and trainings. {ABOUT}"
+        "earns, the rest left as it is, bars: 95 % interval over groups and trainings. "
+        f"{intervals.UNCORRECTED} {ABOUT}"
     )
     kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance", "class_chance"]
     drawn = figures.factors(shown, tests)

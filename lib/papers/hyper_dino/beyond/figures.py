@@ -41,8 +41,8 @@ def differences(rows: pd.DataFrame, what: str) -> Figure:
     return figure
 
 
-def norms(rows: pd.DataFrame, settled: Mapping[str, float]) -> Figure:
-    """How far from the centre the embeddings lie.
+def norms(rows: pd.DataFrame, settled: Mapping[str, float], limit: float) -> Figure:
+    """How far from the centre the embeddings lie, as far as ``limit``.
 
     rows: columns method, norm, share (percent of the embeddings in a bin); settled: method → the norm at which the
     loss of negative pairs becomes 0, drawn as a vertical line.
@@ -57,18 +57,21 @@ def norms(rows: pd.DataFrame, settled: Mapping[str, float]) -> Figure:
                 axis.axvline(settled[method], linewidth=1, alpha=0.8, label=label, **look)
         axis.set_xlabel("Euclidean norm of the embedding (the ball ends at 1)")
         axis.set_ylabel("share of embeddings (%)")
-        axis.set_xlim(left=0)
+        axis.set_xlim(0, limit)
         axis.set_ylim(bottom=0)
         figure.legend(loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure
 
 
+SQUARE = {"markersize": 9, "markerfacecolor": "none", "markeredgewidth": 1.3}
+
+
 def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
     """MAP@k with and without images of the query's own group in the gallery, joined by a line per method.
 
     rows: of :func:`.tables.leakage`; the points lost stand at the right with their 95 % interval. A dotted line is the
-    level of chance.
+    level of chance. Squares are so large, and empty, that a dot of nearly the same score is seen inside.
     """
     methods = list(dict.fromkeys(rows["method"]))
     ks = sorted(rows["k"].unique())
@@ -80,8 +83,8 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
             for height, (method, row) in enumerate(part.iterrows()):
                 color = style.PALETTE[methods.index(method)]
                 axis.plot([row["by_group"], row["by_image"]], [height, height], color=color, linewidth=1.5)
-                axis.plot(row["by_image"], height, "o", color=color, markersize=6)
-                axis.plot(row["by_group"], height, "s", color=color, markersize=6, markerfacecolor="white")
+                axis.plot(row["by_image"], height, "o", color=color, markersize=4.5)
+                axis.plot(row["by_group"], height, "s", color=color, **SQUARE)
                 lost = f"{-row['difference']:z.1f}"
                 if not np.isnan(row["low"]):
                     lost += f" ({-row['high']:z.1f} to {-row['low']:z.1f})"
@@ -94,8 +97,8 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
         axes[0][0].set_yticks(range(len(methods)), methods)
         axes[0][0].set_ylim(len(methods) - 0.4, -0.6)
         handles = [
-            Line2D([], [], color="black", marker="o", linestyle="", label="folds by image"),
-            Line2D([], [], color="black", marker="s", linestyle="", markerfacecolor="white", label=f"by {group_kind}"),
+            Line2D([], [], color="black", marker="o", linestyle="", markersize=4.5, label="folds by image"),
+            Line2D([], [], color="black", marker="s", linestyle="", label=f"by {group_kind}", **SQUARE),
             Line2D([], [], color="black", linestyle=":", label="chance"),
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
@@ -105,6 +108,8 @@ def leakage(rows: pd.DataFrame, group_kind: str) -> Figure:
 
 def galleries(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
     """MAP@k over the number of images learnt from, closed gallery at the left, open at the right; a row per k.
+
+    Methods stand a little beside each other, and every other sign is hollow: curves may lie on one another.
 
     rows: columns gallery, method, length (how long was learnt: :data:`.experiment.EQUAL` solid, the others dashed),
     n_train, k, ours, spread, chance (percent).
@@ -118,7 +123,9 @@ def galleries(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
             for axis, side in zip(line, sides, strict=True):
                 part = rows[(rows["k"] == k) & (rows["gallery"] == side)]
                 for (method, length), curve in part.groupby(["method", "length"], sort=False):
-                    _curve(axis, curve, methods.index(method), dashed=length != EQUAL)
+                    number = methods.index(method)
+                    aside = ASIDE ** (number - (len(methods) - 1) / 2)
+                    _curve(axis, curve.assign(n_train=curve["n_train"] * aside), number, dashed=length != EQUAL)
                 chance = part.groupby("n_train")["chance"].mean()
                 axis.plot(chance.index, chance, color="black", linestyle=":", linewidth=0.8)
                 axis.set_xscale("log")
@@ -131,15 +138,24 @@ def galleries(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
             axis.set_xlabel("images learnt from")
             axis.set_xticks(sizes, labels=[f"{n:,}" for n in sizes])
             axis.minorticks_off()
-        look = [
-            {"color": style.PALETTE[n], "marker": style.MARKERS[n], "label": name} for n, name in enumerate(methods)
-        ]
+        look = [_sign(number) | {"label": name} for number, name in enumerate(methods)]
         look += [{"color": "0.4", "linestyle": line, "label": name} for name, line in ((EQUAL, "-"), (EPOCHS, "--"))]
         look.append({"color": "black", "linestyle": ":", "linewidth": 0.8, "label": "chance"})
-        handles = [Line2D([], [], markersize=4, **one) for one in look]
+        handles = [Line2D([], [], **one) for one in look]
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
         plt.close(figure)
     return figure
+
+
+ASIDE = 1.07
+"""A factor between the methods of :func:`galleries`: sizes double, signs are narrower."""
+
+
+def _sign(number: int) -> dict[str, object]:
+    """Colour and sign of a method."""
+    face = "white" if number % 2 else style.PALETTE[number]
+    look = {"color": style.PALETTE[number], "marker": style.MARKERS[number], "markerfacecolor": face}
+    return look | {"markersize": 4}
 
 
 def _curve(axis: Axes, rows: pd.DataFrame, number: int, *, dashed: bool) -> None:
@@ -148,10 +164,8 @@ def _curve(axis: Axes, rows: pd.DataFrame, number: int, *, dashed: bool) -> None
         rows["n_train"],
         rows["ours"],
         yerr=None if dashed else rows["spread"],
-        color=style.PALETTE[number],
-        marker=style.MARKERS[number],
         linestyle="--" if dashed else "-",
-        markersize=4,
         linewidth=1.2,
         capsize=2,
+        **_sign(number),
     )

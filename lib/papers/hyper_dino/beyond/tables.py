@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 
 from lib.metrics.significance import paired_permutation
-from lib.results import paired
+from lib.papers.hyper_dino.beyond import figures
+from lib.results import intervals, paired
 from lib.results.answers import HEALTH, Answers, compare, ended, health, values
 from lib.results.markdown import markdown_table, percent
-from lib.results.shown import Table
+from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.training.fit import Schedule
 from lib.training.methods import Answer
@@ -191,6 +192,12 @@ def retrieval(
     return Table(title, rows, f"{common(run)} {BESIDE} {text}".strip(), free, markdown=markdown)
 
 
+def figure_differences(title: str, rows: pd.DataFrame, what: str, text: str, more: str = "") -> Figure:
+    """:func:`.figures.differences` as a figure; ``text`` says whose differences they are, ``more`` follows."""
+    about = f"{text}, with 95 % intervals over groups and trainings. {intervals.UNCORRECTED} {more}"
+    return Figure(title, rows, about.strip(), figure=figures.differences(rows, f"{what}, MAP@k (points)"))
+
+
 def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:
     """Where the embeddings of each method rest, beside the norm at which its classes are exactly at the margin.
 
@@ -201,6 +208,25 @@ def rest(found: Answers, settled: Mapping[str, float]) -> list[str]:
         f"{name}: median norm {medians[name]:.3f}, classes exactly at the margin at {radius:.3f}"
         for name, radius in settled.items()
     ]
+
+
+def norm_limit(found: Answers, settled: Mapping[str, float]) -> float:
+    """Where a picture of the norms ends: behind the farthest embedding, unless that is one of a few far from the rest.
+
+    settled: as of :func:`rest`.
+    """
+    norms = [np.concatenate([answer.norms for answer in done]) for done in found.values()]
+    limit = 1.1 * max([*(np.quantile(one, 0.999) for one in norms), *settled.values()])
+    farthest = max(one.max() for one in norms)
+    return float(limit if farthest > 1.5 * limit else 1.05 * farthest)
+
+
+def farther(found: Answers, limit: float) -> str:
+    """How many embeddings lie beyond ``limit``, for a caption; nothing where none does."""
+    beyond = {name: np.concatenate([answer.norms for answer in done]) > limit for name, done in found.items()}
+    told = ", ".join(f"{name} {one.sum():,} of {len(one):,}" for name, one in beyond.items())
+    cut = any(one.any() for one in beyond.values())
+    return f"The axis ends at {limit:.2f}; embeddings beyond: {told}." if cut else ""
 
 
 def norm_rows(found: Answers, bins: int = 60) -> pd.DataFrame:

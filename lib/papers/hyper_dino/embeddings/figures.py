@@ -86,9 +86,9 @@ def _sources(axis: plt.Axes, rows: pd.DataFrame) -> None:
 
 
 def _ticks(axes, lengths: pd.Series) -> None:
-    """Round numbers up to the longest, and the longest itself."""
+    """Round numbers up to the longest, and the longest itself; so few that those of three digits have room."""
     longest = int(lengths.max())
-    ticks = [n for n in (1, 2, 5, 10, 20, 40, 80, 160, 320, 640) if lengths.min() <= n < 0.45 * longest] + [longest]
+    ticks = [n for n in (1, 2, 5, 10, 20, 40, 80, 320) if lengths.min() <= n < 0.45 * longest] + [longest]
     for axis in axes.flat:
         axis.set_xticks(ticks, labels=[str(n) for n in ticks])
         axis.minorticks_off()

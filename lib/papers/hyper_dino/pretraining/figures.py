@@ -7,7 +7,6 @@ import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from lib.figures import style
 
@@ -34,6 +33,8 @@ def pretraining(history: pd.DataFrame, prototypes: int) -> Figure:
             axis.set_ylim(bottom=0)
         for axis in axes[-1]:
             axis.set_xlabel("step")
+        place = {"loc": "outside lower center", "ncols": 3}
+        figure.legend(*entropy.get_legend_handles_labels(), title="teacher's entropy", title_fontsize=8, **place)
         plt.close(figure)
     return figure
 
@@ -45,7 +46,6 @@ def _entropies(axis: Axes, step: pd.Series, history: pd.DataFrame, prototypes: i
     axis.plot(step, mean_answer, color=style.PALETTE[1], linestyle="--", label="of the batch's mean answer")
     axis.plot(step, history["entropy"], color=style.PALETTE[0], label="of one answer, mean")
     axis.set_ylabel("teacher's entropy (nats)")
-    axis.legend(loc="lower right", fontsize=8)
 
 
 def spectra(rows: pd.DataFrame, ranks: pd.DataFrame) -> Figure:
@@ -70,7 +70,7 @@ def spectra(rows: pd.DataFrame, ranks: pd.DataFrame) -> Figure:
 
 
 def encoders(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
-    """MAP@k of each encoder in both galleries, with chance as thin lines, one panel per k.
+    """MAP@k of each encoder in both galleries, full and hollow, each with its chance as a line; one panel per k.
 
     rows: of :func:`.tables.values`, of one metric.
     """
@@ -80,18 +80,17 @@ def encoders(rows: pd.DataFrame, ks: Sequence[int]) -> Figure:
         figure, axes = plt.subplots(1, len(ks), figsize=size, sharex=True, sharey=True, squeeze=False)
         for axis, k in zip(axes[0], ks, strict=True):
             for number, (gallery, part) in enumerate(rows[rows["k"] == k].groupby("gallery", sort=False)):
-                look = {"color": style.PALETTE[number], "marker": style.MARKERS[number], "linestyle": ""}
+                color = style.PALETTE[number]
+                look = {"color": color, "marker": style.MARKERS[number], "linestyle": ""}
+                look["markerfacecolor"] = "white" if number else color
                 heights = part["encoder"].map(names.index) + 0.12 * (2 * number - 1)
                 axis.plot(part["ours"], heights, label=f"{gallery} gallery", **look)
-                axis.axvline(
-                    part["chance"].iloc[0], color=look["color"], dashes=style.DASHES[number + 1], linewidth=0.8
-                )
+                line = {"color": color, "dashes": style.DASHES[number + 1], "linewidth": 1.2}
+                axis.axvline(part["chance"].iloc[0], label=f"chance, {gallery} gallery", **line)
             axis.set_xlim(0, 100)
             axis.set_xlabel(f"MAP@{k} (%)")
         axes[0][0].set_yticks(range(len(names)), names)
         axes[0][0].set_ylim(len(names) - 0.5, -0.5)
-        handles, _ = axes[0][0].get_legend_handles_labels()
-        handles.append(Line2D([], [], color="0.4", dashes=style.DASHES[1], linewidth=0.8, label="chance"))
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure

@@ -19,7 +19,8 @@ def by_length(panels: dict[str, pd.DataFrame], ks: Sequence[int] = (1, 20)) -> F
 
     Args:
         panels: title → rows with columns source, family, dim_in, k, value (percent), spread and chance (percent, may
-            be missing). A family has its marker, a source its line: NCA is dashed and hollow.
+            be missing). A family has its marker, a source its line: NCA is dashed and hollow. A single length has
+            no line, in the legend neither.
         ks: the list lengths drawn.
     """
     with style.house():
@@ -44,7 +45,8 @@ def _draw(axis: plt.Axes, rows: pd.DataFrame) -> None:
     for source in rows["source"].unique():
         for number, (family, label) in enumerate(FAMILIES.items()):
             line = rows[(rows["family"] == family) & (rows["source"] == source)].sort_values("dim_in")
-            if not line["value"].notna().any():
+            lengths = line["value"].notna().sum()
+            if not lengths:
                 continue  # a legend names what is drawn
             axis.errorbar(
                 line["dim_in"],
@@ -54,7 +56,7 @@ def _draw(axis: plt.Axes, rows: pd.DataFrame) -> None:
                 color=style.PALETTE[number],
                 marker=style.MARKERS[number],
                 markerfacecolor="white" if source == "NCA" else None,
-                linestyle=LINES[source],
+                linestyle=LINES[source] if lengths > 1 else "",
                 markersize=4,
                 linewidth=1.2,
                 capsize=2,

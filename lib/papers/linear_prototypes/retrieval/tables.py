@@ -15,7 +15,7 @@ from lib.papers.linear_prototypes import figures
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, gains, published
 from lib.papers.linear_prototypes.retrieval.experiment import LINEAR, NO_VIEWS, OPPONENTS
 from lib.papers.linear_prototypes.retrieval.sweeps import EPOCHS, STEPS
-from lib.results import answerable, answers, paired
+from lib.results import answerable, answers, intervals, paired
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -271,7 +271,7 @@ def figure_variants(run: Run, tests: pd.DataFrame) -> Figure:
     """
     k = ", ".join(str(k) for k in tests["k"].unique())
     about = caption(run, "averaged per group first", _variant_heads(run))
-    text = f"Difference of MAP@{k} from the paper's head with its 95 % interval: {about}"
+    text = f"Difference of MAP@{k} from the paper's head with its 95 % interval: {about} {intervals.UNCORRECTED}"
     return Figure("other heads against the paper's", tests, text, figure=figures.differences(tests))
 
 

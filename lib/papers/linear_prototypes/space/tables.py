@@ -155,7 +155,10 @@ def figure_4(run: Run, spaces: Mapping[str, Space], labels: Sequence[str]) -> Fi
     """Fig. 4: the first components of each method's space, all of one split; labels: of its held-out images."""
     parts = {name: first_components(one) for name, one in spaces.items()}
     frames = [pd.DataFrame(xyz, columns=AXES).assign(method=name, label=labels) for name, (xyz, _) in parts.items()]
-    text = f"First three principal components of the training images, fold 0; shown are {_about(run)}"
+    text = (
+        f"First three principal components of the training images, fold 0; shown are {_about(run)} Rare classes are "
+        "drawn over common ones; a class that outnumbers all others together is small and pale."
+    )
     drawn = figures.components(parts, labels)
     return Figure("the space of the embeddings", pd.concat(frames), text, free=AXES, figure=drawn)
 

@@ -1,17 +1,20 @@
 """Bytes are what an archive stores, tests find what was planted, and the picture draws what it is given."""
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from lib.losses.hashing import CSQ
 from lib.metrics.retrieval import PerQuery
-from lib.papers.beyond.factors import costs
+from lib.papers.beyond.factors import costs, experiment, heads
 from lib.papers.beyond.factors.experiment import BALL, NONE, PROBABILITY
-from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC
+from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC, AsMany
 from lib.training import hashing, hyper_dino
+from lib.training.fit import Schedule
 from lib.training.methods import Answer, Health, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import repeated, splits
@@ -104,12 +107,48 @@ def test_the_picture_draws_every_method_at_its_bytes_with_a_sign_of_its_own(rows
         assert len(signs) == len(HEADS)
         places = {c.get_label(): c.lines[0].get_xdata()[0] for c in axis.containers}
         heights = {c.get_label(): c.lines[0].get_ydata()[0] for c in axis.containers}
-        assert places[NONE] == 2560 and places[BALL] < 64 < places[HYPERBOLIC]
+        assert places[BALL] < places[HYPERBOLIC] < places[NONE] == max(places.values())
         assert heights[NONE] == pytest.approx(50 if k == 1 else 25, abs=0.5)
-        assert axis.get_xscale() == "log"
     assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["8", "16", "64", "2560"]
     figure.canvas.draw()
     axis = figure.axes[0]
     near = sorted(axis.transData.transform((c.lines[0].get_xdata()[0], 50))[0] for c in axis.containers)
     assert min(np.diff(near)) > 5 * figure.dpi / 72  # a sign of 5 points covers no other
     assert SimpleNamespace(**vars(costs.figure_costs(rows, ARCHIVES))).title.startswith("what an image costs")
+    assert "bands go from the fewest bytes to the most, not to scale" in costs.figure_costs(rows, ARCHIVES).caption
+
+
+def test_a_method_looks_the_same_whichever_others_are_there(rows):
+    fewer = rows[rows["method"].ne(NONE)]
+    looks = [
+        {c.get_label(): (c.lines[0].get_color(), c.lines[0].get_marker(), c.lines[0].get_markerfacecolor()) for c in of}
+        for of in (costs.drawn(part, ARCHIVES).axes[0].containers for part in (rows, fewer))
+    ]
+    assert len(looks[1]) == len(HEADS) - 1 and looks[1].items() <= looks[0].items()
+
+
+def test_every_method_has_a_sign_of_its_own_that_can_be_seen_in_grey():
+    factors = experiment.methods(64, 8, 4, 3, hyper_dino.Settings(), Schedule(), 2, 0.01)
+    others = heads.methods(Recipe("PCA", 8, 4), Schedule(), 0.01, AsMany(), 3, (0, 0, 1), 8, 16)
+    assert set(costs.LOOKS) == {method.name for method in (*factors, *others)}
+    signs = {(look["marker"], look["markerfacecolor"] == "white") for look in costs.LOOKS.values()}
+    assert len(signs) == len(costs.LOOKS)
+    band = luminance("0.93")
+    assert all((band + 0.05) / (luminance(look["color"]) + 0.05) > 3 for look in costs.LOOKS.values())
+
+
+def luminance(color) -> float:
+    """Of WCAG: a contrast of 3 is the least that a sign needs."""
+    parts = np.array(to_rgb(color))
+    return float(np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722])
+
+
+def test_sizes_that_are_near_each_other_have_bands_apart(rows):
+    near = rows.assign(bytes=rows["bytes"].replace({16: 72}))
+    axis = costs.drawn(near, ARCHIVES).axes[-1]
+    spans = sorted((patch.get_x(), patch.get_x() + patch.get_width()) for patch in axis.patches)
+    assert len(spans) == 4 and all(left[1] < right[0] for left, right in itertools.pairwise(spans))
+    places = {c.get_label(): c.lines[0].get_xdata()[0] for c in axis.containers}
+    inside = {name: [low < place < high for low, high in spans].index(True) for name, place in places.items()}
+    assert inside == {ACIR: 0, CENTRES: 0, BALL: 1, HYPERBOLIC: 1, PROBABILITY: 2, NONE: 3}
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["8", "64", "72", "2560"]

@@ -13,6 +13,7 @@ from lib.metrics.retrieval import PerQuery
 from lib.papers.beyond.factors import costs, tables, verdicts
 from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NONE, PROBABILITY, with_margin
 from lib.papers.beyond.factors.tables import CLASSIFIER
+from lib.results import intervals
 from lib.training.methods import Answer, Health
 from lib.training.splits import repeated, splits
 
@@ -262,6 +263,14 @@ def test_the_picture_has_a_full_bar_where_a_gain_is_clear_and_a_hollow_one_where
     hollow = [patch.get_facecolor()[:3] == (1.0, 1.0, 1.0) for patch in axis.patches]
     ordered = shown.rows.sort_values("difference", ascending=False, kind="stable")
     assert hollow == (ordered["p_holm"] > 0.05).tolist() and any(hollow) and not all(hollow)
+    dots = [line for line in axis.lines if line.get_marker() == "o"]
+    assert [dot.get_xdata()[0] for dot in dots] == ordered["difference"].tolist()
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == hollow
+    assert "Full bars and dots: clear" in shown.caption
+
+
+def test_the_picture_of_all_factors_says_that_its_intervals_are_not_corrected(found, tests):
+    assert intervals.UNCORRECTED in tables.figure_factors(tables.all_values(found), tests, "net").caption
 
 
 def test_the_numbers_of_the_picture_stand_beside_its_frame_and_its_bars_are_told_by_a_legend(tests):

@@ -1,5 +1,7 @@
 """Tables beyond the paper: the right images are compared, and every table says so."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.beyond import figures
 from lib.papers.hyper_dino.beyond import tables as controls
 from lib.papers.hyper_dino.beyond.experiment import EPOCHS, EQUAL
-from lib.results import answers
+from lib.results import answers, intervals
 from lib.results.store import Run
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
@@ -161,8 +163,36 @@ def test_figures_draw_what_they_are_given():
     assert "closed" in closed.get_title() and "unseen" in opened.get_title()
     looks = {line.get_linestyle() for line in opened.lines if len(line.get_xdata()) == 2}
     assert looks - {"None"} == {"-", "--", ":"}
-    (axis,) = figures.norms(controls.norm_rows(BY_IMAGE), {"ball": 0.178}).axes
+    (axis,) = figures.norms(controls.norm_rows(BY_IMAGE), {"ball": 0.178}, 0.4).axes
+    assert axis.get_xlim() == (0, 0.4)
     assert axis.lines[1].get_xdata()[0] == 0.178 and "Euclidean norm" in axis.get_xlabel()
+
+
+def test_a_few_embeddings_far_out_do_not_stretch_the_picture_of_the_norms_and_are_counted():
+    near, far = np.linspace(0.1, 0.5, 4000), np.array([0.9, 2.8])
+    found = {name: [replace(BY_IMAGE["ball"][0], norms=norms)] for name, norms in (("ball", near), ("flat", far))}
+    found["flat"][0] = replace(found["flat"][0], norms=np.concatenate([near, far]))
+    limit = controls.norm_limit(found, {"ball": 0.3})
+    assert limit == pytest.approx(0.55, abs=0.01)
+    told = controls.farther(found, limit)
+    assert told == "The axis ends at 0.55; embeddings beyond: ball 0 of 4,000, flat 2 of 4,002."
+    assert controls.norm_limit(found, {"ball": 0.8}) == pytest.approx(0.88)  # a line that is drawn is seen
+    without = {"ball": found["ball"]}
+    assert controls.norm_limit(without, {"ball": 0.3}) == pytest.approx(1.05 * 0.5)
+    assert controls.farther(without, 1.05 * 0.5) == ""
+
+
+def test_what_has_nearly_the_same_score_is_still_seen():
+    lost = controls.leakage(BY_IMAGE, BY_IMAGE, GROUPS, [20])
+    _, dot, square, _ = figures.leakage(lost, "patient").axes[0].lines
+    assert dot.get_xdata() == square.get_xdata() and square.get_markerfacecolor() == "none"
+    assert dot.get_markersize() + 2 * square.get_markeredgewidth() < square.get_markersize()
+    axis = figures.galleries(galleries().assign(ours=50.0), [20]).axes[0]
+    axis.figure.canvas.draw()
+    lines = {line.get_marker(): line for line in axis.lines if line.get_marker() in style.MARKERS}
+    assert {marker: line.get_markerfacecolor() == "white" for marker, line in lines.items()} == {"o": False, "s": True}
+    ends = [axis.transData.transform(line.get_xydata())[0, 0] for line in lines.values()]
+    assert abs(ends[0] - ends[1]) > 4 * axis.figure.dpi / 72  # a sign of 4 points covers no other
 
 
 def test_differences_are_drawn_with_their_intervals():
@@ -175,6 +205,14 @@ def test_differences_are_drawn_with_their_intervals():
     assert len({line.get_marker() for line in points}) == 2
     ends = axis.collections[0].get_segments()[0]
     assert ends[:, 0].tolist() == [1.5, 4.0]
+
+
+def test_differences_say_that_their_intervals_are_not_corrected_as_verdicts_are():
+    rows = pd.DataFrame([{"name": "x", "rule": "a", "k": 1, "difference": 2.0, "low": 1.5, "high": 4.0}])
+    shown = controls.figure_differences("switches", rows, "minus the default", "What one switch changes", "Fold 0.")
+    assert shown.caption.startswith("What one switch changes, with 95 % intervals over groups and trainings. ")
+    assert intervals.UNCORRECTED in shown.caption and shown.caption.endswith(" Fold 0.")
+    assert shown.figure.axes[0].get_xlabel() == "minus the default, MAP@k (points)"
 
 
 def test_captions_say_epochs_and_what_is_averaged():

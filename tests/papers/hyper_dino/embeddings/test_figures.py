@@ -49,6 +49,15 @@ def test_the_tick_before_the_longest_stands_clear_of_it(curves):
     assert labels[-2:] == ["320", "950"]
 
 
+def test_labels_below_two_panels_leave_each_other_room():
+    rows = [(rule, "training", n, 50.0) for rule in ("by image", "by lesion") for n in (1, 1280)]
+    figure = figures.variance(pd.DataFrame(rows, columns=["rule", "part", "n", "kept"]), [1280])
+    figure.canvas.draw()
+    for axis in figure.axes:
+        boxes = [label.get_window_extent() for label in axis.get_xticklabels()]
+        assert all(left.x1 + 3 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
 def test_bars_end_at_zero(rows):
     assert all(axis.get_ylim()[0] >= 0 for axis in figures.baselines(rows.assign(spread=80.0)).axes)
 

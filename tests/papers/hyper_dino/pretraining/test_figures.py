@@ -32,6 +32,17 @@ def test_every_curve_is_in_its_panel():
     assert len({line.get_linestyle() for line in entropy.lines}) == 3
 
 
+def test_the_legend_of_the_entropies_covers_no_curve():
+    step = np.arange(5)
+    rows = {"step": step, "loss": 1.0, "entropy": 0.1 * step, "information": 0.1, "spread": 0.5, "rank": 9.0}
+    figure = pretraining(pd.DataFrame(rows), prototypes=64)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert all(axis.get_legend() is None for axis in figure.axes)
+    assert legend.get_window_extent().y1 < min(axis.get_window_extent().y0 for axis in figure.axes)
+    assert "entropy" in legend.get_title().get_text() and len(legend.get_texts()) == 3
+
+
 def test_a_spectrum_is_a_curve_with_its_rank_in_the_legend():
     rows = pd.DataFrame({"encoder": ["a", "a", "b"], "direction": [1, 2, 1], "held": [60.0, 100, 100]})
     ranks = pd.DataFrame({"encoder": ["a", "b"], "rank": [1.96, 1.0]})
@@ -54,4 +65,10 @@ def test_encoders_are_points_beside_chance():
     assert list(chance.get_xdata()) == [12.5, 12.5]
     assert right.lines[0].get_xdata().tolist() == [60, 80]
     assert closed.get_marker() != opened.get_marker()
+    assert closed.get_markerfacecolor() != "white" == opened.get_markerfacecolor()
+    named = [text.get_text() for text in left.figure.legends[0].get_texts()]
+    assert named == ["closed gallery", "chance, closed gallery", "open gallery", "chance, open gallery"]
+    drawn = dict(zip(named, left.figure.legends[0].legend_handles, strict=True))
+    lines = [drawn[name] for name in named if name.startswith("chance")]
+    assert [line.get_color() for line in lines] == [closed.get_color(), opened.get_color()]
     assert [label.get_text() for label in left.get_yticklabels()] == ["a", "b"]

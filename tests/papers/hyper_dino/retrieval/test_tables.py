@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.lines import Line2D
 
 from lib import paths
 from lib.metrics import retrieval
@@ -198,6 +199,18 @@ def test_the_legend_of_fig_3_names_what_is_drawn(table):
         shown = "better of both: no mapper, Euclidean" in named
         assert shown == bool(published(reference).query("family == 'baseline' and not cls")["published"].notna().any())
     assert not shown
+
+
+def test_the_legend_of_fig_3_has_a_line_only_where_one_is_drawn(table):
+    few = table[table["dim_in"] == table.groupby("source")["dim_in"].transform("min")]
+    for rows in (table, few):
+        figure = hyper_dino.figure_3(rows, "kather").figure
+        drawn = [box for axis in figure.axes for box in axis.containers]
+        joined = {box.get_label() for box in drawn if len(box[0].get_xdata()) > 1}
+        assert joined == {box.get_label() for box in drawn if box[0].get_linestyle() != "None"}
+        lines = [line for line in figure.legends[0].findobj(Line2D) if line.get_linestyle() != "None"]
+        assert len(lines) == len(joined)
+    assert all(name.startswith("better of both") for name in joined)
 
 
 def test_the_figure_shows_each_source_under_each_rule_and_the_published_values(table):

@@ -14,6 +14,7 @@ from lib.metrics.retrieval import evaluate
 from lib.papers.linear_prototypes.published import gains
 from lib.papers.linear_prototypes.retrieval import tables
 from lib.papers.linear_prototypes.retrieval.experiment import LINEAR, OPPONENTS, PAPER, PT, SCALED, TL, trained
+from lib.results import intervals
 from lib.results.store import Run
 from lib.training.episodes import Episodes
 from lib.training.linear_prototypes import Settings
@@ -196,6 +197,7 @@ def test_the_picture_of_the_variants_has_a_row_each_and_their_intervals():
     (bars,) = axis.containers
     assert [ends[:, 0].tolist() for ends in bars.lines[2][0].get_segments()] == [[-3.0, -1.0]] * 2
     assert "MAP@3" in axis.get_xlabel() and PAPER in axis.get_title(loc="left")
+    assert shown.caption.endswith(f". {intervals.UNCORRECTED}")
     assert shown.caption.startswith("Difference of MAP@3") and "AP@3 " not in shown.caption.replace("MAP@3", "")
 
 

@@ -88,6 +88,7 @@ def test_tables_and_figure_say_whom_they_show():
     several = {name: Space(x, x, y, y, groups, groups) for name in ("frozen", "head")}
     figure = tables.figure_4(RUN, several, np.array(["fat", "gland", "muscle"])[y])
     assert "patients that were held out; heads trained for 7 epochs" in figure.caption
+    assert "a class that outnumbers all others together is small and pale" in figure.caption
     assert figure.rows.groupby("method", sort=False).size().to_dict() == {"frozen": 90, "head": 90}
     assert set(figure.free) == set(tables.AXES) and len(figure.figure.axes) == 4
 
