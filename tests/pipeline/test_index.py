@@ -8,7 +8,7 @@ import pytest
 
 from lib import paths
 from lib.datasets.catalogue import DATASETS
-from lib.pipeline import index, plan, profiles
+from lib.pipeline import index, notebooks, plan, profiles
 
 STAGE = {"do": {"cmd": "python -m lib.pipeline.notebooks run 13_p_stage ${profile} ${key}"}}
 RUNS = {
@@ -121,6 +121,14 @@ def test_own_images_have_a_list_of_their_own(reports):
 def test_the_committed_index_is_current():
     expected = index.markdown(index.overview())
     assert (paths.ROOT / "reports" / "index.md").read_text(encoding="utf-8") == expected
+
+
+def test_the_first_notebook_shows_the_committed_index():
+    rows = index.overview()
+    wanted = index.matrices(rows[rows["numbered"]]).replace("](", "](../reports/")
+    cells = notebooks.read(paths.NOTEBOOKS / "00_start_here.ipynb").cells
+    texts = [out["data"]["text/markdown"] for cell in cells for out in cell.get("outputs", []) if "data" in out]
+    assert texts == [wanted], "make notebooks builds notebook 00 anew, last"
 
 
 def test_a_search_for_a_table_of_the_paper_finds_it():
