@@ -153,7 +153,7 @@ def test_every_target_of_make_is_described():
     assert sorted(targets) == sorted(set(phony) - {"lint", "unit", "check-notebooks"})
 
 
-(MORE_LIKE_THIS,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
+MORE_LIKE_THIS, NEW_TILE = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
 SNIPPET = "\n".join(
     re.findall(r"^(?:    (.*))?$", search.__doc__.partition("::\n")[2].partition("Without")[0], flags=re.M)
 )
@@ -190,22 +190,38 @@ def test_the_code_runs_as_it_stands_and_finds_what_flat_space_finds(d, form, tmp
         assert alike == 1 if code is EXACT else alike > 0.95
 
 
-def test_a_folder_of_tiles_gives_the_nearest_to_the_first(tmp_path, monkeypatch, capsys):
-    """As it stands, in a folder with tiles of its layout; the first has a twin, which has to come first."""
+def test_a_folder_of_tiles_gives_the_nearest_to_the_first_and_to_a_new_one(tmp_path, monkeypatch, capsys):
+    """As it stands, in a folder with tiles of its layout: twins of the first lie with its patient, and with another."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for number in range(24):
         file = tmp_path / f"my_tiles/class_{number % 2}/patient_{number % 6}/tile_{number:02}.png"
         file.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(rng.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(file)
-    first = tmp_path / "my_tiles/class_0/patient_0/tile_00.png"
-    shutil.copy(first, first.with_name("twin.png"))
+    first, other = (tmp_path / f"my_tiles/class_{number}/patient_{number}/twin.png" for number in (0, 1))
+    for target in (first, other, tmp_path / "new_tile.png"):
+        shutil.copy(tmp_path / "my_tiles/class_0/patient_0/tile_00.png", target)
     named = {}
     exec(MORE_LIKE_THIS, named)
     order = named["names"].iloc[named["indices"][0]].tolist()
-    assert len(order) == 20 and order[0] == "class_0/patient_0/twin.png"
-    assert named["names"][0] == "class_0/patient_0/tile_00.png" and named["names"][0] not in order
+    assert len(order) == 20 and order[0] == "class_1/patient_1/twin.png"
+    assert named["names"].iloc[0] == "class_0/patient_0/tile_00.png"
+    assert not any("patient_0/" in name for name in order), "its own patient"
     assert "twin.png" in capsys.readouterr().out
+    exec(NEW_TILE, named)
+    assert named["its_vector"].shape == (1, 1280)
+    twins = {"class_0/patient_0/tile_00.png", "class_0/patient_0/twin.png", "class_1/patient_1/twin.png"}
+    assert set(capsys.readouterr().out.splitlines()[:3]) == twins
+
+
+def test_a_small_folder_is_searched_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for number, (label, patient) in enumerate([("a", 1), ("a", 1), ("b", 2)]):
+        file = tmp_path / f"my_tiles/{label}/patient_{patient}/{number}.png"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (40, 40), (60 * number, 90, 120)).save(file)
+    exec(MORE_LIKE_THIS, {})
+    assert capsys.readouterr().out.split() == ["query:", "a/patient_1/0.png", "b/patient_2/2.png"]
 
 
 def test_without_the_scale_the_code_is_refused_in_words():
