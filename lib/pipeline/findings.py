@@ -154,7 +154,8 @@ def _gain() -> str:
     return (
         f"**The head beats the plain features on {wins(long)} datasets over a list of {LIST}, on {wins(first)} for the "
         f"first answer** (all classes counting alike: {count(alike)} and {count(first_alike)}). Over the list, a "
-        f"linear classifier beats it on {losses(fair)} and loses on {count(fair)} (alike: {losses(even)} and {count(even)})."
+        f"linear classifier beats it on {losses(fair)} and loses on {count(fair)} (alike: {losses(even)} "
+        f"and {count(even)})."
     )
 
 
