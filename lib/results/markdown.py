@@ -1,5 +1,7 @@
 """Numbers and tables as Markdown shows them."""
 
+from decimal import ROUND_HALF_UP, Decimal
+
 import pandas as pd
 
 
@@ -9,7 +11,16 @@ def percent(value: float) -> str:
     >>> percent(94.614), percent(float("nan"))
     ('94.61', '–')
     """
-    return "–" if pd.isna(value) else f"{value:.2f}"
+    return "–" if pd.isna(value) else f"{_rounded(value):.2f}"
+
+
+def _rounded(value: float) -> Decimal:
+    """Two decimals, half away from 0, of the four that a csv has: a table and who reads its csv show the same.
+
+    >>> [str(_rounded(value)) for value in (21.485, 21.48504, 21.48496, 21.4849, -0.125)]
+    ['21.49', '21.49', '21.49', '21.48', '-0.13']
+    """
+    return Decimal(f"{value:.4f}").quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
 def markdown_table(frame: pd.DataFrame) -> str:
@@ -31,4 +42,4 @@ def points(difference: float) -> str:
     >>> points(1.5), points(-0.001), points(float("nan"))
     ('+1.50', '+0.00', '–')
     """
-    return "–" if pd.isna(difference) else f"{difference:+z.2f}"
+    return "–" if pd.isna(difference) else f"{_rounded(difference):+z.2f}"

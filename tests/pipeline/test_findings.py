@@ -1,0 +1,95 @@
+"""The README's findings follow from tests, and are not what anybody would like them to be."""
+
+import pandas as pd
+import pytest
+
+from lib import paths
+from lib.pipeline import findings
+
+GROUPS = {"n_units": 9, "p_floor": 0.002, "title": "Kather"}
+GAINS = [("raw features, cosine", 20, 2.75, 0.2), ("raw features, cosine", 1, 4.5, 0.001), ("NCA(32)", 1, 8, 0.01)]
+RARE = [("raw features, cosine", 20, -6.25, 0.01), ("linear classifier, probability", 20, -7.75, 0.01)]
+LARGER = [("closed, by slide", 1, -3.25, 0.01), ("closed, by slide", 20, 1, 0.5), ("open, by slide", 20, 1.5, 0.01)]
+NEW = [("no mapper", 20, 4.25, 0.6), ("no mapper", 1, -2.25, 0.01), ("flat, half margin", 20, -4.5, 0.02)]
+VOTES = [("Hyper-DINO(PCA(8), 4)", 1, 14.14), ("Hyper-DINO(PCA(8), 4)", 3, 99), ("raw features, cosine", 1, 20.59)]
+
+
+def frame(rows: list[tuple], *names: str, **same: str) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=list(names)).assign(**GROUPS, **same)
+
+
+@pytest.fixture
+def tables(monkeypatch) -> dict[findings.Place, pd.DataFrame]:
+    """Committed tables of one dataset, as they might be."""
+    names, by_slide = ("k", "difference", "p_holm"), {"rule": "by slide"}
+    leak = [("ball", 20, -9.5, 0.01), ("no mapper", 20, 1.25, 0.5)]
+    control = [("flat, half margin", 20, -3.5, 0.01), ("no mapper", 20, 7.75, 0.2)]
+    rests = [("closed, by image", 0.9, 0.5), ("closed, by slide", 0.5, 0.5), ("closed, by slide", 0.7, 4.0)]
+    made = {
+        findings.LEAKAGE: frame(leak, "method", *names),
+        findings.FACTORS: frame([("own slide in the archive (ball)", 20, 9.75, 0.3)], "factor", *names),
+        findings.CONTROL: frame(control, "second", *names, first="ball", **by_slide),
+        findings.MARGINS: frame(LARGER, "rule", *names, first="ball, m0 = 4"),
+        findings.REST: frame(rests, "archive", "norm", "m0", head="ball").assign(k=20),
+        findings.TESTS: frame(
+            [*GAINS, ("linear classifier, probability", 20, -1.5, 0.03)], "second", *names, **by_slide
+        ),
+        findings.BY_CLASS: frame(RARE, "second", *names, **by_slide),
+        findings.GALLERY: frame([*NEW, (findings.LOGITS, 20, -9, 0.2)], "second", *names, rule="open"),
+        findings.VOTES: frame(VOTES, "method", "k", "macro_f1"),
+    }
+    monkeypatch.setattr(findings, "read", made.__getitem__)
+    return made
+
+
+def test_only_a_difference_above_0_that_is_clear_is_counted(tables):
+    own, curvature, gain, unseen = findings.findings()
+    assert "clearly on 1 of 1 datasets**, on 0 of 1 in notebook 90" in own
+    assert "helps on 0 of 1 datasets" in curvature and "at the centre. At a larger one (4)" in curvature
+    assert "a step counts 1.33 to 1.33 times" in curvature
+    assert "the ball wins 1 of 3 comparisons and loses 1." in curvature
+    assert (
+        "on 0 of 1 datasets over a list of 20, on 1 of 1 for the first answer** (all classes counting alike: 0 and 0)"
+        in gain
+    )
+    assert "classifier beats it on 1 and loses on 0 (alike: 1 and 0)" in gain
+    assert "helps on 0 of 1 datasets over the list; the first answer gets better on 0 and worse on 1.**" in unseen
+    assert unseen.endswith("flat space beats it on 1 and loses on 0, the classifier on 0 and 0.")
+
+
+def test_the_table_holds_every_difference_and_what_is_clear_is_bold(tables):
+    rows = findings.differences().set_index(["", findings.HEAD])["Kather"]
+    assert rows[1].to_dict() == {
+        "own group in archive: head": "**+9.50**",
+        "in notebook 90": "+9.75",
+        "principal components": "-1.25",
+    }
+    assert rows[2].tolist() == ["**-3.50**", "**-3.25**/+1.00", "**+1.50**"]
+    assert rows[3].tolist() == ["**+4.50**/+2.75", "**-6.25**", "**-1.50**", "**-7.75**", "20.6 → 14.1"]
+    assert rows[4].tolist() == ["**-2.25**/+4.25", "**-4.50**", "-9.00"]
+
+
+def test_a_table_that_is_not_there_leaves_its_rows_out(tables):
+    tables[findings.BY_CLASS] = tables[findings.VOTES] = pd.DataFrame()
+    assert findings.differences()[""].tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4]
+    assert "(all classes counting alike: 0 and 0)" in findings.findings()[2]
+
+
+def test_the_committed_first_answer_in_a_new_archive_is_worse_where_notebook_16_says_so():
+    tests = findings.tests("new", ks=(findings.FIRST,)).set_index("title")
+    folder = paths.report("hyper_dino", "sample", "ham10000", "beyond")
+    row = pd.read_csv(folder / "table_gallery_tests.csv").query("rule == 'open' and k == 1 and second == 'no mapper'")
+    assert tests.loc["HAM10000", "difference"] == row["difference"].item() < 0 and row["p_holm"].item() <= 0.05
+    assert f"worse on {findings.losses(tests)}.**" in findings.findings()[3]
+
+
+def test_the_ruler_is_that_of_the_committed_norms():
+    norms = [
+        pd.read_csv(paths.report("beyond", "sample", name, "factors") / "table_margins.csv")
+        .query("head == 'ball' and m0 == 0.5 and k == 20 and archive.str.startswith('closed, by ')")
+        .query("archive != 'closed, by image'")["norm"]
+        .item()
+        for name in ("kather", "bh200x", "ham10000")
+    ]
+    told = sorted(1 / (1 - norm**2) for norm in norms)
+    assert findings.rulers() == f"{told[0]:.2f} to {told[-1]:.2f}"
