@@ -44,7 +44,7 @@ APART, LARGER, FLAT = "rule != 'by image' and ", f"first == 'ball, m0 = {LARGE}'
 COMPARED = {
     "own": Compared(1, "own group in archive: head", LEAKAGE, "method == 'ball'", -1),
     "own_again": Compared(1, "in notebook 90", FACTORS, "factor.str.startswith('own ')"),
-    "own_plain": Compared(1, "principal components", LEAKAGE, "method == 'no mapper'", -1),
+    "own_plain": Compared(1, "plain features", LEAKAGE, f"method == '{PLAIN}'", -1),
     "curved": Compared(2, "ball, not flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
     "larger": Compared(2, f"margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
     "larger_new": Compared(2, "new archive", MARGINS, f"{LARGER}rule.str.startswith('open')"),
@@ -52,7 +52,7 @@ COMPARED = {
     "plain_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
     "classifier": Compared(3, "head, not classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
     "classifier_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"),
-    "new": Compared(4, "head, not principal components", GALLERY, "rule == 'open' and second == 'no mapper'"),
+    "new": Compared(4, "head, not plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
     "new_flat": Compared(4, "head, not flat head", GALLERY, f"rule == 'open' and {FLAT}"),
     "new_logits": Compared(4, "head, not classifier", GALLERY, f"rule == 'open' and second == '{LOGITS}'"),
 }

@@ -210,6 +210,17 @@ def test_heads_are_counted_beside_the_features_and_the_commonest_class(found):
     assert by_class.endswith(": 10.0; 0 of 2 heads are below")
 
 
+def test_second_chances_are_of_wrong_first_answers_alone():
+    """Of 60 % wrong first answers 45 points are helped within five; long training leaves 3 points of 50."""
+    rows = [("no head", 40.0, 85.0), ("SupCon (Euclidean)", 50.0, 53.0), ("HXE (Euclidean)", 1.0, 2.0)]
+    table = pd.DataFrame(rows, columns=["method", "hit1", "hit5"]).melt("method", var_name="measure", value_name="ours")
+    assert verdicts.second_chances(table) == [
+        "no head: nearest right 40.0 %, one of five 85.0 %; of wrong firsts helped: 75 %",
+        "SupCon (Euclidean): nearest right 50.0 %, one of five 53.0 %; of wrong firsts helped: 6 %",
+    ]
+    assert verdicts.second_chances(table.assign(ours=100.0))[0].endswith("none to help")
+
+
 def test_longer_training_stands_beside_the_shorter_one(found):
     rows = tables.rows(found)
     after = rows[rows["method"] != names.AS_TOLD + names.FLAT].assign(ours=rows["ours"] + 1)
