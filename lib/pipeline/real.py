@@ -5,6 +5,7 @@ on the reports themselves: these are what the sample's stages write, and DVC wou
 """
 
 import hashlib
+import re
 from pathlib import Path
 
 from lib import paths
@@ -14,12 +15,27 @@ from lib.results.papers import place
 REAL = paths.BUILD / "real"
 READERS = {"demo": True, "sample": False, "paper": False, "own": False}
 """Profile → whether its notebooks show the sample's reports (:mod:`lib.results.real`); others have real images."""
+ALSO = re.compile(r'notebook=\\"(\w+)\\"')
+"""How a cell, as JSON has it, names a notebook whose reports it shows too."""
+
+
+def shown(notebook: str) -> list[str]:
+    """The notebooks whose reports a notebook shows: its own, and those that its cells name.
+
+    >>> shown("42_linear_prototypes_significance")
+    ['41_linear_prototypes_retrieval', '42_linear_prototypes_significance']
+    """
+    source = (paths.NOTEBOOKS / f"{notebook}.ipynb").read_text(encoding="utf-8")
+    return sorted({notebook, *ALSO.findall(source)})
 
 
 def reports(notebook: str) -> list[Path]:
-    """The files of the sample that belong to a notebook, of all datasets."""
-    paper, section = place(notebook)
-    found = (paths.COMMITTED / paper / "sample").glob(f"*/{section}/[!.]*")
+    """The files of the sample that a notebook shows, of all datasets."""
+    found = (
+        file
+        for paper, section in map(place, shown(notebook))
+        for file in (paths.COMMITTED / paper / "sample").glob(f"*/{section}/[!.]*")
+    )
     return sorted(file for file in found if file.is_file())
 
 
