@@ -155,12 +155,19 @@ def test_the_demo_runs_again_when_a_sample_report_changes_and_the_sample_does_no
     assert written("demo", "16_hyper_dino_beyond") == other
 
 
+def test_a_notebook_runs_again_with_every_report_that_it_shows(reports):
+    before = hashes.hashes("90_beyond_factors")
+    folder = hashes.paths.COMMITTED / "hyper_dino" / "sample" / "kather" / "beyond"
+    folder.mkdir(parents=True)
+    (folder / "table_leakage.csv").write_text("rule\n")
+    assert hashes.hashes("90_beyond_factors") != before
+
+
 def test_committed_reports_can_be_shown():
     """Whatever version they are of."""
     for path in sorted(paths.NOTEBOOKS.glob("[1-9]*.ipynb")):
         run = Run(path.stem, "demo", "tissue", "", "", "")
         shown = [part for part in real.figures(run, "figure_*").parts if part.picture]
-        assert {file.name for file in hashes.reports(path.stem) if file.suffix == ".png"} == {
-            part.picture.name for part in shown
-        }
+        own = [file for file in hashes.reports(path.stem) if file.parent.name == run.section]
+        assert {file.name for file in own if file.suffix == ".png"} == {part.picture.name for part in shown}
         assert notebooks.REPORT.fullmatch("figure_3.png") and all(part.text for part in shown)
