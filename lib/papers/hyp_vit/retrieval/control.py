@@ -20,6 +20,15 @@ SAYS = (
 )
 
 
+def whose(network: str) -> str:
+    """What the names of a further network's rows begin with.
+
+    >>> whose("dino_vits16") + HYP
+    'dino_vits16, Hyp'
+    """
+    return f"{network}, "
+
+
 def methods(settings: Settings, dim: int, dim_out: int, schedule: ByClass, whose: str = UNTRAINED) -> list[Method]:
     """No head, Hyp and Sph, under names that begin with ``whose`` features they see."""
     none = Method(NONE, Recipe("raw", dim, 0), settings, search="cosine")
@@ -55,7 +64,11 @@ def answers(
 def pairs(head: str, none: str) -> list[tuple[str, str]]:
     """What is tested: the pretrained encoder (names of its Hyp head and of no head) against the untrained one.
 
-    On the untrained one, Hyp against no head and against Sph.
+    On the untrained one, :func:`within`.
     """
-    hyp, sph, plain = (f"{UNTRAINED}{name}" for name in (HYP, SPH, NONE))
-    return [(head, hyp), (none, plain), (hyp, plain), (hyp, sph)]
+    return [(head, f"{UNTRAINED}{HYP}"), (none, f"{UNTRAINED}{NONE}"), *within(UNTRAINED)]
+
+
+def within(before: str) -> list[tuple[str, str]]:
+    """What is tested on one frozen network, whose names begin with ``before``: Hyp against no head and against Sph."""
+    return [(f"{before}{HYP}", f"{before}{name}") for name in (NONE, SPH)]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.datasets.categories import Halves
 from lib.datasets.table import ImageTable
-from lib.papers.hyp_vit.names import BEFORE, HYP, NONE, SPH
+from lib.papers.hyp_vit.names import BEFORE, HYP
 from lib.papers.hyp_vit.retrieval import control, end_to_end
 from lib.papers.hyp_vit.retrieval.end_to_end import EndToEnd
 from lib.training.hyp_vit import Settings
@@ -18,20 +18,11 @@ from lib.training.methods import Answer
 Found = dict[str, list[Answer]]
 
 
-def whose(network: str) -> str:
-    """What the names of this network's rows begin with.
-
-    >>> whose("dino_vits16") + HYP
-    'dino_vits16, Hyp'
-    """
-    return f"{network}, "
-
-
 def frozen(features: Mapping[str, np.ndarray], *arguments: Any, **options: Any) -> tuple[Found, pd.DataFrame]:
     """:func:`.control.answers` of every network, and the learning rates tried; features: network → (n, dim)."""
     found, tried = {}, [pd.DataFrame()]
     for name, x in features.items():
-        of_one, rates = control.answers(x, *arguments, whose=whose(name), **options)
+        of_one, rates = control.answers(x, *arguments, whose=control.whose(name), **options)
         found |= of_one
         tried.append(rates)
     return found, pd.concat(tried, ignore_index=True)
@@ -39,8 +30,8 @@ def frozen(features: Mapping[str, np.ndarray], *arguments: Any, **options: Any) 
 
 def plans(kinds: Mapping[str, Settings], plan: EndToEnd, beside: Sequence[str]) -> list[tuple[dict, EndToEnd]]:
     """What is trained end to end: the kinds under plain names, then of each network ``beside`` under its own."""
-    others = [({f"{whose(one)}{kind}": kinds[kind] for kind in kinds}, replace(plan, encoder=one)) for one in beside]
-    return [(dict(kinds), plan), *others]
+    named = {one: {f"{control.whose(one)}{kind}": settings for kind, settings in kinds.items()} for one in beside}
+    return [(dict(kinds), plan), *((of_one, replace(plan, encoder=one)) for one, of_one in named.items())]
 
 
 def rates(images: ImageTable, parts: Halves, several: Sequence[tuple], *arguments: Any, **options: Any) -> pd.DataFrame:
@@ -62,12 +53,6 @@ def trained(
         found |= {f"{before}{name}" if name == BEFORE else name: answers for name, answers in of_one.items()}
         courses.append(course)
     return found, pd.concat(courses, ignore_index=True)
-
-
-def pairs(network: str) -> list[tuple[str, str]]:
-    """What is tested on the frozen network: Hyp against no head and against Sph."""
-    before = whose(network)
-    return [(f"{before}{HYP}", f"{before}{name}") for name in (NONE, SPH)]
 
 
 def says(beside: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import verdicts
 from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNTRAINED
-from lib.papers.hyp_vit.retrieval import control, frozen, networks
+from lib.papers.hyp_vit.retrieval import control, frozen
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
 from lib.results.rates import best_rates
@@ -123,7 +123,7 @@ def pairs(found: Mapping[str, Sequence[Answer]]) -> list[tuple[str, str]]:
     frozen = [name for name in found if not name.endswith(PLACES) and not name.startswith(tuple(others))]
     more = control.pairs(HYP, NONE)
     for whose in others:
-        more += networks.pairs(whose.removesuffix(", ")) if whose != UNTRAINED else []
+        more += control.within(whose) if whose != UNTRAINED else []
     for whose in ("", *others):
         more += [(f"{whose}{HYP}{END}{place}", f"{whose}{SPH}{END}{place}") for place in ("head", "encoder")]
         more += [(f"{whose}{kind}{END}encoder", f"{whose}{BEFORE}") for kind in (HYP, SPH)]
