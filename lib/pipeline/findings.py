@@ -163,9 +163,10 @@ def _unseen() -> str:
     first, long = (tests("new", ks=(k,)) for k in (FIRST, LIST))
     flat, logit = (tests(name, ks=(LIST,)) for name in ("new_flat", "new_logits"))
     return (
-        f"**In an archive that nobody learnt from, the head helps on {wins(long)} datasets over the list; the first "
-        f"answer gets better on {count(first)} and worse on {losses(first)}.** Over the list, flat space beats it on "
-        f"{losses(flat)} and loses on {count(flat)}, the classifier on {losses(logit)} and {count(logit)}."
+        f"**In an archive that nobody learnt from, the head beats the plain features on {wins(long)} datasets and "
+        f"loses on {losses(long)} over the list; first answer: {count(first)} and {losses(first)}.** Over the list, "
+        f"flat space beats it on {losses(flat)} and loses on {count(flat)}, the classifier on {losses(logit)} and "
+        f"{count(logit)}."
     )
 
 

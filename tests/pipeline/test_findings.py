@@ -55,7 +55,7 @@ def test_only_a_difference_above_0_that_is_clear_is_counted(tables):
         in gain
     )
     assert "classifier beats it on 1 and loses on 0 (alike: 1 and 0)" in gain
-    assert "helps on 0 of 1 datasets over the list; the first answer gets better on 0 and worse on 1.**" in unseen
+    assert "features on 0 of 1 datasets and loses on 0 over the list; first answer: 0 and 1.**" in unseen
     assert unseen.endswith("flat space beats it on 1 and loses on 0, the classifier on 0 and 0.")
 
 
@@ -84,7 +84,7 @@ def test_the_committed_first_answer_in_a_new_archive_is_what_notebook_16_says():
         "rule == 'open' and k == 1 and second == '" + PLAIN + "'"
     )
     assert tests.loc["HAM10000", "difference"] == row["difference"].item()
-    assert f"worse on {findings.losses(tests)}.**" in findings.findings()[3]
+    assert f" and {findings.losses(tests)}.**" in findings.findings()[3]
 
 
 def test_the_ruler_is_that_of_the_committed_norms():
