@@ -22,7 +22,7 @@ PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
 COUNTED = (
     f"Points gained by Hyper-DINO, averaged per group first. **Bold**: clear, p ≤ {scores.LEVEL} after Holm's "
     "correction for many tests; only that counts above. 2 to 4 by group; 1 to 3 in the archive that the head learnt "
-    "from. *Ball*: its curved space; *flat*: the same head uncurved. *Classifier*: linear, compared by probabilities "
+    "from. *Flat*: the same head uncurved. *Classifier*: linear, compared by probabilities "
     "(3) or raw scores (4). *F1*: first answer, hits and false alarms in one, classes alike, untested. Notebooks "
     "[16](notebooks/16_hyper_dino_beyond.ipynb) (1,2,4), [13](notebooks/13_hyper_dino_retrieval.ipynb) (3), "
     f"[90](notebooks/90_beyond_factors.ipynb) (margin {LARGE})."

@@ -51,8 +51,8 @@ def test_only_a_difference_above_0_that_is_clear_is_counted(tables):
     assert "a step counts 1.33 to 1.33 times" in curvature
     assert "the ball wins 1 of 3 comparisons and loses 1." in curvature
     assert (
-        "on 0 of 1 datasets over a list of 20, on 1 of 1 for the first answer** (all classes counting alike: 0 and 0)"
-        in gain
+        "on 0 of 1 datasets over a list of 20, on 1 of 1 for the first answer** (all classes counting alike: 0 and 0; "
+        "F1 is lower on 1)." in gain
     )
     assert "classifier beats it on 1 and loses on 0 (alike: 1 and 0)" in gain
     assert "features on 0 of 1 datasets and loses on 0 over the list; first answer: 0 and 1.**" in unseen
@@ -67,14 +67,14 @@ def test_the_table_holds_every_difference_and_what_is_clear_is_bold(tables):
         "plain features": "-1.25",
     }
     assert rows[2].tolist() == ["**-3.50**", "**-3.25**/+1.00", "**+1.50**"]
-    assert rows[3].tolist() == ["**+4.50**/+2.75", "**-6.25**", "**-1.50**", "**-7.75**", "20.6 → 14.1"]
+    assert rows[3].tolist() == ["**+4.50**/+2.75", "**-6.25**", "20.6 → 14.1", "**-1.50**", "**-7.75**"]
     assert rows[4].tolist() == ["**-2.25**/+4.25", "**-4.50**", "-9.00"]
 
 
 def test_a_table_that_is_not_there_leaves_its_rows_out(tables):
     tables[findings.BY_CLASS] = tables[findings.VOTES] = pd.DataFrame()
     assert findings.differences()[""].tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4]
-    assert "(all classes counting alike: 0 and 0)" in findings.findings()[2]
+    assert "(all classes counting alike: 0 and 0; F1 is lower on 0)" in findings.findings()[2]
 
 
 def test_the_committed_first_answer_in_a_new_archive_is_what_notebook_16_says():
