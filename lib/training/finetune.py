@@ -1,15 +1,17 @@
 """Fine-tune an encoder together with its head, end to end (Hyperbolic Vision Transformers, Section 3.2).
 
 Everything random in step ``i`` depends on the seed and on ``i`` alone, so a training that was killed goes on from its
-checkpoint as if nothing had happened. Several processes may share every batch (:func:`lib.training.together.launched`),
-and the loss is that of one process.
+checkpoint as if nothing had happened. It runs through Lightning Fabric (:mod:`lib.training.together`): on the CPU, on a
+GPU, or on several, whose processes share every batch, and the loss is that of one process.
 """
 
 import hashlib
 import math
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
@@ -28,7 +30,10 @@ from lib.progress import track
 from lib.training.by_class import ByClass, by_class
 from lib.training.divergence import Diverged, longest, norms
 from lib.training.photos import Preparation, central_views, random_views
-from lib.training.together import add_gradients, gathered, place
+from lib.training.together import fabric
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 LONGEST_GRADIENT = 3.0
 """The gradient of all weights together is clipped to this norm (Section 3.2)."""
@@ -128,14 +133,13 @@ def finetune(
         )
     if not validation.rows["label"].duplicated().any():
         raise InputError(f"no class of the {len(validation)} validation images has two of them: nothing can be found")
-    rank, size = place()
-    if settings.batch_size % size:
-        raise InputError(f"batch_size = {settings.batch_size} cannot be shared by {size} processes alike")
-    target = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
-    training = _Training(encoder, head, loss, settings, target, target.type == "cuda" if bf16 is None else bf16, what)
-    key = training.key(table, validation, preparation, seed)
+    place = fabric(device, bf16)
+    if settings.batch_size % place.world_size:
+        raise InputError(f"batch_size = {settings.batch_size} cannot be shared by {place.world_size} processes alike")
+    training = _Training(encoder, head, loss, settings, place, what)
+    key = training.key(table, validation, preparation, seed, bf16)
     start = training.resume(store, key)
-    share = settings.batch_size // size
+    share, first = settings.batch_size // place.world_size, place.is_global_zero
     n_classes = settings.batch_size // settings.samples
     codes = torch.from_numpy(table.codes)
 
@@ -144,7 +148,7 @@ def finetune(
         return zip(range(start, settings.steps), drawn, strict=False)
 
     def run() -> Iterator[float]:
-        own = slice(rank * share, (rank + 1) * share)
+        own = slice(place.global_rank * share, (place.global_rank + 1) * share)
         views = random_views(table, batches(), preparation, seed, part=own, workers=workers)
         if start == 0:
             training.judge(0, validation, preparation, workers)
@@ -152,13 +156,13 @@ def finetune(
             yield training.step(step, pixels, codes[rows])
             if (step + 1) % settings.check_every == 0 or step + 1 == settings.steps:
                 training.judge(step + 1, validation, preparation, workers)
-                if store is not None and rank == 0:
+                if store is not None and first:
                     training.keep(store, key)
 
     shown = {"total": settings.steps - start, "what": what, "unit": "steps", "note": lambda x: f"loss {x:.3f}"}
-    for _ in track(run(), **shown) if rank == 0 else run():
+    for _ in track(run(), **shown) if first else run():
         pass
-    if store is not None and rank == 0:
+    if store is not None and first:
         store.unlink(missing_ok=True)
     training.network.load_state_dict(training.best)
     return Finetuned(training.network, pd.DataFrame(training.history), pd.DataFrame(training.scores))
@@ -186,7 +190,7 @@ def embed(
     preparation: Preparation,
     *,
     batch_size: int = 64,
-    bf16: bool = False,
+    autocast: Callable[[], AbstractContextManager] = nullcontext,
     workers: int = 0,
 ) -> tuple[Tensor, Tensor]:
     """Features of the encoder (n, dim) and embeddings of the head (n, d) of all images of the table, on the CPU."""
@@ -194,7 +198,7 @@ def embed(
     device = next(network.parameters()).device
     parts = []
     for pixels in central_views(table, preparation, batch_size, workers):
-        with torch.autocast(device.type, torch.bfloat16, enabled=bf16):
+        with autocast():
             features = encoder(pixels.to(device))
             parts.append((features.float().cpu(), head(features).float().cpu()))
     features, embeddings = zip(*parts, strict=True)
@@ -210,19 +214,19 @@ class _Training:
         head: nn.Module,
         loss: Loss,
         settings: Settings,
-        device: torch.device,
-        bf16: bool,
+        place: "Fabric",
         what: str,
     ) -> None:
         thaw(encoder)
-        self.network = nn.Sequential(encoder, head).to(device).eval()
-        self.loss, self.settings, self.device, self.bf16, self.what = loss, settings, device, bf16, what
+        self.network = nn.Sequential(encoder, head).eval()
+        self.loss, self.settings, self.place, self.what = loss, settings, place, what
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
         groups = [
             {"params": [weight for weight in encoder.parameters() if weight.requires_grad]},
             {"params": list(head.parameters()), "lr": settings.head_lr or settings.lr},
         ]
-        self.optimiser = torch.optim.AdamW(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
+        optimiser = torch.optim.AdamW(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
+        self.shared, self.optimiser = place.setup(self.network, optimiser)
         self.longest = longest(weight[None] for weight in self.weights)
         if not self.longest.isfinite():
             raise InputError("the encoder or its head has weights that are not finite: load or make it anew")
@@ -232,13 +236,13 @@ class _Training:
 
     def step(self, step: int, pixels: Tensor, labels: Tensor) -> float:
         """One step on the own part of a batch, ``labels`` those of all of it; the loss of the whole batch."""
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
-            embeddings = self.network(pixels.to(self.device))
-        value = self.loss(gathered(embeddings.float()), labels.to(self.device))
+        embeddings = self.place.all_gather(self.shared(pixels.to(self.place.device)).float(), sync_grads=True)
+        value = self.loss(embeddings.flatten(end_dim=-2), labels.to(self.place.device))
         self.optimiser.zero_grad()
-        value.backward()
-        add_gradients(self.weights)
-        length = nn.utils.clip_grad_norm_(self.weights, LONGEST_GRADIENT)
+        self.place.backward(value)
+        length = self.place.clip_gradients(
+            self.shared, self.optimiser, max_norm=LONGEST_GRADIENT, error_if_nonfinite=False
+        )
         if not (math.isfinite(value.item()) and length.isfinite()):
             raise self.diverged(value.item(), step)
         self.optimiser.step()
@@ -252,7 +256,9 @@ class _Training:
         """
         if not norms(weight[None] for weight in self.weights) <= self.longest:
             raise self.diverged(self.history[-1]["loss"], step - 1)
-        features, embeddings = embed(self.network, validation, preparation, bf16=self.bf16, workers=workers)
+        features, embeddings = embed(
+            self.network, validation, preparation, autocast=self.place.autocast, workers=workers
+        )
         labels, ids = validation.labels, validation.rows["image_id"].to_numpy(dtype=str)
         spaces = {"head": (embeddings, self.network[1].geometry), "encoder": (features, Sphere())}
         score = {"step": step}
@@ -273,10 +279,12 @@ class _Training:
         """A copy of all weights and statistics, on the CPU."""
         return {name: value.detach().cpu().clone() for name, value in self.network.state_dict().items()}
 
-    def key(self, table: ImageTable, validation: ImageTable, preparation: Preparation, seed: int) -> str:
+    def key(
+        self, table: ImageTable, validation: ImageTable, preparation: Preparation, seed: int, bf16: bool | None
+    ) -> str:
         """A hash of everything that the training depends on; images count by their files and classes."""
-        network = state_sha256(self.network)
-        digest = hashlib.sha256(f"{self.settings} {preparation} {self.loss} {seed} {self.bf16} {network}".encode())
+        place = f"{self.place.device.type} {bf16} {state_sha256(self.network)}"
+        digest = hashlib.sha256(f"{self.settings} {preparation} {self.loss} {seed} {place}".encode())
         for images in (table, validation):
             digest.update(images.rows[["image_id", "label"]].to_csv().encode() + content(images).encode())
         return digest.hexdigest()

@@ -1,57 +1,52 @@
-"""One loss over a batch that several processes share (torch.distributed); alone, nothing here changes anything.
+"""One training on the CPU, on a GPU, or shared by several processes, through Lightning Fabric.
 
 ``PROCESSES=4 make reproduce`` starts four for every training that can share its batches: one for each GPU of a machine,
-or on the CPU, where it is for trying out.
+or on the CPU, where it is for trying out. torch starts them, as torchrun does, since Fabric itself starts none from
+within a notebook but by forking, which a kernel that has used its GPU does not survive.
 
-Every process embeds its part of the batch, and the loss looks at all pairs of the whole. Each process computes that
-whole loss, but has a gradient for its own part alone, so the gradients of a weight are *added up* over the processes to
-the gradient of the single-process loss. (Averaged, as DistributedDataParallel does it, they would be that divided by
-the number of processes: a smaller step wherever the optimiser or the clipping sees the size of a gradient.)
+Every process embeds its part of the batch, gathers the parts of all (``all_gather(..., sync_grads=True)``) and computes
+the loss of the whole. Backwards, a part gets the sum of what all processes say of it: as many times the gradient of the
+single-process loss. Fabric's data parallelism then takes the mean over the processes. So every weight has the gradient
+that one process would have, and the step and its clipping are the same.
 """
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
-from torch import Tensor, distributed, multiprocessing
+from torch import distributed
 
 from lib.errors import InputError
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 VARIABLE = "PROCESSES"
 
 Result = TypeVar("Result")
 
 
-def place() -> tuple[int, int]:
-    """The number of this process and how many there are; 0 of 1 where none was started."""
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return 0, 1
+def fabric(device: str = "auto", bf16: bool | None = None) -> "Fabric":
+    """What a training runs on; among the processes of :func:`launched` it is shared by all of them.
 
-
-def gathered(z: Tensor) -> Tensor:
-    """Embeddings ``z: (b, d)`` of all processes in their order, (b · processes, d), with the gradient of the own part.
-
-    Every process hands in the same number of rows.
+    device: "cpu", "cuda", or "auto" for cuda where there is one. bf16: bfloat16 autocast, on a GPU alone by default.
     """
-    rank, size = place()
-    if size == 1:
-        return z
-    parts = [torch.empty_like(z) for _ in range(size)]
-    distributed.all_gather(parts, z.detach().contiguous())
-    return torch.cat([*parts[:rank], z, *parts[rank + 1 :]])
+    from lightning_fabric import Fabric  # two seconds, which no notebook pays that trains nothing
 
-
-def add_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
-    """Replace the gradient of each parameter by its sum over all processes; to be called before it is clipped."""
-    if place()[1] > 1:
-        for parameter in parameters:
-            if parameter.grad is not None:
-                distributed.all_reduce(parameter.grad)
+    graphics = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    n = int(os.environ["WORLD_SIZE"]) if distributed.is_torchelastic_launched() else 1
+    made = Fabric(
+        accelerator="cuda" if graphics else "cpu",
+        devices=n,
+        strategy="ddp" if n > 1 else "auto",
+        precision="bf16-mixed" if (graphics if bf16 is None else bf16) else "32-true",
+    )
+    made.launch()
+    return made
 
 
 def processes() -> int:
@@ -70,35 +65,37 @@ def processes() -> int:
 def launched(work: Callable[..., Result], *arguments: object, **options: object) -> Result:
     """What ``work(*arguments, **options)`` returns, done by as many processes as :func:`processes` says.
 
-    Each does the same work and has its :func:`place`; returned is what the first has. All of it has to be picklable,
-    and with several processes the caller's own objects stay as they are. An error of any of them is raised here.
+    Each does the same work and finds the others through :func:`fabric`; returned is what the first has. All of it has
+    to be picklable, and with several processes the caller's own objects stay as they are. An error of any of them is
+    raised here.
     """
     n = processes()
     if n == 1:
         return work(*arguments, **options)
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(1, 1, n, rdzv_backend="c10d", rdzv_endpoint="localhost:0", max_restarts=0)
     with tempfile.TemporaryDirectory() as folder:
-        given = partial(work, *arguments, **options), n, Path(folder)
+        done = Path(folder)
         try:
-            multiprocessing.start_processes(_member, given, nprocs=n, start_method="spawn")
-        except multiprocessing.ProcessRaisedException as error:
-            (first, *_) = sorted(Path(folder).glob("error-*"), key=lambda file: file.stat().st_mtime_ns)
-            raise torch.load(first, weights_only=False) from error
-        return torch.load(Path(folder) / "result", weights_only=False)
+            elastic_launch(config, _member)(partial(work, *arguments, **options), done)
+        except ChildFailedError:
+            (first, *_) = sorted(done.glob("error-*"), key=lambda file: file.stat().st_mtime_ns)
+            raise torch.load(first, weights_only=False) from None
+        return torch.load(done / "result", weights_only=False)
 
 
-def _member(rank: int, work: Callable[[], object], n: int, folder: Path) -> None:
-    """One of ``n`` processes; the first writes what ``work`` returns."""
-    graphics = torch.cuda.is_available()
-    if graphics:
-        torch.cuda.set_device(rank)
-    distributed.init_process_group(
-        "nccl" if graphics else "gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=n
-    )
+def _member(work: Callable[[], object], folder: Path) -> None:
+    """One of several processes; the first writes what ``work`` returns."""
+    rank = os.environ["RANK"]
     try:
         result = work()
-        if rank == 0:
+        if rank == "0":
             torch.save(result, folder / "result")
     except Exception as error:
         torch.save(error, folder / f"error-{rank}")
         raise
-    distributed.destroy_process_group()
+    finally:
+        if distributed.is_initialized():
+            distributed.destroy_process_group()

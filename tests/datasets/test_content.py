@@ -4,14 +4,13 @@ from collections import OrderedDict
 
 import pandas as pd
 import pytest
-import torch
 from PIL import Image
 from torch import nn
 
 from lib.datasets.content import content
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.training import finetune
+from lib.training import finetune, together
 from lib.training.photos import Preparation
 
 NAMES = [f"{number}.png" for number in range(8)]
@@ -40,8 +39,8 @@ def parts() -> tuple[nn.Module, nn.Module]:
 
 
 def resumed(images: ImageTable) -> str:
-    course = finetune._Training(*parts(), nn.Identity(), finetune.Settings(), torch.device("cpu"), False, "")
-    return course.key(images, images, Preparation(4, 4), 0)
+    course = finetune._Training(*parts(), nn.Identity(), finetune.Settings(), together.fabric("cpu"), "")
+    return course.key(images, images, Preparation(4, 4), 0, None)
 
 
 @pytest.mark.parametrize(

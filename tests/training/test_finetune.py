@@ -187,7 +187,7 @@ def test_a_step_is_adamw_on_the_clipped_gradient():
     pixels = torch.randn(8, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
     labels = torch.arange(4).repeat_interleave(2)
     (50 * LOSS(twin_head(twin.eval()(pixels)), labels)).backward()
-    _Training(encoder, head, lambda *batch: 50 * LOSS(*batch), settings, torch.device("cpu"), False, "").step(
+    _Training(encoder, head, lambda *batch: 50 * LOSS(*batch), settings, together.fabric("cpu"), "").step(
         0, pixels, labels
     )
     theirs = [*twin.parameters(), *twin_head.parameters()]

@@ -2,55 +2,56 @@
 
 import pytest
 import torch
-from torch import distributed, multiprocessing
 
 from lib.errors import InputError
 from lib.geometry import PoincareBall
 from lib.heads.hyp_vit import ClippedProjection
 from lib.losses.hyp_vit import PairwiseCrossEntropy
-from lib.training.together import add_gradients, gathered, launched, place, processes
+from lib.training.together import fabric, launched, processes
 
 LABELS = torch.arange(6).repeat_interleave(2)
 
 
-def one_pass(part: slice) -> tuple[torch.Tensor, list[torch.Tensor]]:
-    """The loss of a batch of which ``part`` is embedded here, and the gradients of all weights."""
+def one_pass() -> dict[str, torch.Tensor]:
+    """The loss of a batch of which the own part is embedded here, the gradients of all weights, and their norm."""
+    place = fabric("cpu")
     head = ClippedProjection(5, 4, geometry=PoincareBall(1.0), generator=torch.Generator().manual_seed(0)).double()
+    shared, optimiser = place.setup(head, torch.optim.SGD(head.parameters()))
     x = torch.randn(12, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    value = PairwiseCrossEntropy(PoincareBall(1.0))(gathered(head(x[part])), LABELS)
-    value.backward()
-    add_gradients(head.parameters())
-    return value.detach(), [weight.grad for weight in head.parameters()]
+    own = x.chunk(place.world_size)[place.global_rank]
+    value = PairwiseCrossEntropy(PoincareBall(1.0))(
+        place.all_gather(shared(own), sync_grads=True).flatten(end_dim=-2), LABELS
+    )
+    place.backward(value)
+    found = {name: weight.grad.clone() for name, weight in head.named_parameters()}
+    norm = place.clip_gradients(shared, optimiser, max_norm=1.0)
+    return found | {"loss": value.detach(), "norm": norm, "processes": torch.tensor(place.world_size)}
 
 
-def process(rank: int, meeting: str, results: str) -> None:
-    distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=2)
-    assert place() == (rank, 2)
-    torch.save(one_pass(slice(6 * rank, 6 * rank + 6)), f"{results}/{rank}.pt")
-    distributed.destroy_process_group()
-
-
-def test_two_processes_have_the_loss_and_the_gradients_of_one(tmp_path):
-    arguments = str(tmp_path / "meeting"), str(tmp_path)
-    multiprocessing.start_processes(process, arguments, nprocs=2, start_method="spawn")  # a fork may wait for threads
-    value, gradients = one_pass(slice(None))
-    for rank in range(2):
-        theirs, shared = torch.load(tmp_path / f"{rank}.pt", weights_only=True)
-        torch.testing.assert_close(theirs, value, rtol=1e-12, atol=0)
-        for ours, other in zip(gradients, shared, strict=True):
-            assert ours.abs().max() > 0
-            torch.testing.assert_close(other, ours, rtol=1e-10, atol=1e-12)
-
-
-def test_alone_nothing_changes():
-    z = torch.randn(3, 2)
-    assert place() == (0, 1) and gathered(z) is z
+@pytest.mark.slow
+def test_two_processes_have_the_loss_and_the_gradients_of_one(monkeypatch):
+    monkeypatch.setenv("PROCESSES", "2")
+    shared = launched(one_pass)
+    alone = one_pass()
+    assert (shared.pop("processes"), alone.pop("processes")) == (2, 1)
+    for name, ours in alone.items():
+        assert ours.abs().max() > 0
+        torch.testing.assert_close(shared[name], ours, rtol=1e-10, atol=1e-12, msg=name)
 
 
 def test_alone_the_work_is_done_here(monkeypatch):
     monkeypatch.delenv("PROCESSES", raising=False)
     mine = []
     assert launched(lambda value: mine.append(value) or len(mine), value=1) == 1 and mine == [1]
+
+
+def test_on_a_processor_nothing_is_rounded_to_bfloat16_unless_asked():
+    x = torch.full((1, 1), 1 + 2**-12)
+    for asked, exact in ((None, True), (False, True), (True, False)):
+        place = fabric("cpu", asked)
+        layer = place.setup_module(torch.nn.Linear(1, 1, bias=False).requires_grad_(False))
+        torch.nn.init.ones_(layer.weight)
+        assert torch.equal(layer(x), x) == exact
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", ""])

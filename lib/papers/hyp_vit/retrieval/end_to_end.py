@@ -121,7 +121,7 @@ class _Task:
 
     def key(self, *others: object) -> str:
         """A hash of what the images hold, of ``others``, by what they print, and of the code that trains."""
-        code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision")
+        code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision", "lightning_fabric")
         told = [self.shown, joblib.hash(list(self.halves.names)), *others, code]
         return hashlib.sha256(repr(told).encode()).hexdigest()
 
