@@ -24,11 +24,11 @@ def best_rates(tried: pd.DataFrame, by: str = "method") -> dict[str, float]:
     return tried[tried["chosen"]].set_index(by)["lr"].to_dict()
 
 
-def rates_layout(tried: pd.DataFrame, by: str = "method", decimals: int = 2, **others: str) -> str:
+def rates_layout(tried: pd.DataFrame, by: str = "method", decimals: int = 2, **others: object) -> str:
     """What each learning rate gave as Markdown: a row per ``by``, a column per rate, the chosen one bold.
 
     tried: columns ``by``, lr, validation (percent, shown with so many ``decimals``) and chosen. others: columns behind
-    the rates that hold one text in every row.
+    the rates that hold one text in every row, or the text of each row.
 
     >>> tried = pd.DataFrame({"method": ["a", "a"], "lr": [0.1, 0.2], "validation": [60.0, 70.0]})
     >>> print(rates_layout(choose_best(tried), decimals=1, published="3e-05"))
@@ -41,4 +41,5 @@ def rates_layout(tried: pd.DataFrame, by: str = "method", decimals: int = 2, **o
     wide = tried.assign(cell=cells, lr=tried["lr"].map("{:g}".format)).pivot_table(
         index=by, columns="lr", values="cell", aggfunc="first", sort=False
     )
+    wide = wide.reindex(columns=sorted(wide.columns, key=float)).fillna("–")
     return markdown_table(wide.reset_index().assign(**others))

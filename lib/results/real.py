@@ -63,15 +63,18 @@ def figures(run: Run, *names: str) -> Real:
     return _collected(run, names, ".png", shown)
 
 
-def tables(run: Run, *names: str) -> Real:
-    """The tables of the sample as they were saved, published rows and ours, each with caption, images and encoder."""
+def tables(run: Run, *names: str, lacking: str = "") -> Real:
+    """The tables of the sample as they were saved, published rows and ours, each with caption, images and encoder.
+
+    lacking: as in :func:`sentences`.
+    """
 
     def shown(record: dict[str, Any], file: Path) -> str:
         _, *rows, _, _ = file.read_text(encoding="utf-8").split("\n\n")  # below the title, above caption and stamp
         rows = "\n\n".join(rows)
         return f"**{facts(record['dataset']).title}**\n\n{rows}\n\n*{record['caption']}*\n\n{_stamp(record)}"
 
-    return _collected(run, names, ".md", shown)
+    return _collected(run, names, ".md", shown, lacking)
 
 
 def tests(run: Run, *names: str, lacking: str = "") -> Real:
@@ -85,6 +88,7 @@ def tests(run: Run, *names: str, lacking: str = "") -> Real:
 def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, lacking: str = "") -> Real:
     """What ``say`` makes of the rows of a table of the sample; a table that lacks what it reads is named as such.
 
+    A dataset of which nothing is to be said has no part.
     lacking: why a dataset with other reports of the notebook has no such table, where some never have one; without it
     the table is said to be missing.
     """
@@ -95,7 +99,7 @@ def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, l
             lines = say(pd.read_csv(file.with_suffix(".csv")))
         except (AttributeError, KeyError):
             return EARLIER.format(title, record["name"])
-        return "\n".join([f"**{title}**", "", *map(_item, lines), "", _stamp(record)])
+        return "\n".join([f"**{title}**", "", *map(_item, lines), "", _stamp(record)]) if lines else ""
 
     return _collected(run, names, ".csv", said, lacking)
 
@@ -120,17 +124,20 @@ def _collected(
     if run.profile != "demo":
         return Real((Part(REAL_ALREADY),))
     parts: list[Part] = []
+    silent = False
     absent: dict[bool, list[str]] = {}
     for dataset in _datasets(run.paper):
         folder = paths.COMMITTED / run.paper / PROFILE / dataset / run.section
         files = [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
         for file in files:
             record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
-            parts.append(Part(text(record, file), file if suffix == ".png" else None))
+            told = text(record, file)
+            parts += [Part(told, file if suffix == ".png" else None)] if told else []
+            silent = silent or not told
         if not files:
             absent.setdefault(bool(lacking) and any(folder.glob("*.csv")), []).append(facts(dataset).title)
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
-    if not parts:
+    if not parts and not silent:
         return Real((Part(NOTHING.format(called)),))
     if titles := absent.get(True):
         parts.append(Part(LACKING.format(", ".join(titles), lacking)))

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 LONGEST_GRADIENT = 3.0
 """The gradient of all weights together is clipped to this norm (Section 3.2)."""
 
+READERS = 6
+"""Processes that read images ahead for one GPU, which is faster than one can read."""
+
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Takes embeddings (B, d) and labels (B,), samples of one class after the other; returns a scalar."""
 
@@ -101,7 +104,6 @@ def finetune(
     store: Path | None = None,
     device: str = "auto",
     bf16: bool | None = None,
-    workers: int = 0,
     what: str = "fine-tuning",
 ) -> Finetuned:
     """Train ``encoder`` and ``head`` in place with AdamW.
@@ -119,7 +121,6 @@ def finetune(
             was killed goes on from it. A checkpoint of other images, weights, settings or seed is not used.
         device: "cpu", "cuda", or "auto" for cuda where there is one.
         bf16: bfloat16 autocast, on a GPU alone by default. (The paper has float16 with master weights.)
-        workers: processes that read images.
         what: the name of the work in the progress bar.
 
     Raises:
@@ -139,6 +140,7 @@ def finetune(
     training = _Training(encoder, head, loss, settings, place, what)
     key = training.key(table, validation, preparation, seed, bf16)
     start = training.resume(store, key)
+    workers = READERS if place.device.type == "cuda" else 0
     share, first = settings.batch_size // place.world_size, place.is_global_zero
     n_classes = settings.batch_size // settings.samples
     codes = torch.from_numpy(table.codes)

@@ -32,5 +32,5 @@ class Encoder:
 @pytest.fixture
 def small(monkeypatch) -> type[nn.Module]:
     """The class of the network that every name loads."""
-    monkeypatch.setattr(backbones, "load", lambda name: Encoder())
+    monkeypatch.setattr(backbones, "load", lambda name, **options: Encoder())
     return Small

@@ -107,6 +107,8 @@ def test_a_table_that_a_dataset_never_has_is_told_with_the_reason(reports):
     *_, reason, missing = (part.text for part in real.tests(RUN, "table_tests", lacking="no tree").parts)
     assert reason == "HAM10000: no tree."
     assert missing == "No sample report of table_tests yet: BreakHis at 200X."
+    save(reports, "kather", "table_tests", TESTS).with_suffix(".md").write_text("# T\n\n| a |\n\nC.\n\nS.\n")
+    assert "HAM10000: no tree." in real.tables(RUN, "table_tests", lacking="no tree").markdown
 
 
 def test_a_pattern_is_told_in_words(reports):
@@ -137,6 +139,14 @@ def test_a_table_of_an_earlier_version_stops_nothing(reports):
     text = real.sentences(RUN, lambda rows: [f"{rows['gain'].max():g} points"], "table_space").markdown
     assert "**Kather 2016**: the sample report table_space is of an earlier version" in text
     assert "**HAM10000**\n\n- 4 points\n\nProfile: sample" in text
+
+
+def test_a_dataset_of_which_nothing_is_to_be_said_has_no_part(reports):
+    save(reports, "kather", "table_space", TESTS)
+    save(reports, "ham10000", "table_space", TESTS.assign(difference=-1.0))
+    parts = real.sentences(RUN, lambda rows: ["a gain"] * bool(rows["difference"].max() > 0), "table_space").parts
+    assert [part.text.partition("\n")[0] for part in parts] == ["**Kather 2016**"]
+    assert real.sentences(RUN, lambda rows: [], "table_space").parts == ()
 
 
 def test_the_demo_runs_again_when_a_sample_report_changes_and_the_sample_does_not(reports, tmp_path, monkeypatch):

@@ -120,9 +120,9 @@ def test_a_stand_in_goes_from_its_files_to_the_tables(write, tmp_path, monkeypat
     monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
     x = np.stack([np.asarray(read_image(images.path(i))).mean((0, 1)) for i in range(len(images))]).astype(np.float32)
     settings, schedule = Settings(PoincareBall(0.1), nca_images=40), ByClass(2, 8, samples=2)
-    candidates = frozen.heads(settings, 3, 2, schedule)[:2]
+    candidates = [*frozen.heads(settings, 3, 2, schedule)[:2], frozen.linear(3, TEACHING, schedule)]
     chosen = frozen.rates(x, parts, candidates, [1e-3, 1e-2])
-    heads = [*frozen.opponents(settings, 3, 2, TEACHING, schedule, 0.01), *frozen.at_rates(candidates, chosen)]
+    heads = [*frozen.opponents(settings, 3, 2), *frozen.at_rates(candidates, chosen)]
     found = frozen.answers(x, parts, heads, [1, 2], n_seeds=2)
 
     plan = end_to_end.EndToEnd("small", 2, finetune.Settings(2, 8, 2, 1e-3, check_every=2), Preparation(16, 16))
@@ -148,7 +148,8 @@ STAGE = "hyp_vit_retrieval"
 def of_the_paper(dataset: str) -> dict:
     """What the paper's pipeline hands to notebook 22: its defaults, the shared settings, then those of the run."""
     shared = profiles.settings()["hyp_vit"]
-    given = shared["head"] | shared["training"] | shared["protocol"] | profiles.runs("paper")[STAGE][dataset]
+    common = shared["head"] | shared["training"] | shared["opponents"] | shared["protocol"]
+    given = common | profiles.runs("paper")[STAGE][dataset]
     defaults = notebooks.parameters(notebooks.read(paths.NOTEBOOKS / f"{profiles.notebooks()[STAGE]}.ipynb"))
     assert set(given) <= set(defaults)
     return defaults | given
@@ -174,7 +175,8 @@ def test_the_papers_parameters_take_a_step_on_a_stand_in_of_cub(tmp_path, monkey
     (hyp, *_), _ = frozen.answers(x, parts, frozen.at_rates(heads, chosen), ks).values()
     assert hyp.health.steps == 2 and np.isfinite(hyp.health.loss)  # 1,200 photos, in batches of 900
 
-    rates = given["end_to_end_rates"][0], given["head_lr"], given["weight_decay"]
+    assert given["published_rates"]  # of each network its own, for encoder and head
+    rates = published.rate(given["network"]), None, given["weight_decay"]
     schedule = finetune.Settings(1, classes * samples, samples, *rates, check_every=1)
     plan = end_to_end.EndToEnd(given["network"], given["dim_out"], schedule, Preparation(16, 16))
     found, course = end_to_end.end_to_end(images, parts, {names.HYP: settings}, plan, ks, store=None)

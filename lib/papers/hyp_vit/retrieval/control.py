@@ -15,8 +15,8 @@ from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
 
 SAYS = (
-    "Untrained encoder: the same network with random weights, frozen; its heads were trained in as many steps, at "
-    "rates chosen in the same way."
+    "Untrained encoder: the same network with random weights; its heads were trained in as many steps, at rates chosen "
+    "in the same way."
 )
 
 
@@ -59,16 +59,3 @@ def answers(
     several = [none, *frozen.at_rates(heads, chosen)]
     found = frozen.answers(x, parts, several, ks, n_seeds=n_seeds, seed=seed, what=whose.removesuffix(", "))
     return found, chosen
-
-
-def pairs(head: str, none: str) -> list[tuple[str, str]]:
-    """What is tested: the pretrained encoder (names of its Hyp head and of no head) against the untrained one.
-
-    On the untrained one, :func:`within`.
-    """
-    return [(head, f"{UNTRAINED}{HYP}"), (none, f"{UNTRAINED}{NONE}"), *within(UNTRAINED)]
-
-
-def within(before: str) -> list[tuple[str, str]]:
-    """What is tested on one frozen network, whose names begin with ``before``: Hyp against no head and against Sph."""
-    return [(f"{before}{HYP}", f"{before}{name}") for name in (NONE, SPH)]

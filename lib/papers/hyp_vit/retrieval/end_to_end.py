@@ -9,13 +9,14 @@ from typing import Any
 import joblib
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor, nn
 
 from lib import paths
 from lib.datasets.categories import Halves, held_out
 from lib.datasets.content import content
 from lib.datasets.table import ImageTable
-from lib.encoders import backbones, lite0
+from lib.encoders import networks
 from lib.geometry import Geometry, Sphere
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics import retrieval
@@ -33,7 +34,7 @@ from lib.training.splits import Split, repeated
 class EndToEnd:
     """Encoder and head trained together: how long and how fast, and what the network sees.
 
-    encoder: a network of :mod:`lib.encoders.lite0` or of timm. dim_out: length of the embedding.
+    encoder: a network as for :func:`lib.encoders.networks.load`. dim_out: length of the embedding.
     """
 
     encoder: str
@@ -121,7 +122,9 @@ class _Task:
 
     def key(self, *others: object) -> str:
         """A hash of what the images hold, of ``others``, by what they print, and of the code that trains."""
-        code = kept.code({__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision", "lightning_fabric")
+        code = kept.code(
+            {__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision", "lightning_fabric"
+        )
         told = [self.shown, joblib.hash(list(self.halves.names)), *others, code]
         return hashlib.sha256(repr(told).encode()).hexdigest()
 
@@ -131,8 +134,20 @@ class _Task:
 
     def encoder(self) -> nn.Module:
         """The network as it is before any training."""
-        name = self.plan.encoder
-        return (lite0 if lite0.size(name) else backbones).load(name).model
+        return networks.load(self.plan.encoder).model
+
+    @property
+    def used(self) -> np.ndarray:
+        """Rows of the images that are learnt from, ask, or are searched."""
+        return np.unique(np.concatenate([self.halves.learnt, self.halves.queries, self.halves.gallery]))
+
+    def embedded(self, network: nn.Sequential, preparation: Preparation) -> list[Tensor]:
+        """Features and embeddings (n, ...) as of :func:`lib.training.finetune.embed`, NaN for images without a use."""
+        found = []
+        for points in finetune.embed(network, self.part(self.used), preparation):
+            found.append(points.new_full((len(self.images), points.shape[1]), torch.nan))
+            found[-1][torch.from_numpy(self.used)] = points
+        return found
 
     def part(self, rows: np.ndarray) -> ImageTable:
         """The images ``rows``, labelled by their category."""
@@ -147,8 +162,7 @@ def _before(task: _Task, kind: Settings, split: Split, ks: Sequence[int]) -> Ans
 
     def embedded() -> Tensor:
         encoder = task.encoder()
-        network = nn.Sequential(encoder, nn.Identity())
-        return finetune.embed(network, task.images, plan.preparation.seen_by(encoder))[0]
+        return task.embedded(nn.Sequential(encoder, nn.Identity()), plan.preparation.seen_by(encoder))[0]
 
     features = kept.once(task.store, task.key("before", plan.encoder, plan.preparation), embedded)
     return _answer(BEFORE, kind, features, Sphere(), task.halves, split, ks)
@@ -170,7 +184,7 @@ def _trained(task: _Task, name: str, kind: Settings, split: Split, key: str) -> 
     preparation = plan.preparation.seen_by(encoder)
     given = encoder, head, loss, *parts, plan.settings, preparation
     done = together.launched(finetune.finetune, *given, **options)
-    features, embeddings = finetune.embed(done.network, task.images, preparation)
+    features, embeddings = task.embedded(done.network, preparation)
     return {
         "features": features,
         "embeddings": embeddings,

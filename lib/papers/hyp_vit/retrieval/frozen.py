@@ -44,16 +44,25 @@ def by_cosine(methods: Iterable[Method]) -> list[Method]:
     return [replace(one, name=f"{one.name}{BY_COSINE}", search="cosine") for one in methods]
 
 
-def opponents(
-    settings: Settings, dim: int, dim_out: int, n: int, schedule: ByClass, classifier_lr: float
-) -> list[Method]:
-    """The features as they are, NCA, and a linear classifier of ``n`` categories."""
+OPPONENTS = (
+    "No head: features as they are, by their cosine. NCA: features standardised, a linear map learnt so that the "
+    "nearest images are of the same category, by Euclidean distance. Linear classifier: by the cosine of its logits."
+)
+"""What captions say of the opponents of the heads."""
+
+
+def opponents(settings: Settings, dim: int, dim_out: int) -> list[Method]:
+    """The features as they are, and NCA."""
     seen = Recipe("raw", dim, dim_out)
     return [
         Method(NONE, replace(seen, dim_out=0), settings, search="cosine"),
         Method(NCA, Recipe("NCA", min(dim_out, dim), 0), settings),
-        classifier.method(LINEAR, seen, n, schedule, classifier_lr),
     ]
+
+
+def linear(dim: int, n: int, schedule: ByClass) -> Method:
+    """A linear classifier of ``n`` categories; its rate is chosen as those of the heads are, of larger candidates."""
+    return classifier.method(LINEAR, Recipe("raw", dim, 0), n, schedule, schedule.lr)
 
 
 def answers(
@@ -79,10 +88,19 @@ def fitted(
 
 
 def asked(
-    several: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarray, ks: Sequence[int], what: str = "heads"
+    several: Mapping[str, Sequence[Fitted]],
+    x: np.ndarray,
+    codes: np.ndarray,
+    ks: Sequence[int],
+    what: str = "heads",
+    groups: np.ndarray | None = None,
 ) -> dict[str, list[Answer]]:
-    """Fitted methods, asked by the images ``x: (n, dim)`` of other categories; ``codes: (n,)`` of all."""
-    return ask(several, x, codes, ks, gallery="open", groups=np.arange(len(x)), what=f"{what}, queries")
+    """Fitted methods, asked by the images ``x: (n, dim)`` of other categories; ``codes: (n,)`` of all.
+
+    groups: (n,) a query finds nothing of its own group; itself alone if None.
+    """
+    groups = np.arange(len(x)) if groups is None else groups
+    return ask(several, x, codes, ks, gallery="open", groups=groups, what=f"{what}, queries")
 
 
 def rates(

@@ -1,4 +1,7 @@
-"""Hyp and Sph on further networks, frozen and end to end: with three of them, the paper's six formulations."""
+"""Hyp and Sph on further networks, frozen and end to end: with three of them, the paper's six formulations.
+
+And the control of the trainings end to end: Hyp on a network with random weights.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +12,8 @@ import pandas as pd
 
 from lib.datasets.categories import Halves
 from lib.datasets.table import ImageTable
+from lib.encoders.weights import UNTRAINED as WITHOUT
+from lib.papers.hyp_vit import published
 from lib.papers.hyp_vit.names import BEFORE, HYP
 from lib.papers.hyp_vit.retrieval import control, end_to_end
 from lib.papers.hyp_vit.retrieval.end_to_end import EndToEnd
@@ -28,18 +33,35 @@ def frozen(features: Mapping[str, np.ndarray], *arguments: Any, **options: Any) 
     return found, pd.concat(tried, ignore_index=True)
 
 
-def plans(kinds: Mapping[str, Settings], plan: EndToEnd, beside: Sequence[str]) -> list[tuple[dict, EndToEnd]]:
-    """What is trained end to end: the kinds under plain names, then of each network ``beside`` under its own."""
-    named = {one: {f"{control.whose(one)}{kind}": settings for kind, settings in kinds.items()} for one in beside}
-    return [(dict(kinds), plan), *((of_one, replace(plan, encoder=one)) for one, of_one in named.items())]
+def plans(
+    kinds: Mapping[str, Settings], plan: EndToEnd, beside: Sequence[str], also: Sequence[str] = ()
+) -> list[tuple[dict, EndToEnd]]:
+    """What is trained end to end: the kinds under plain names, then of each network ``beside`` under its own.
+
+    Of each network in ``also`` Hyp alone; the plan's own network without its pretraining is "untrained encoder".
+    """
+    several = [(dict(kinds), plan)]
+    for one in [*beside, *also]:
+        before = control.UNTRAINED if one == f"{plan.encoder}{WITHOUT}" else control.whose(one)
+        of_one = {f"{before}{kind}": of for kind, of in kinds.items() if kind == HYP or one in beside}
+        several.append((of_one, replace(plan, encoder=one)))
+    return several
 
 
-def rates(images: ImageTable, parts: Halves, several: Sequence[tuple], *arguments: Any, **options: Any) -> pd.DataFrame:
-    """:func:`.end_to_end.rates` of every plan of :func:`plans`."""
-    return pd.concat(
-        [end_to_end.rates(images, parts, kinds, plan, *arguments, **options) for kinds, plan in several],
-        ignore_index=True,
-    )
+def rates(
+    images: ImageTable, parts: Halves, several: Sequence[tuple], candidates: Sequence[float], **options: Any
+) -> pd.DataFrame:
+    """:func:`.end_to_end.rates` of every plan of :func:`plans`; without candidates, of the published rate alone."""
+    tried = [
+        end_to_end.rates(images, parts, kinds, plan, candidates or [published.rate(plan.encoder)], **options)
+        for kinds, plan in several
+    ]
+    return pd.concat(tried, ignore_index=True)
+
+
+def published_rates(several: Sequence[tuple]) -> list[str]:
+    """The published rate of every kind of :func:`plans`, for a column of the table of rates."""
+    return [f"{published.rate(plan.encoder):g}" for kinds, plan in several for _ in kinds]
 
 
 def trained(

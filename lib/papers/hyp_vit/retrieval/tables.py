@@ -8,8 +8,7 @@ import pandas as pd
 from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import verdicts
-from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNTRAINED
-from lib.papers.hyp_vit.retrieval import control, frozen
+from lib.papers.hyp_vit.names import END, HYP
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
 from lib.results.rates import best_rates
@@ -19,10 +18,11 @@ from lib.training.hyp_vit import Settings
 from lib.training.methods import Answer, Health
 
 UNSEEN = "unseen categories"
-PLACES = (", head", ", encoder")
 METRIC = "hit_rate"
 SAYS = verdicts.SAYS.replace("averaged per group first", "averaged per category first").replace("groups", "categories")
 """What the paired tests say about themselves, where the groups are categories."""
+TEST_NAMES = paired.METHODS | {"k": "K"}
+"""What names a test over categories, for :func:`lib.results.paired.tests_layout`."""
 ABOUT = (
     "Recall@K (hit rate) in percent: the share of queries with an image of their own category among the first K. No "
     "category that asks was learnt from here; the encoder's pretraining may have known it. Class mean: averaged per "
@@ -37,8 +37,17 @@ PUBLISHED = (
 
 
 def asking(parts: Halves) -> str:
-    """How many images of how many categories ask."""
-    return f"{len(parts.queries):,} images of {parts.count(parts.queries)} categories ask."
+    """How many images of how many categories ask, and how large these are.
+
+    >>> rows = np.arange(5)
+    >>> asking(Halves(np.array(list("aabbb")), np.array([0, 0, 1, 1, 1]), rows[:0], rows, rows, 0))
+    '5 images of 2 categories ask, 2 to 3 of each (median 2.5).'
+    """
+    sizes = np.unique(parts.codes[parts.queries], return_counts=True)[1]
+    return (
+        f"{len(parts.queries):,} images of {len(sizes)} categories ask, {sizes.min()} to {sizes.max()} of each "
+        f"(median {np.median(sizes):g})."
+    )
 
 
 def recall(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
@@ -114,32 +123,6 @@ def numbered(run: Run, rows: pd.DataFrame, theirs: pd.DataFrame, title: str, tex
     return Table(title, rows, f"{ABOUT} {text} {differ}".strip(), markdown=layout(rows, theirs))
 
 
-def pairs(found: Mapping[str, Sequence[Answer]]) -> list[tuple[str, str]]:
-    """Hyp against every other head on frozen features; the control; other networks; end to end against Sph, and before.
-
-    Names that begin with those of other networks are known by their ``"..., Hyp"``.
-    """
-    others = [name.removesuffix(HYP) for name in found if name.endswith(f", {HYP}")]
-    frozen = [name for name in found if not name.endswith(PLACES) and not name.startswith(tuple(others))]
-    more = control.pairs(HYP, NONE)
-    for whose in others:
-        more += control.within(whose) if whose != UNTRAINED else []
-    for whose in ("", *others):
-        more += [(f"{whose}{HYP}{END}{place}", f"{whose}{SPH}{END}{place}") for place in ("head", "encoder")]
-        more += [(f"{whose}{kind}{END}encoder", f"{whose}{BEFORE}") for kind in (HYP, SPH)]
-    return [(HYP, name) for name in frozen if name != HYP] + [pair for pair in more if set(pair) <= set(found)]
-
-
-def tests(found: Mapping[str, Sequence[Answer]], names: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
-    """Paired tests of Recall@K over categories (``names: (n,)`` of all images) and trainings."""
-    table = answers.compare({UNSEEN: found}, names, pairs(found), ks, metric=METRIC, seed=seed)
-    return table.drop(columns="rule")
-
-
-TEST_NAMES = paired.METHODS | {"k": "K"}
-"""What names a test of :func:`tests`, for :func:`lib.results.paired.tests_layout`."""
-
-
 def rest(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
     """Where embeddings in the ball rest: columns method and share (of the ball's radius, percent).
 
@@ -194,24 +177,22 @@ def rest_sentences(rows: pd.DataFrame, settings: Settings) -> list[str]:
     return lines
 
 
-def came_out(tested: pd.DataFrame, rows: pd.DataFrame, k: int) -> list[str]:
-    """The highest mean, which no test has chosen, what was not trained, and every tested difference."""
-    at_k = rows[rows["k"] == k].set_index("method")["ours"]
-    best = f"Recall@{k}, highest mean, without a test of it: {at_k.idxmax()} ({at_k.max():.2f})"
-    return [best, *untrained(rows), *verdicts.sentences(tested[tested["k"] == k])]
+STEP_0 = {
+    "encoder": "the encoder before training: no difference from it by construction",
+    "head": "a random projection that has learnt nothing",
+}
+"""What is searched where a training end to end keeps step 0."""
 
 
 def untrained(rows: pd.DataFrame) -> list[str]:
-    """Encoders trained end to end of which some training kept step 0; columns as :func:`recall`."""
+    """What was trained end to end and of which some training kept step 0; columns as :func:`recall`."""
     lines = []
     for row in rows.drop_duplicates("method").itertuples():
-        if row.method.endswith(f"{END}encoder"):
-            steps = str(row.steps_each).split(" / ")
-            steps *= row.n_seeds if len(steps) == 1 else 1
-            told = (
-                f"{row.method}: {steps.count('0')} of {len(steps)} trainings kept step 0, the encoder before training"
-            )
-            lines += [f"{told}: no difference from it by construction"] if "0" in steps else []
+        _, trained, place = row.method.partition(END)
+        steps = str(row.steps_each).split(" / ")
+        steps *= row.n_seeds if len(steps) == 1 else 1
+        if trained and "0" in steps:
+            lines.append(f"{row.method}: {steps.count('0')} of {len(steps)} trainings kept step 0, {STEP_0[place]}")
     return lines
 
 
@@ -250,20 +231,6 @@ def _listed(steps: Sequence[float]) -> str:
     return " / ".join(f"{step:.0f}" for step in steps)
 
 
-def marked(tested: pd.DataFrame, tried: pd.DataFrame) -> pd.DataFrame:
-    """The tests with the learning rate behind both names where the two were trained at different ones.
-
-    tried: of :func:`lib.papers.hyp_vit.retrieval.frozen.rates`; what has no rate there stays as it is.
-    """
-    lr = best_rates(tried)
-    pairs = []
-    for names in tested[["first", "second"]].itertuples(index=False):
-        both = [lr.get(name.removesuffix(frozen.BY_COSINE)) for name in names]
-        apart = None not in both and both[0] != both[1]
-        pairs.append([f"{name} (rate {rate:g})" if apart else name for name, rate in zip(names, both, strict=True)])
-    return tested.assign(**dict(zip(("first", "second"), zip(*pairs, strict=True), strict=True))) if pairs else tested
-
-
 def rates_apart(tried: pd.DataFrame) -> list[str]:
     """Which heads learnt at another rate than Hyp on the same features, each chosen on categories set aside."""
     lr, lines = best_rates(tried), []
@@ -278,12 +245,20 @@ def rates_apart(tried: pd.DataFrame) -> list[str]:
     return lines
 
 
-def edges(rows: pd.DataFrame) -> str:
-    """Which methods chose the smallest or the largest of the candidates; rows: of :func:`frozen.rates`."""
-    chosen = rows[rows["chosen"]].set_index("method")["lr"]
-    ends = {"smallest": rows["lr"].min(), "largest": rows["lr"].max()}
-    told = [
-        f"at the {which} candidate, {lr:g}: {'; '.join(chosen.index[chosen == lr]) or 'none'}"
-        for which, lr in ends.items()
+def edges(rows: pd.DataFrame) -> list[str]:
+    """Which methods chose the smallest or the largest of their candidates; rows: of :func:`frozen.rates`.
+
+    >>> rows = pd.DataFrame({"method": ["Hyp"] * 2, "lr": [0.1, 0.2], "chosen": [False, True]})
+    >>> edges(rows)
+    ['chosen at the largest of their candidates, beyond which there may be a better rate: Hyp (0.2)']
+    """
+    told: dict[str, list[str]] = {"smallest": [], "largest": []}
+    for method, of_one in rows.groupby("method", sort=False):
+        (lr,) = of_one.loc[of_one["chosen"], "lr"]
+        for which, end in (("smallest", of_one["lr"].min()), ("largest", of_one["lr"].max())):
+            told[which] += [f"{method} ({lr:g})"] if lr == end and len(of_one) > 1 else []
+    return [
+        f"chosen at the {which} of their candidates, beyond which there may be a better rate: {'; '.join(names)}"
+        for which, names in told.items()
+        if names
     ]
-    return f"chosen {'. Chosen '.join(told)}. Beyond an end there may be a better rate"

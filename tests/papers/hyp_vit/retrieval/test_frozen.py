@@ -26,7 +26,7 @@ PARTS = halves(table())
 
 
 def test_only_images_of_unseen_categories_ask_and_none_finds_itself():
-    methods = frozen.opponents(Settings(nca_images=100), 8, 4, 6, SCHEDULE, 0.01)
+    methods = [*frozen.opponents(Settings(nca_images=100), 8, 4), frozen.linear(8, 6, SCHEDULE)]
     found = frozen.answers(X, PARTS, methods, [1, 5], n_seeds=2)
     for name, several in found.items():
         assert [answer.split.repeat for answer in several] == [0, 1]
@@ -37,7 +37,7 @@ def test_only_images_of_unseen_categories_ask_and_none_finds_itself():
 
 
 def test_the_nearest_image_of_the_plain_features_is_found_by_hand():
-    (none,) = frozen.answers(X, PARTS, frozen.opponents(Settings(), 8, 4, 6, SCHEDULE, 0.01)[:1], [1])["no head"]
+    (none,) = frozen.answers(X, PARTS, frozen.opponents(Settings(), 8, 4)[:1], [1])["no head"]
     rows = PARTS.queries
     unit = X[rows] / np.linalg.norm(X[rows], axis=1, keepdims=True)
     cosine = unit @ unit.T - 2 * np.eye(len(rows))
@@ -46,12 +46,12 @@ def test_the_nearest_image_of_the_plain_features_is_found_by_hand():
 
 
 def test_rates_are_chosen_without_those_who_ask():
-    methods = frozen.heads(Settings(), 8, 4, SCHEDULE)[:2]
+    methods = [*frozen.heads(Settings(), 8, 4, SCHEDULE)[:2], frozen.linear(8, 6, SCHEDULE)]
     chosen = frozen.rates(X, PARTS, methods, [1e-4, 1e-2])
     spoiled = X.copy()
     spoiled[PARTS.queries] = 0.1
     pd.testing.assert_frame_equal(chosen, frozen.rates(spoiled, PARTS, methods, [1e-4, 1e-2]))
-    assert chosen.groupby("method")["chosen"].sum().tolist() == [1, 1]
+    assert chosen.groupby("method")["chosen"].sum().tolist() == [1, 1, 1]
     best = chosen.loc[chosen.groupby("method")["validation"].idxmax()].set_index("method")["lr"]
     for one in frozen.at_rates(methods, chosen):
         assert one.schedule.lr == best[one.name]

@@ -1,5 +1,7 @@
 """Further networks beside the first: the same heads and trainings, under names that say whose they are."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,8 +10,8 @@ from PIL import Image
 from lib import paths
 from lib.datasets.categories import halves
 from lib.datasets.table import ImageTable
-from lib.papers.hyp_vit.names import BEFORE, HYP, NONE, SPH
-from lib.papers.hyp_vit.retrieval import control, end_to_end, networks, tables
+from lib.papers.hyp_vit.names import BEFORE, HYP, NONE, SPH, UNTRAINED
+from lib.papers.hyp_vit.retrieval import control, end_to_end, networks
 from lib.training import finetune
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings, spherical
@@ -59,16 +61,33 @@ def test_every_network_is_trained_end_to_end_and_tested_against_itself(photos, s
     assert set(course["method"]) == {f"{before}{kind}, end to end" for before in ("", "small, ") for kind in KINDS}
     one, other = (found[f"{before}Sph, end to end, head"][0].per_query.values for before in ("", "small, "))
     pd.testing.assert_frame_equal(one, other)  # the same network at the same rate
-    heads = {name: found[BEFORE] for name in (HYP, NONE, SPH, "small, Hyp", "small, Sph", "small, no head")}
-    pairs = tables.pairs(heads | found)
-    assert pairs[:4] == [(HYP, NONE), (HYP, SPH), ("small, Hyp", "small, no head"), ("small, Hyp", "small, Sph")]
-    assert [pair for pair in pairs[4:] if pair[0].startswith("small, ")] == [
-        ("small, Hyp, end to end, head", "small, Sph, end to end, head"),
-        ("small, Hyp, end to end, encoder", "small, Sph, end to end, encoder"),
-        ("small, Hyp, end to end, encoder", "small, before training, encoder"),
-        ("small, Sph, end to end, encoder", "small, before training, encoder"),
+
+
+def test_of_the_network_without_pretraining_hyp_alone_is_trained_at_rates_of_its_own(photos, small):
+    several = networks.plans(KINDS, PLAN, [], ["small-untrained", "other"])
+    assert [(list(kinds), plan.encoder) for kinds, plan in several] == [
+        ([HYP, SPH], "small"),
+        ([f"{UNTRAINED}{HYP}"], "small-untrained"),
+        ([f"other, {HYP}"], "other"),
     ]
-    assert len(pairs) == 12
+    found, course = networks.trained(photos, halves(photos), several[:2], [1])
+    assert list(found)[-3:] == [
+        f"{UNTRAINED}{BEFORE}",
+        *(f"{UNTRAINED}{HYP}, end to end, {place}" for place in ("head", "encoder")),
+    ]
+    assert set(course["method"]) == {f"{name}, end to end" for name in (HYP, SPH, f"{UNTRAINED}{HYP}")}
+
+
+def test_without_candidates_each_network_has_its_published_rate(photos, monkeypatch):
+    asked = []
+    monkeypatch.setattr(end_to_end, "rates", lambda *a, **o: asked.append((a[3].encoder, a[4])) or pd.DataFrame())
+    plan = replace(PLAN, encoder="dino_vits16")
+    several = networks.plans(KINDS, plan, ["vit_small_patch16_224.augreg_in21k"])
+    networks.rates(photos, halves(photos), several, [])
+    assert asked == [("dino_vits16", [1e-5]), ("vit_small_patch16_224.augreg_in21k", [3e-5])]
+    assert networks.published_rates(several) == ["1e-05"] * 2 + ["3e-05"] * 2
+    networks.rates(photos, halves(photos), several[:1], [1e-3])
+    assert asked[-1] == ("dino_vits16", [1e-3])
 
 
 def test_captions_name_further_networks():

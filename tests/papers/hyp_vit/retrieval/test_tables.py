@@ -10,11 +10,9 @@ import pytest
 from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.metrics.retrieval import evaluate
-from lib.papers.hyp_vit import verdicts
-from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNCLIPPED, UNTRAINED
+from lib.papers.hyp_vit.names import END, HYP, NONE, SPH, UNCLIPPED, UNTRAINED
 from lib.papers.hyp_vit.published import recall
 from lib.papers.hyp_vit.retrieval import figures, frozen, tables
-from lib.results import paired
 from lib.results.store import Run
 from lib.training.hyp_vit import Settings, spherical
 from lib.training.methods import Answer, Health, Method
@@ -62,37 +60,6 @@ def test_published_rows_stand_first_and_say_so(found):
     assert "published" not in ours and ours.splitlines()[-1].startswith("| chance ")
 
 
-def test_categories_are_the_units(found):
-    rows = tables.tests(found, NAMES, [1])
-    assert rows[["first", "second"]].values.tolist() == [[HYP, NONE], [HYP, SPH]]
-    assert set(rows["n_units"]) == {10} and set(rows["n_seeds"]) == {3}
-    gain = [one.per_query.values["hit_rate", 1].mean() for one in found[HYP]]
-    loss = [one.per_query.values["hit_rate", 1].mean() for one in found[SPH]]
-    assert rows.loc[1, "difference"] == pytest.approx(100 * (np.mean(gain) - np.mean(loss)))
-    assert "| Hyp | Sph | 1 | +" in paired.tests_layout(rows, tables.TEST_NAMES)
-
-
-def test_end_to_end_is_compared_with_end_to_end_and_with_no_training(found):
-    joint = {f"{name}, end to end, {place}": found[name] for name in (HYP, SPH) for place in ("head", "encoder")}
-    assert tables.pairs(found | joint | {BEFORE: found[NONE]})[-4:] == [
-        ("Hyp, end to end, head", "Sph, end to end, head"),
-        ("Hyp, end to end, encoder", "Sph, end to end, encoder"),
-        ("Hyp, end to end, encoder", BEFORE),
-        ("Sph, end to end, encoder", BEFORE),
-    ]
-    assert tables.pairs(found) == [(HYP, NONE), (HYP, SPH)]
-
-
-def test_the_control_is_compared_with_the_pretrained_encoder_and_within_itself(found):
-    control = {f"{UNTRAINED}{name}": several for name, several in found.items()}
-    assert tables.pairs(found | control)[2:] == [
-        (HYP, "untrained encoder, Hyp"),
-        (NONE, "untrained encoder, no head"),
-        ("untrained encoder, Hyp", "untrained encoder, no head"),
-        ("untrained encoder, Hyp", "untrained encoder, Sph"),
-    ]
-
-
 def test_where_points_rest_is_said_of_the_ball_alone(found):
     again = [replace(one, method=by) for one in found[HYP] for by in frozen.by_cosine([one.method])]
     rows = tables.rest(found | {f"{HYP}, by D_cos": again})  # the same points, which are not drawn twice
@@ -102,12 +69,6 @@ def test_where_points_rest_is_said_of_the_ball_alone(found):
     assert "62.1 %" in bound and said.startswith("Hyp: median 30.0 %, largest 60.1 %") and "; 0 % of the images" in said
     outside = rows.assign(share=70.0)
     assert "100 % of the images" in tables.rest_sentences(outside, Settings())[1]
-
-
-def test_what_came_out_names_the_best_and_the_tests(found):
-    lines = tables.came_out(tables.tests(found, NAMES, [1, 2]), tables.recall(found), 1)
-    assert lines[0].startswith("Recall@1, highest mean, without a test of it: ") and len(lines) == 4
-    assert lines[1] == verdicts.NOTE and all("k = 1" in line and "k = 2" not in line for line in lines[2:])
 
 
 def test_trainings_that_kept_step_0_are_counted_and_have_no_last_loss(found):
@@ -122,6 +83,10 @@ def test_trainings_that_kept_step_0_are_counted_and_have_no_last_loss(found):
     assert line.startswith(f"{name}: 2 of 3 trainings kept step 0") and tables.untrained(tables.recall(found)) == []
     none = tables.recall({name: [replace(one, health=Health(3.0, 0.0, 0)) for one in found[HYP]]})
     assert none["loss"].isna().all() and "3 of 3 trainings" in tables.untrained(none)[0]
+    head = tables.recall({f"untrained encoder, {HYP}{END}head": kept})
+    assert tables.untrained(head)[0].endswith(
+        "2 of 3 trainings kept step 0, a random projection that has learnt nothing"
+    )
 
 
 def test_what_the_encoder_loses_to_the_step_of_the_head_is_told():
@@ -152,19 +117,6 @@ RATES = pd.DataFrame(
 )
 
 
-def test_heads_at_different_rates_are_marked_in_the_tests():
-    unclipped = f"{UNCLIPPED}{frozen.BY_COSINE}"
-    tests = pd.DataFrame({"first": HYP, "second": [SPH, UNCLIPPED, unclipped, NONE], "k": 1})
-    rows = tables.marked(tests, RATES)
-    assert rows[["first", "second"]].values.tolist() == [
-        [HYP, SPH],
-        ["Hyp (rate 0.001)", "Hyp, not clipped (rate 0.0001)"],
-        ["Hyp (rate 0.001)", "Hyp, not clipped, by D_cos (rate 0.0001)"],
-        [HYP, NONE],
-    ]
-    assert tables.marked(tests.head(0), RATES).empty
-
-
 def test_heads_at_another_rate_than_hyp_are_named():
     first, second = tables.rates_apart(RATES)
     said = "and so different from it in that as well"
@@ -172,9 +124,18 @@ def test_heads_at_another_rate_than_hyp_are_named():
     assert second == f"trained at another rate than untrained encoder, Hyp (0.001), {said}: none"
 
 
-def test_choices_at_an_end_of_the_candidates_are_named():
-    rows = pd.DataFrame({"method": ["Hyp", "Hyp", "Sph", "Sph"], "lr": [1e-4, 1e-3] * 2, "chosen": [False, True] * 2})
-    assert "smallest candidate, 0.0001: none. Chosen at the largest candidate, 0.001: Hyp; Sph." in tables.edges(rows)
+def test_choices_at_an_end_of_their_own_candidates_are_named():
+    rows = pd.DataFrame(
+        {
+            "method": ["Hyp"] * 2 + ["Sph"] * 3 + ["classifier"] * 2 + ["fixed"],
+            "lr": [1e-4, 1e-3, 1e-4, 3e-4, 1e-3, 0.01, 0.1, 1e-3],
+            "chosen": [False, True, False, True, False, True, False, True],
+        }
+    )
+    smallest, largest = tables.edges(rows)
+    assert smallest.startswith("chosen at the smallest of") and smallest.endswith(": classifier (0.01)")
+    assert largest.startswith("chosen at the largest of") and largest.endswith(": Hyp (0.001)")
+    assert tables.edges(rows[rows["method"] == "Sph"]) == []
 
 
 def test_a_table_says_where_its_rows_come_from(found):
@@ -182,7 +143,7 @@ def test_a_table_says_where_its_rows_come_from(found):
     table = tables.numbered(run, tables.recall(found), recall(3), "Table 3", "About.")
     assert "no yardstick for ours" in table.caption and "| Hyp-ViT (" in table.markdown
     parts = Halves(NAMES, LABELS, ROWS[:20], ROWS[20:], ROWS[20:], 0)
-    assert tables.asking(parts) == "20 images of 5 categories ask."
+    assert tables.asking(parts) == "20 images of 5 categories ask, 4 to 4 of each (median 4)."
 
 
 def test_figures_draw_their_rows(found):
@@ -190,17 +151,24 @@ def test_figures_draw_their_rows(found):
     left, right = figures.recall(rows).axes
     assert [tick.get_text() for tick in left.get_yticklabels()] == [NONE, HYP, SPH]
     assert "Recall@1" in left.get_xlabel() and "Recall@2" in right.get_xlabel() and "chance" in left.get_xlabel()
+    control = rows[rows["method"] == HYP].assign(method=f"{UNTRAINED}{HYP}", ours=1.0, class_mean=1.0, seeds_spread=0.1)
+    _, _, below, _ = figures.recall(pd.concat([rows, control])).axes
+    assert [tick.get_text() for tick in below.get_yticklabels()] == [f"{UNTRAINED}{HYP}"]
+    assert below.get_xlim()[1] < left.get_xlim()[1] / 2
     course = pd.DataFrame(
         {"method": "Hyp, end to end", "repeat": 0, "step": [0, 1, 2], "loss": [np.nan, 3.0, 2.0]}
         | {"head": [50.0, np.nan, 60.0], "encoder": [55.0, np.nan, 58.0]}
     )
-    other = course.assign(method="Sph, end to end")
-    loss, second, scores = figures.course(pd.concat([course, other])).axes
-    assert loss.get_title() == "loss, Hyp" and second.get_title() == "loss, Sph"
-    assert loss.lines[0].get_xydata().tolist() == [[1, 3.0], [2, 2.5]]
+    names = ("Hyp", "Sph", f"{UNTRAINED}Hyp")
+    several = pd.concat([course.assign(method=f"{name}, end to end") for name in names])
+    above, below = figures.course(several).subfigs
+    assert [axis.get_title() for axis in above.axes] == list(names)
+    assert above.axes[0].lines[0].get_xydata().tolist() == [[1, 3.0], [2, 2.5]]
+    scores, of_control = below.axes
     head, encoder, ringed, of_sph = scores.lines[:4]
     assert head.get_xydata().tolist() == [[0, 50], [2, 60]] and ringed.get_xydata().tolist() == [[2, 60]]
     assert head.get_linestyle() != encoder.get_linestyle() and head.get_marker() != of_sph.get_marker()
+    assert len(scores.lines) == 6 and len(of_control.lines) == 3
     axis = figures.rest(tables.rest(found), tables.bound(Settings(PoincareBall(0.1)))).axes[0]
     assert axis.get_xlim()[1] > 100 and any(line.get_linestyle() == "--" for line in axis.lines)
     plt.close("all")
