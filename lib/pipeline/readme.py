@@ -21,22 +21,22 @@ PAPERS_START, PAPERS_END = "<!-- made from CITATION.cff -->", "<!-- end of what 
 PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
 COUNTED = (
     f"Points gained by Hyper-DINO, averaged per group first. **Bold**: clear, p ≤ {scores.LEVEL} after Holm's "
-    "correction for many tests; only that counts above. 2 to 4 by group; 1 to 3 in the archive that the head learnt "
-    "from. *Flat*: the same head uncurved. *Classifier*: linear, compared by probabilities "
+    "correction; only that counts above. 2 to 4 by group; 1 to 3 in the archive that the head learnt "
+    "from. *Flat*: uncurved. *Classifier*: linear, compared by probabilities "
     "(3) or raw scores (4). *F1*: first answer, hits and false alarms in one, classes alike, untested. Notebooks "
     "[16](notebooks/16_hyper_dino_beyond.ipynb) (1,2,4), [13](notebooks/13_hyper_dino_retrieval.ipynb) (3), "
     f"[90](notebooks/90_beyond_factors.ipynb) (margin {LARGE})."
 )
 NOTE = (
-    "Plain features → with the head, percent, means over folds and five trainings. Findings average over groups or "
-    "classes first, notebook 14 over queries: signs may differ. *First*: MAP@1. *List*: MAP@20 (prototypes: MAP@15, "
-    "balanced queries). *Published*: the best printed; other encoders, all images, patient rule unknown."
+    "Plain features → with the head, percent, over folds and five trainings. Findings average over groups first, this "
+    "over queries: signs may differ. *First*: MAP@1. *List*: MAP@20 (prototypes: MAP@15, balanced queries). "
+    "*Published*: best printed; other encoders, all images, patient rule unknown."
 )
 MORE = (
-    "By group, five trainings: Recall@1 of categories or lesions that nobody learnt, MAP@100 of 16-bit codes, HF1 "
-    "(mistakes inside the family cost less). Rivals: Sph, a head on the sphere; CSQ, a fixed code per class; SupCon, "
-    "which knows no tree. HWC+LAM: our form, spherical. *Difference*: per group first; *by class*: classes alike (– "
-    "untested)."
+    "Birds by image, others by group; five trainings. Recall@1: species or lesions that nobody learnt; MAP@100: 16-bit "
+    "codes; HF1: mistakes inside the family cost less. Sph: head on the sphere; CSQ: fixed code per class; SupCon: "
+    "no tree. ACIR: its loss alone. HWC+LAM: ours. *Over plain*, *difference* to the rival: groups first; *by class*: "
+    "classes alike (– untested)."
 )
 
 

@@ -29,7 +29,8 @@ class Claim:
     """What a paper's README row shows: a measure, and its method, features as they are, and the rival that it names.
 
     Rows are those of the section's table where the columns of ``where`` have these values; ``of`` are those of its
-    ``table_tests`` (first, second, and columns), ``by_class`` of its tests of class means, and ``classes`` their table.
+    ``table_tests`` (first, second, and columns), and with ``plain`` as the second the gain over plain features;
+    ``by_class`` of its tests of class means, and ``classes`` their table.
     """
 
     section: str
@@ -131,7 +132,9 @@ def others() -> pd.DataFrame:
             if files_of:
                 record = json.loads(files_of[0].with_suffix(".json").read_text(encoding="utf-8"))
                 rows = chosen(pd.read_csv(files_of[0]), claim.where).set_index("method")["ours"]
-                gains = {"difference": ("table_tests", claim.of), "by class": (claim.classes, claim.by_class)}
+                over = {**claim.of, "second": claim.plain}
+                gains = {"over plain": ("table_tests", over), "difference": ("table_tests", claim.of)}
+                gains |= {"by class": (claim.classes, claim.by_class)}
                 about = {"paper": index.PAPERS[paper], "images": record["images"].partition(",")[0]}
                 names = {"plain": claim.plain, _named("ours"): claim.ours, _named("rival"): claim.rival}
                 cells = {"measure": claim.measure} | {column: percent(rows[name]) for column, name in names.items()}

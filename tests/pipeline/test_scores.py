@@ -72,6 +72,9 @@ def test_the_other_papers_rows_are_those_of_their_tables_and_tests():
     tests = pd.read_csv(folder / "table_tests.csv").query("first == 'Hyp' and second == 'Sph' and k == 1")
     gain = f"{tests['difference'].item():+.2f}"
     assert row["difference"] == (f"**{gain}**" if tests["p_holm"].item() <= 0.05 else gain)
+    over = pd.read_csv(folder / "table_tests.csv").query("first == 'Hyp' and second == 'no head' and k == 1")
+    assert row["over plain"].strip("*") == f"{over['difference'].item():+.2f}"
+    assert row["over plain"].startswith("**") == (over["p_holm"].item() <= 0.05)
     assert rows.loc["Hyp-ViT"]["by class"].eq("–").all(), "its categories are all new: each counts alike already"
     by_class = pd.read_csv(paths.REPORTS / "acir/sample/ham10000/hashing/table_tests_by_class.csv")
     gain = by_class.query("first == 'ACIR-16bit' and second == 'CSQ-16bit'")["difference"].item()
