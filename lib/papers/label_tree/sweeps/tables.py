@@ -147,7 +147,7 @@ def answer(rows: pd.DataFrame) -> str:
     spread = rows.groupby(["method", "temperature"])["hf1"].std().mean()
     forms = [name for name in (AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH) if name in table]
     told = "; ".join(f"{name}: {table[name]:.2f}" for name in forms)
-    said = f"HF1 at each one's own best τ: SupCon: {table[SUPCON]:.2f}; {told}. Trainings differ by {spread:.2f}"
+    said = f"HF1 at each one's own best τ: SupCon: {table[SUPCON]:.2f}; {told}. Standard deviation of trainings: {spread:.2f}"
     return said + (f". Best at an end of the τ tried, so it may lie beyond: {', '.join(beyond)}" if beyond else "")
 
 
@@ -173,13 +173,14 @@ def plateau(rows: pd.DataFrame, low: float = 0.2, high: float = 1.0) -> list[str
         raw = {m: stats.f_oneway(*(cell[m] for _, cell in cells)).pvalue for m in ("hf1", "violation")}
         p_of = {m: min(1.0, n_tests * p) for m, p in raw.items()}
         few = f"as flat as can be told with {cells.size().min()} trainings"
-        verdict = "a slope" if min(p_of.values()) <= 0.05 else few
+        spread = cells.std().mean()
+        verdict = "cells differ" if min(p_of.values()) <= 0.05 else few
         alpha, gamma = means["violation"].idxmin()
         lines.append(
             f"{OF_FORM[form]}: for α and γ from {low:g} to {high:g}, HF1 lies within {width['hf1']:.2f} points and "
-            f"violations within {width['violation']:.2f}; cells differ with p = {p_of['hf1']:.2g} and "
-            f"{p_of['violation']:.2g}, corrected for {n_tests} tests: {verdict}; fewest violations at α = {alpha:g}, "
-            f"γ = {gamma:g}"
+            f"violations within {width['violation']:.2f} (standard deviation of trainings {spread['hf1']:.2f} and "
+            f"{spread['violation']:.2f}); p = {p_of['hf1']:.2g} and {p_of['violation']:.2g}, corrected for {n_tests} "
+            f"tests: {verdict}; fewest violations at α = {alpha:g}, γ = {gamma:g}"
         )
     return lines
 

@@ -78,7 +78,8 @@ def test_a_plateau_is_as_wide_as_its_cells_inside_the_printed_ranges():
     assert f"p = {2 * p:.2g} and 1, corrected for 2 tests: as flat as can be told with 2 trainings" in line
     assert line.endswith("fewest violations at α = 1, γ = 0.2")
     steep = pd.DataFrame(rows).assign(hf1=lambda rows: 10 * rows["alpha"] + 0.01 * rows["repeat"])
-    assert ": a slope;" in tables.plateau(steep)[0]
+    assert "tests: cells differ; " in tables.plateau(steep)[0]
+    assert "(standard deviation of trainings 1.41 and 1.41)" in line
 
 
 def test_sweeps_train_every_cell_on_validation_images_alone(seen):
