@@ -147,7 +147,7 @@ def answer(rows: pd.DataFrame) -> str:
     spread = rows.groupby(["method", "temperature"])["hf1"].std().mean()
     forms = [name for name in (AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH) if name in table]
     told = "; ".join(f"{name}: {table[name]:.2f}" for name in forms)
-    said = f"HF1 at each one's own best τ: SupCon: {table[SUPCON]:.2f}; {told}. Standard deviation of trainings: {spread:.2f}"
+    said = f"HF1 at each one's own best τ: SupCon: {table[SUPCON]:.2f}; {told}. Spread of trainings: {spread:.2f}"
     return said + (f". Best at an end of the τ tried, so it may lie beyond: {', '.join(beyond)}" if beyond else "")
 
 
