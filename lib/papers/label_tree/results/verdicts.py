@@ -135,8 +135,13 @@ def beside_features(table: pd.DataFrame) -> list[str]:
 
 
 def beside_commonest(table: pd.DataFrame) -> list[str]:
-    """How many heads have a lower HF1 than the commonest class as every answer; rows of :func:`.tables.with_blind`."""
+    """How many heads have a lower HF1 than the commonest class as every answer; rows of :func:`.tables.with_blind`.
+
+    Raises KeyError where that answer is no row.
+    """
     told = []
+    if not table["method"].eq(COMMONEST).any():
+        raise KeyError(COMMONEST)
     for values, how in (("ours", ""), ("class_mean", ", every class counting alike")):
         heads, _, commonest = _apart(table, values)
         n = int((heads["hf1"] < commonest["hf1"]).sum())
