@@ -36,7 +36,7 @@ def test_training_end_to_end_takes_three_times_as_long_as_its_images(settings):
 def test_further_networks_are_trained_at_their_own_speed(settings):
     run = {"network": "dino_vits16", "steps": 10, "n_classes": 7, "samples": 2, "n_trainings": 3}
     run |= {"end_to_end_rates": [1e-5, 1e-4], "beside": ["slow"], "also": ["slower", "slow"]}
-    # 10 steps x 14 images x (3 trainings + 1 at the other rate): Hyp and Sph at 14 a second and at 2, Hyp at 1 and at 2.
+    # 10 steps x 14 images x (3 trainings + 1 at the other rate); Hyp and Sph at 14 and 2 a second, Hyp at 1 and 2.
     seconds = 3 * 10 * 14 * 4 * (2 / 14 + 3 / 2 + 1 / 1)
     assert plan.together_seconds("hyp_vit_retrieval", run, 1000, settings) == pytest.approx(seconds)
     alone = run | {"end_to_end_rates": []}  # the published rate alone
