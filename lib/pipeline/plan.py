@@ -124,8 +124,9 @@ def _hours(n: int, encoder: str, settings: dict[str, Any]) -> float:
 
 
 def _speed(encoder: str, settings: dict[str, Any]) -> float:
-    """Images that an encoder takes in a second, forward."""
-    return settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"])
+    """Images that an encoder takes in a second, forward; untrained as many as trained."""
+    known, other = settings["plan"]["images_per_second"], settings["plan"]["other_images_per_second"]
+    return known.get(encoder) or known.get(encoder.removesuffix(params.UNTRAINED), other)
 
 
 def _images(profile: str, dataset: str, settings: dict[str, Any]) -> int:
