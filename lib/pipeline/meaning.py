@@ -22,6 +22,7 @@ MEANING: dict[str, checks.Check] = checks.MEANING | {
     **dict.fromkeys(("decoder_epochs", "decoder_batch", "end_to_end_epochs", "n_novel", "repeats"), checks.whole),
     "decoder_lr": checks.positive,
     "end_to_end_rates": partial(checks.several, each=checks.positive),
+    "end_to_end": partial(checks.several, each=name, least=0),  # settings of a head; without any, heads alone learn
     "turn_decoders": checks.switch,
     "novel": partial(checks.several, each=name, least=0),  # datasets; without any, pictures are drawn
 }

@@ -9,15 +9,21 @@ import pandas as pd
 from lib import paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
-from lib.encoders.models import MODELS
-from lib.pipeline import profiles
+from lib.encoders.models import MODELS, OURS
+from lib.pipeline import params, profiles
 from lib.pipeline.notebooks import parameters, read
 from lib.results.markdown import markdown_table
 
 KINDS = 2
 """Losses that a notebook trains an encoder with: Hyp and Sph, SupCon and HWC+LAM."""
+SEVERAL = "hyp_vit_retrieval"
+"""The stage that trains further networks end to end: those ``beside`` with both losses, those in ``also`` with Hyp."""
 METHODS = 3
 """ACIR and the two codes that it is trained end to end beside."""
+NETWORKS = ("encoder", "beside", "network", "also")
+"""Parameters of a run that name networks."""
+OF_TABLE_1 = {model.architecture: name for name, model in MODELS.items() if not model.repository}
+"""timm's names of networks that have one of our own: the weights are the same."""
 BACK_AND_FORTH = 3
 """How much longer an image takes in a training than in a forward pass: the way back is about twice the way there."""
 
@@ -46,12 +52,26 @@ def together_seconds(stage: str, run: dict[str, Any], n_images: int, settings: d
     if given.get("network", "none") == "none":
         return 0.0
     if "end_to_end_epochs" in given:
-        seen = given["end_to_end_epochs"] * n_images * METHODS
+        seen = given["end_to_end_epochs"] * n_images
     else:
         crops = 2 * given.get("end_to_end_batch", 0)  # of the label tree: each image twice
-        seen = given["steps"] * (crops or given["n_classes"] * given["samples"]) * KINDS
-    seen *= given["n_trainings"] + len(given.get("end_to_end_rates", [1])) - 1  # the chosen rate's is the first of them
-    return BACK_AND_FORTH * seen / _speed(given["network"], settings)
+        seen = given["steps"] * (crops or given["n_classes"] * given["samples"])
+    rates = given.get("end_to_end_rates") or [1]  # the published one alone
+    seen *= given["n_trainings"] + len(rates) - 1  # the chosen rate's is the first of them
+    seconds = sum(kinds / _speed(network, settings) for network, kinds in _networks(stage, given).items())
+    return BACK_AND_FORTH * seen * seconds
+
+
+def _networks(stage: str, given: dict[str, Any]) -> dict[str, int]:
+    """Network → with how many losses or settings it is trained end to end."""
+    if "end_to_end" in given:
+        return {given["network"]: len(given["end_to_end"])}
+    if "end_to_end_epochs" in given:
+        return {given["network"]: METHODS}
+    if stage != SEVERAL:
+        return {given["network"]: KINDS}
+    both = dict.fromkeys([given["network"], *given["beside"]], KINDS)
+    return both | {name: both.get(name, 0) + 1 for name in given.get("also", [])}
 
 
 @cache
@@ -104,8 +124,9 @@ def _hours(n: int, encoder: str, settings: dict[str, Any]) -> float:
 
 
 def _speed(encoder: str, settings: dict[str, Any]) -> float:
-    """Images that an encoder takes in a second, forward."""
-    return settings["plan"]["images_per_second"].get(encoder, settings["plan"]["other_images_per_second"])
+    """Images that an encoder takes in a second, forward; untrained as many as trained."""
+    known, other = settings["plan"]["images_per_second"], settings["plan"]["other_images_per_second"]
+    return known.get(encoder) or known.get(encoder.removesuffix(params.UNTRAINED), other)
 
 
 def _images(profile: str, dataset: str, settings: dict[str, Any]) -> int:
@@ -136,15 +157,28 @@ def text(profile: str) -> str:
         if dataset in DATASETS and not paths.images(dataset).exists():
             parts.append(str(catalogue.missing(dataset, paths.images(dataset), "is not there", profile)))
     for name in backbones(profile):
-        from lib.encoders import zoo  # which takes seconds to import
+        from lib.encoders import absent  # which takes seconds to import
 
-        if how := zoo.wanting(name):
-            parts.append(f"needs weights of {MODELS[name].row} ({name}): {how}")
+        if how := absent.wanting(name):
+            known = f"{MODELS[name].row} ({name})" if name in MODELS else name
+            parts.append(f"needs weights of {known}: {how}")
     return "\n\n".join(parts)
 
 
 def backbones(profile: str) -> list[str]:
-    """Backbones of Table I that some run of the profile wants."""
-    runs = [run for datasets in profiles.runs(profile).values() for run in datasets.values()]
-    wanted = {name for run in runs for name in [run.get("encoder"), *np.atleast_1d(run.get("beside", []))]}
-    return [name for name in MODELS if name in wanted]
+    """The pretrained networks that some stage of the profile wants and that do not come with the project."""
+    content = profiles.profile(profile)
+    names = [name for block in profiles.FEATURES for name in content[block]["encoders"]] + [*content["views"].values()]
+    runs = [run for datasets in content["runs"].values() for run in datasets.values()]
+    names += [name for run in runs for key in NETWORKS for name in np.atleast_1d(run.get(key, [])).tolist()]
+    return list(dict.fromkeys(OF_TABLE_1.get(name, name) for name in names if not _ours(name)))
+
+
+def _ours(name: str) -> bool:
+    """Whether a network needs no weights from elsewhere: those of the project, untrained ones, and none at all.
+
+    >>> [_ours(name) for name in ("texture", "efficientnet_lite0_128px", "resnet50-untrained", "resnet50", "uni")]
+    [True, True, True, False, False]
+    """
+    sized = name.startswith("efficientnet_lite0")
+    return sized or name.endswith(params.UNTRAINED) or name in {"none", *OURS} - set(MODELS)

@@ -189,6 +189,8 @@ def test_the_plan_says_of_everything_missing_how_to_get_it(monkeypatch, tmp_path
         message = next(part for part in text.split("\n\n") if part.startswith(f"needs {name}:"))
         assert way in message and (DATASETS[name].licence in message)
     assert "needs weights of DINO (dino_vits16): " in text and "needs weights of UNI2-h (uni2_h): " in text
+    for name in ("vit_small_patch16_224.augreg_in21k", "deit_small_distilled_patch16_224.fb_in1k"):
+        assert f"needs weights of {name}: No weights for {name} (about " in text
     assert "about 87 MB" in text and "CC BY-NC-ND 4.0, gated" in text
 
 

@@ -17,7 +17,7 @@ from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
 
 DEFAULT = "default"
-PUBLISHED_BATCH = 900
+PUBLISHED_BATCH = ByClass.batch_size
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,15 @@ class Change:
     of: str
     value: float
     method: Method
+
+    @property
+    def setting(self) -> str:
+        """What the row is called in the parameters of a run, by the published value.
+
+        >>> Change("none", np.nan, None).setting, Change("batch_size", 200.0, None).setting
+        ('default', 'batch_size=200')
+        """
+        return DEFAULT if self.of == "none" else f"{self.of}={self.value:g}"
 
 
 def default(settings: Settings, dim: int, dim_out: int, schedule: ByClass) -> Method:
@@ -88,7 +97,7 @@ def room(one: Method) -> list[Change]:
 
     Where every point is clipped, √c‖z‖ = tanh(√c·r) of each, and D_hyp = f(angle; √c·r)/√c. So c and r act through
     √c·r, the room, and c once more as a temperature, √c·τ. The rows: r halved and doubled; c = 1 with r divided by
-    √(1/c), the default's room; and the same with τ divided as well, which is the default again in other words.
+    √(1/c), the default's room; and the same with τ divided as well, which is the default rescaled.
     """
     settings = one.head
     stretch = (1 / settings.geometry.c) ** 0.5

@@ -12,14 +12,16 @@ from lib.papers.hyp_vit.hyperparameters.tables import SEEN
 PANELS = {
     "c": "c",
     "head_dim": "numbers of the head",
-    "batch_size": "batch, as published",
+    "batch_size": "batch, published (ours)",
     SEEN: "what the network sees",
 }
 LOOKS = {
-    "head": ("published head, In-Shop", {"color": "0.45", "marker": "s", "linestyle": "--"}),
-    "hyp": ("ours, D_hyp", {"color": style.PALETTE[0], "marker": "o", "linestyle": "-"}),
-    "cosine": ("ours, D_cos", {"color": style.PALETTE[1], "marker": "^", "linestyle": ":"}),
-    "encoder": ("ours, encoder alone", {"color": style.PALETTE[2], "marker": "D", "linestyle": "-."}),
+    "published_head": ("published head, In-Shop", {"color": "0.45", "marker": "s", "linestyle": "--"}),
+    "published_encoder": ("published encoder, In-Shop", {"color": "0.2", "marker": "x", "linestyle": ":"}),
+    "hyp": ("ours, head by D_hyp", {"color": style.PALETTE[0], "marker": "o", "linestyle": "-"}),
+    "cosine": ("ours, head by D_cos", {"color": style.PALETTE[1], "marker": "^", "linestyle": ":"}),
+    "frozen": ("ours, encoder, frozen", {"color": style.PALETTE[2], "marker": "D", "linestyle": "-."}),
+    "trained": ("ours, encoder, trained too", {"color": style.PALETTE[4], "marker": "v", "linestyle": "-"}),
 }
 
 
@@ -35,7 +37,7 @@ def differences(rows: pd.DataFrame) -> Figure:
     there is none).
     """
     with style.house():
-        figure, axes = plt.subplots(1, len(PANELS), figsize=(style.WIDTH, 2.6), sharey=True)
+        figure, axes = plt.subplots(1, len(PANELS), figsize=(style.WIDTH, 2.9), sharey=True)
         for axis, (of, label) in zip(axes, PANELS.items(), strict=True):
             part = rows[rows["of"] == of]
             values = sorted(part["value"].unique(), key=_number)
@@ -52,6 +54,6 @@ def differences(rows: pd.DataFrame) -> Figure:
         handles = {
             label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
         }
-        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles))
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure

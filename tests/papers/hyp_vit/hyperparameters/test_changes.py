@@ -7,7 +7,7 @@ from lib import paths
 from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import published
-from lib.papers.hyp_vit.hyperparameters import changes, tables
+from lib.papers.hyp_vit.hyperparameters import changes, sentences, tables
 from lib.papers.hyp_vit.names import NONE
 from lib.papers.hyp_vit.retrieval import frozen
 from lib.training.by_class import ByClass
@@ -75,7 +75,7 @@ def test_another_batch_takes_as_many_steps(size):
 def test_room_and_temperature_are_all_there_is_to_c(rows, found):
     """The default, and c = 1 with the same √c·r and √c·τ: the same outcomes, the same loss."""
     _, answers = found
-    assert "0.00 % of the queries" in tables.same_again(answers, 1)
+    assert "0.00 % of the queries" in sentences.same_again(answers, 1)
     first, second = (answers[name] for name in (changes.DEFAULT, changes.SAME_ALL))
     for a, b in zip(first, second, strict=True):
         assert a.health.loss == pytest.approx(b.health.loss, rel=1e-3)
@@ -88,7 +88,7 @@ def test_where_all_points_are_clipped_the_search_cannot_tell_d_hyp_from_d_cos(ro
     chosen, answers = found
     table = tables.settings(answers, rows, chosen, published.settings(), 1)
     assert table["hyp"].to_numpy() == pytest.approx(table["cosine"].to_numpy(), abs=1e-9)
-    assert f"in none of {len(rows)} rows" in tables.by_cosine(answers, 1)
+    assert f"in none of {len(rows)} rows" in sentences.by_cosine(answers, 1)
 
 
 def test_no_setting_of_the_head_changes_the_frozen_encoder(rows, found):
@@ -103,7 +103,5 @@ def test_sizes_are_told_apart_by_head_and_encoder(default, tmp_path, monkeypatch
     x = {"32 px": features()[:, :40], "64 px": features()}
     answers = changes.sizes(x, PARTS, default, [1e-3], [1])
     assert list(answers) == ["32 px, head", "32 px, encoder", "64 px, head", "64 px, encoder"]
-    assert tables.size_pairs(answers, "32 px") == [
-        ("64 px, head", "32 px, head"),
-        ("64 px, encoder", "32 px, encoder"),
-    ]
+    asked = tables.questions([changes.Change("none", np.nan, default)], answers, "32 px")
+    assert asked[tables.SIZES] == [("64 px, head", "32 px, head"), ("64 px, encoder", "32 px, encoder")]
