@@ -128,7 +128,7 @@ def in_short(rows: pd.DataFrame) -> list[str]:
 
 def _beside_hyp(recall: pd.Series, method: str) -> str:
     whole, back = recall[HYP, D_HYP] - recall[method, D_HYP], recall[method, D_COS] - recall[method, D_HYP]
-    told = f"{HYP} minus {method}, both by D_hyp: {points(whole)} points of Recall@1"
+    told = f'{HYP} minus "{method}", both by D_hyp: {points(whole)} points of Recall@1'
     if whole <= 0:
         return told
     left = f"{points(whole - back)} are left: lost in what was learnt" if whole > back else "nothing is left"

@@ -128,8 +128,8 @@ def disk_sentences(rows: pd.DataFrame) -> list[str]:
     told = [
         f"{row.picture}: {_resting(row.rest)}the picture begins at {row.begun:.1f} % and shows half of them between "
         f"{row.shown_low:.1f} and {row.shown_high:.1f} %; of ten neighbours in it {row.kept / 10:.1f} are true "
-        f"(by chance {_kept_by_chance(row.images) / 10:.2f}); of at most {row.at_most:.2f} of the own category it has "
-        f"{row.same_shown:.1f} % among them (the embedding {row.same:.1f} %, by chance {row.chance:.1f} %)"
+        f"(by chance {_kept_by_chance(row.images) / 10:.2f}); of at most {row.at_most:.2f} of the own category "
+        f"{row.same_shown:.1f} % are among them (in the embedding {row.same:.1f} %, by chance {row.chance:.1f} %)"
         for row in rows.itertuples()
     ]
     return [ONCE, *told, ends(rows), radii(rows)]
@@ -173,7 +173,7 @@ def in_short(rows: pd.DataFrame) -> list[str]:
         if name + NO_HEAD in by.index
     ]
     return [
-        f"median radius in the picture: {', '.join(radius)}",
+        f"median radius in the picture: {'; '.join(radius)}",
         f"own category among the nearest in the picture, of what is possible: {'; '.join(own)}",
     ]
 

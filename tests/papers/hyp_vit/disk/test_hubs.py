@@ -95,7 +95,7 @@ def test_what_the_search_does_not_account_for_is_told(hyp, other, cosine, end):
     lines = [("Hyp", "D_hyp", hyp), ("Hyp", "D_cos", hyp), ("other", "D_hyp", other), ("other", "D_cos", cosine)]
     rows = pd.DataFrame(lines, columns=["method", "search", "recall"])
     assert hubs.in_short(rows) == [
-        f"Hyp minus other, both by D_hyp: {end}" + "lost in what was learnt" * end.endswith("left: ")
+        f'Hyp minus "other", both by D_hyp: {end}' + "lost in what was learnt" * end.endswith("left: ")
     ]
     assert hubs.in_short(rows[rows["method"] == "other"]) == []
 

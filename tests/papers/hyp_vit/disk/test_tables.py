@@ -60,7 +60,7 @@ def test_a_picture_is_told_with_and_without_a_ball():
     assert "unseen: embeddings rest at 62.1 % of the radius, the picture begins at 85.0 %" in first
     assert second.startswith("noise: the picture begins at 80.0 %") and "5.0 are true (by chance 0.17)" in second
     assert (
-        "of at most 1.40 of the own category it has 60.0 % among them (the embedding 61.0 %, by chance 5.0 %)" in second
+        "of at most 1.40 of the own category 60.0 % are among them (in the embedding 61.0 %, by chance 5.0 %)" in second
     )
     assert ends.endswith("they begin at 80.0 to 85.0 % and end at 91.0 to 92.0 %, that of noise at 91.0 %")
     shown = tables.compared_layout(ROWS)
@@ -83,7 +83,7 @@ def test_radii_are_told_beside_those_without_a_head_and_their_bounds():
 def test_what_a_picture_is_read_for_is_told_in_short():
     rows = pd.concat([ROWS, ROWS[:1].assign(picture="unseen, no head", same_shown=64.0, shown=90.0)])
     radius, own = tables.in_short(rows)
-    assert radius.endswith("unseen 92.0 %, noise 91.0 %, unseen, no head 90.0 %")
+    assert radius.endswith("unseen 92.0 %; noise 91.0 %; unseen, no head 90.0 %")
     assert own.endswith("possible: unseen 60.0 % with the head, 64.0 % without")
 
 
