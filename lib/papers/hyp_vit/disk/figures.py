@@ -6,17 +6,32 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
 from PIL import Image
 
 from lib.figures import style
 
-SHOWN = 8
-"""Categories that have a colour and a mark of their own; the others are grey."""
-MARKERS = (*style.MARKERS, "X", "p")
+FULL = {"linestyle": "none", "markeredgecolor": "black", "markeredgewidth": 0.4}
+HOLLOW = {"linestyle": "none", "markerfacecolor": "white", "markeredgewidth": 0.9}  # thinner, it had no colour
+LOOKS = (
+    FULL | {"marker": "o", "markerfacecolor": style.PALETTE[0]},
+    HOLLOW | {"marker": "s", "markeredgecolor": style.PALETTE[1]},
+    FULL | {"marker": "^", "markerfacecolor": style.PALETTE[2]},
+    HOLLOW | {"marker": "x", "markeredgecolor": style.PALETTE[3]},
+    HOLLOW | {"marker": "v", "markeredgecolor": style.PALETTE[4]},
+    FULL | {"marker": "D", "markerfacecolor": style.PALETTE[8]},
+    HOLLOW | {"marker": "+", "markeredgecolor": "black"},
+    FULL | {"marker": "*", "markerfacecolor": style.PALETTE[6]},
+)
+"""The marks of kinds, told apart in grey as well: by shape, and by being full, hollow or a cross."""
+SHOWN = len(LOOKS)
+"""Kinds that have a mark of their own; the others are grey dots."""
 TILE = 20
 """Pixels of an image in the grid: enough to see what lies beside what, and the file stays small."""
 WIDE = 4.0  # inches: the side of the grid
+DENSE = 300
+"""Points of a kind beyond which they are drawn smaller, and as pixels in a vector graphic."""
 TITLE, LINE = 0.35, 0.14  # inches: a title with the space around it, and a line of a legend
 
 
@@ -24,43 +39,61 @@ def disks(rows: pd.DataFrame, circles: Mapping[str, float] | None = None) -> Fig
     """A unit disk per picture.
 
     Args:
-        rows: columns picture, x, y (in the unit disk), category; the :data:`SHOWN` largest categories of a picture are
-            marked.
+        rows: columns picture, x, y (in the unit disk), kind; the :data:`SHOWN` largest kinds of a picture are marked,
+            the same in all pictures where these have no more kinds together.
         circles: of each picture, the radius of a dashed circle around the centre.
     """
     names = list(dict.fromkeys(rows["picture"]))
-    marked = {name: _largest(part["category"]) for name, part in rows.groupby("picture")}
+    everywhere = largest(rows["kind"]) if rows["kind"].nunique() <= SHOWN else ()
+    marked = {name: everywhere or largest(part["kind"]) for name, part in rows.groupby("picture")}
     alike = len(set(marked.values())) == 1
     legend = 4 if alike else 2 if len(names) < 3 else 1  # columns: a legend no wider than what it stands below
     height = style.WIDTH / len(names) + TITLE + LINE * -(-SHOWN // legend)
     with style.house():
         figure, axes = plt.subplots(1, len(names), figsize=(style.WIDTH, height), squeeze=False)
         for axis, name in zip(axes[0], names, strict=True):
-            _disk(axis, rows[rows["picture"] == name], marked[name], (circles or {}).get(name))
+            _rim(axis, (circles or {}).get(name))
+            part = rows[rows["picture"] == name]
+            handles = _points(axis, part["x"], part["y"], part["kind"], marked[name], size=4.0, crowded=0.7)
             axis.set_title(name)
             axis.set_anchor("N")  # what room there is to spare is below, where the legend hangs
             if not alike:
-                axis.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=legend, fontsize=6, handletextpad=0.1)
+                place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0)}
+                axis.legend(handles=handles, ncols=legend, fontsize=6, handletextpad=0.1, **place)
         if alike:
-            figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=legend, fontsize=6)
+            figure.legend(handles=handles, loc="outside lower center", ncols=legend, fontsize=6)
         plt.close(figure)
     return figure
 
 
-def _largest(categories: pd.Series) -> tuple[str, ...]:
-    """The :data:`SHOWN` categories with most images, of equal ones the first by name; in the order of their names."""
-    return tuple(sorted(categories.value_counts().sort_index().nlargest(SHOWN, keep="first").index))
+def largest(kinds: pd.Series) -> tuple[str, ...]:
+    """The :data:`SHOWN` kinds with most images, of equal ones the first by name; in the order of their names."""
+    return tuple(sorted(kinds.value_counts().sort_index().nlargest(SHOWN, keep="first").index))
 
 
-def _disk(axis: plt.Axes, part: pd.DataFrame, marked: Sequence[str], circle: float | None) -> None:
-    _rim(axis, circle)
-    others = part[~part["category"].isin(marked)]
-    axis.plot(others["x"], others["y"], ".", color="0.7", markersize=2, rasterized=True)
-    for number, category in enumerate(marked):
-        points = part[part["category"] == category]
-        look = {"color": style.PALETTE[number], "markeredgecolor": "black", "markeredgewidth": 0.3}
-        label = _short(style.legible(category.rpartition("/")[2].replace("_", " ")))
-        axis.plot(points["x"], points["y"], MARKERS[number], markersize=3.5, label=label, **look)
+def _points(
+    axis: plt.Axes, x: pd.Series, y: pd.Series, kinds: pd.Series, marked: Sequence[str], size: float, crowded: float = 1
+) -> list[Line2D]:
+    """Draw points, small kinds above large ones and what has no mark below all; returns what a legend shows.
+
+    size: of a mark, in points; crowded: what it is multiplied by where a kind has more than :data:`DENSE` points.
+    """
+    others = ~kinds.isin(marked)
+    axis.plot(x[others], y[others], ".", color="0.7", markersize=size / 2, rasterized=True)
+    handles = []
+    for number, kind in enumerate(marked):
+        here, label = kinds == kind, _short(style.legible(kind.rpartition("/")[2].replace("_", " ")))
+        dense = bool(here.sum() > DENSE)
+        axis.plot(
+            x[here],
+            y[here],
+            **LOOKS[number],
+            markersize=size * (crowded if dense else 1),
+            rasterized=dense,
+            zorder=3 - here.mean(),
+        )
+        handles.append(Line2D([], [], **LOOKS[number], markersize=4.5, label=label))
+    return handles
 
 
 def _short(name: str, most: int = 24) -> str:
@@ -82,15 +115,22 @@ def _rim(axis: plt.Axes, circle: float | None) -> None:
     axis.set_axis_off()
 
 
-def grid(rows: np.ndarray, columns: np.ndarray, images: Sequence[Image.Image] | None, codes: np.ndarray) -> Figure:
-    """Images in their places of a grid; without ``images`` a colour per category, in shades that repeat."""
+def grid(rows: np.ndarray, columns: np.ndarray, images: Sequence[Image.Image] | None, kinds: Sequence[str]) -> Figure:
+    """Images in their places of a grid; without ``images`` the mark of their kind, grey dots for all but the largest.
+
+    rows, columns, kinds: (n,) of the images.
+    """
     height, width = rows.max() + 1, columns.max() + 1
+    tall = WIDE * height / width
     with style.house():
-        figure, axis = plt.subplots(figsize=(WIDE, WIDE * height / width))
+        legend = 0 if images else LINE * -(-SHOWN // 4) + 0.1
+        figure, axis = plt.subplots(figsize=(WIDE, tall + legend))
         if images is None:
-            sheet = np.full((height, width), np.nan)
-            sheet[rows, columns] = codes % 20
-            axis.imshow(sheet, cmap="cividis", interpolation="nearest")
+            kinds = pd.Series(kinds)
+            size = 0.75 * 72 * WIDE / width
+            handles = _points(axis, pd.Series(columns), pd.Series(rows), kinds, largest(kinds), size)
+            axis.set(xlim=(-0.7, width - 0.3), ylim=(height - 0.3, -0.7), aspect="equal")
+            figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=6, handletextpad=0.1)
         else:
             sheet = np.full((height * TILE, width * TILE, 3), 255, np.uint8)
             for row, column, image in zip(rows, columns, images, strict=True):

@@ -11,6 +11,7 @@ from torch import Tensor
 from lib.datasets.categories import Halves
 from lib.geometry import Euclidean, Geometry, Sphere, clip
 from lib.metrics import retrieval
+from lib.papers.hyp_vit.names import HYP
 from lib.papers.hyp_vit.retrieval import frozen
 from lib.papers.hyp_vit.retrieval import tables as recalls
 from lib.results import answers
@@ -18,10 +19,8 @@ from lib.results.markdown import markdown_table, percent, points
 from lib.search.exact import nearest
 from lib.training.methods import Fitted
 
-HYP, COSINE, FLAT = "D_hyp", "D_cos", "flat"
+D_HYP, D_COS, D_FLAT = "D_hyp", "D_cos", "flat"
 """How one network is searched: its points in the ball by D_hyp or D_cos, or its outputs by their flat distance."""
-
-
 LOST = 1.0
 """Points of Recall@1 from which on it is asked what they were lost to."""
 
@@ -38,7 +37,7 @@ def hubs(fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarra
         for one in several:
             embedded, e = one.embed(x[queries]), outputs(one, x[queries])
             rest = 100 * one.geometry.c**0.5 * embedded.norm(dim=-1)
-            spaces = {HYP: (embedded, one.geometry), COSINE: (embedded, Sphere()), FLAT: (e, Euclidean())}
+            spaces = {D_HYP: (embedded, one.geometry), D_COS: (embedded, Sphere()), D_FLAT: (e, Euclidean())}
             for search, (given, space) in spaces.items():
                 cells = _hub(given, space, codes[queries], rest)
                 lines.append({"method": name, "repeat": one.split.repeat, "search": search} | cells)
@@ -100,29 +99,52 @@ def further(inner: float, outer: float) -> float:
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:
-    """What each head loses to its commonest answer; means over the trainings, of the searches that the rows have."""
+    """What each head loses to its commonest answer and, where Hyp is beside it, to what it learnt; means of trainings.
+
+    rows: of :func:`hubs`, of any searches among which are D_hyp and D_cos.
+    """
     lines = []
     for method, of_one in rows.groupby("method", sort=False):
         by = of_one.groupby("search", sort=False).mean(numeric_only=True)
-        hyp, lost = by.loc[HYP], by.loc[COSINE, "recall"] - by.loc[HYP, "recall"]
+        hyp, lost = by.loc[D_HYP], by.loc[D_COS, "recall"] - by.loc[D_HYP, "recall"]
         told = ", ".join(f"{row.most:.1f} % by {row.Index} (Recall@1 {row.recall:.2f})" for row in by.itertuples())
         lines.append(
             f"{method}: the commonest first answer is given to {told}. By D_hyp it rests at {hyp['rest_of_it']:.2f} % "
-            f"of the radius, half of all at {hyp['rest']:.2f} % or further out: its key is divided by "
-            f"{further(hyp['rest_of_it'], hyp['rest']):.1f} beside theirs. D_cos minus D_hyp: {points(lost)} points"
+            f"of the radius, half of all at {hyp['rest']:.2f} % or further out: for a query at the same flat "
+            f"distance from both it counts as {further(hyp['rest_of_it'], hyp['rest']):.1f} times nearer. D_cos minus "
+            f"D_hyp: {points(lost)} points"
         )
         if lost >= LOST:
             lines[-1] += f", of which this one answer can be the cause of {min(hyp['most'], lost):.1f} at most"
-    return lines
+    return lines + in_short(rows)
+
+
+def in_short(rows: pd.DataFrame) -> list[str]:
+    """How much less than Hyp each other head finds by D_hyp, and how much of it D_cos gets back from its networks."""
+    recall = rows.groupby(["method", "search"], sort=False)["recall"].mean()
+    methods = recall.index.unique("method")
+    return [_beside_hyp(recall, name) for name in methods if name != HYP and HYP in methods]
+
+
+def _beside_hyp(recall: pd.Series, method: str) -> str:
+    whole, back = recall[HYP, D_HYP] - recall[method, D_HYP], recall[method, D_COS] - recall[method, D_HYP]
+    told = f'{HYP} minus "{method}", both by D_hyp: {points(whole)} points of Recall@1'
+    if whole <= 0:
+        return told
+    left = f"{points(whole - back)} are left: lost in what was learnt" if whole > back else "nothing is left"
+    return f"{told}; D_cos gets {points(back)} back from the same networks, {left}"
 
 
 def tests(fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, parts: Halves, seed: int = 0) -> pd.DataFrame:
-    """Paired tests of Recall@1 by D_cos against D_hyp, on the same networks, over categories and trainings."""
+    """Paired tests of Recall@1 over categories and trainings: D_cos against D_hyp, and Hyp against others by D_cos.
+
+    The first are of the same networks; the second say whether anything is left that the search does not account for.
+    """
     cosine = {
-        name: [replace(one, method=by) for one in several for by in frozen.by_cosine([one.method])]
+        f"{name}{frozen.BY_COSINE}": [replace(one, method=frozen.by_cosine([one.method])[0]) for one in several]
         for name, several in fitted.items()
     }
-    both = dict(fitted) | {f"{name}{frozen.BY_COSINE}": several for name, several in cosine.items()}
-    found = {recalls.UNSEEN: frozen.asked(both, x, parts.codes, [1])}
-    pairs = [(f"{name}{frozen.BY_COSINE}", name) for name in fitted]
+    found = {recalls.UNSEEN: frozen.asked(dict(fitted) | cosine, x, parts.codes, [1])}
+    pairs = [(by_cosine, name) for by_cosine, name in zip(cosine, fitted, strict=True)]
+    pairs += [(HYP, by_cosine) for by_cosine, name in pairs if HYP in fitted and name != HYP]
     return answers.compare(found, parts.names, pairs, [1], metric=recalls.METRIC, seed=seed).drop(columns="rule")

@@ -36,9 +36,9 @@ def on_disk(cloud: Cloud, seed: int = 0, epochs: int | None = None) -> np.ndarra
     """The points in the unit disk, (n, 2): UMAP from the distances of ``cloud`` to the hyperboloid, as in Fig. 2.
 
     UMAP hands back two coordinates (x, y) of points of the hyperboloid z² = 1 + x² + y²; (x, y)/(1 + z) is the same
-    point in the disk. It begins with a spectral layout that it stretches over the square from 0 to 10, whatever the
-    embeddings are: a quarter of the disk, most of it near the rim. ``epochs``: 0 for that start, None for UMAP's own
-    number. Raises InputError for fewer than NEIGHBOURS + 1 points.
+    point in the disk. It begins with a spectral layout that it stretches over the square from 0 to 10, a quarter of the
+    disk, whatever the embeddings are; a few points far from the others leave these near the centre. ``epochs``: 0 for
+    that start, None for UMAP's own number. Raises InputError for fewer than NEIGHBOURS + 1 points.
     """
     if len(cloud.points) <= NEIGHBOURS:
         raise InputError(f"a picture needs more than {NEIGHBOURS} images, and there are {len(cloud.points)}")
@@ -58,12 +58,12 @@ def on_disk(cloud: Cloud, seed: int = 0, epochs: int | None = None) -> np.ndarra
 def compared(clouds: Mapping[str, Cloud], layouts: Mapping[str, np.ndarray], seed: int = 0) -> pd.DataFrame:
     """What a picture keeps of what it was made from: a row per cloud.
 
-    Columns picture, images; rest (median norm of the embeddings, percent of the radius of their ball; NaN elsewhere);
-    begun and shown (median radius in the picture before its first step and at its end), shown_low, shown_high
-    (quartiles); kept (of the :data:`NEAR`
-    nearest in the picture, how many are among the nearest of the embedding); same and same_shown (how many of the
-    nearest are of the image's own category, in the embedding and in the picture), chance; all in percent. mixed: the
-    rank correlation (Spearman) of radius in the picture with the share of the own category among the nearest.
+    Columns picture, images, and in percent: rest (median norm of the embeddings, of the radius of their ball; NaN
+    elsewhere); begun and shown (median radius in the picture before its first step and at its end); shown_low,
+    shown_high (quartiles); kept (of the :data:`NEAR` nearest in the picture, how many are among the nearest of the
+    embedding); same, same_shown and chance (see :func:`own_share`; in the embedding, in the picture, and at random).
+    at_most: how many of the nearest can be of the own category, mean. mixed: the rank correlation (Spearman) of radius
+    in the picture with :func:`own_share` in the embedding; mixed_most: the largest that so many equal shares allow.
     """
     lines = []
     for name, cloud in clouds.items():
@@ -71,6 +71,7 @@ def compared(clouds: Mapping[str, Cloud], layouts: Mapping[str, np.ndarray], see
         near, shown = _neighbours(cloud.points, cloud.space), _neighbours(disk, PoincareBall(1.0))
         radius = 100 * disk.norm(dim=-1).numpy()
         low, middle, high = np.quantile(radius, [0.25, 0.5, 0.75])
+        own = own_share(near, cloud.codes)
         lines.append(
             {
                 "picture": name,
@@ -81,17 +82,41 @@ def compared(clouds: Mapping[str, Cloud], layouts: Mapping[str, np.ndarray], see
                 "shown_low": low,
                 "shown_high": high,
                 "kept": 100 * np.mean([np.isin(a, b).mean() for a, b in zip(shown, near, strict=True)]),
-                "same": _same(near, cloud.codes),
-                "same_shown": _same(shown, cloud.codes),
-                "chance": _chance(cloud.codes),
-                "mixed": _correlation(radius, (cloud.codes[near] == cloud.codes[:, None]).mean(axis=1)),
+                "same": 100 * np.nanmean(own),
+                "same_shown": 100 * np.nanmean(own_share(shown, cloud.codes)),
+                "chance": 100 * _chance(cloud.codes),
+                "at_most": possible(cloud.codes).mean(),
+                "mixed": _correlation(radius, own),
+                "mixed_most": _correlation(np.sort(radius), np.sort(own)),
             }
         )
     return pd.DataFrame(lines)
 
 
+def possible(codes: np.ndarray) -> np.ndarray:
+    """How many of an image's :data:`NEAR` neighbours can be of its own category, (n,): there are no more of it.
+
+    >>> possible(np.array([7, 7, 7, 8, 8, 9])).tolist()
+    [2, 2, 2, 1, 1, 0]
+    """
+    _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    return np.minimum(NEAR, counts[inverse] - 1)
+
+
+def own_share(near: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Of the neighbours that can be of an image's own category, how many are, (n,) from 0 to 1; NaN if none can.
+
+    near: (n, NEAR) rows of the nearest; codes: (n,) categories.
+    """
+    found = (codes[near] == codes[:, None]).sum(axis=1)
+    most = possible(codes)
+    return np.divide(found, most, out=np.full(len(codes), np.nan), where=most > 0)
+
+
 def _correlation(first: np.ndarray, second: np.ndarray) -> float:
-    """Spearman's rank correlation; NaN where one of both is the same everywhere."""
+    """Spearman's rank correlation where both have a number; NaN where one of both is the same everywhere."""
+    there = ~np.isnan(first) & ~np.isnan(second)
+    first, second = first[there], second[there]
     return spearmanr(first, second).statistic if np.ptp(first) and np.ptp(second) else np.nan
 
 
@@ -106,14 +131,11 @@ def _neighbours(points: Tensor, space: Geometry) -> np.ndarray:
     return nearest(points, points, NEAR, space, own, own)[1].numpy()
 
 
-def _same(near: np.ndarray, codes: np.ndarray) -> float:
-    return 100 * (codes[near] == codes[:, None]).mean()
-
-
 def _chance(codes: np.ndarray) -> float:
-    _, counts = np.unique(codes, return_counts=True)
-    n = counts.sum()
-    return 100 * (counts / n * (counts - 1) / (n - 1)).sum()
+    """The mean of :func:`own_share` of neighbours at random."""
+    _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    others, most = counts[inverse] - 1, possible(codes)
+    return float((NEAR * others[most > 0] / (len(codes) - 1) / most[most > 0]).mean())
 
 
 def on_grid(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -171,7 +171,10 @@ def procedure(ladder: pd.DataFrame, every_base: pd.DataFrame) -> Figure:
             share = every_base[every_base["encoder"] == encoder]["share"].sort_values()
             below = [100 * (place + 1) / len(share) for place in range(len(share))]
             right.plot(share, below, **look)
-        left.set(xlabel="images of a draw", ylabel="relative δ", ylim=(0, None))
+        ticks = _apart(ladder["size"])
+        left.set(xscale="log", xlabel="images of a draw", ylabel="relative δ", ylim=(0, None))
+        left.set_xticks(ticks, labels=[f"{tick:,}" for tick in ticks])
+        left.minorticks_off()
         right.axvline(0.5, color="black", linestyle=":", linewidth=0.9)
         right.text(0.505, 97, "no base point below", fontsize=8, va="top")
         right.set(xlabel="δ of one base point / largest of all", ylabel="base points (%)", xlim=(0.47, 1.01))

@@ -1,4 +1,4 @@
-"""Table 1 of Hyp-ViT and what stands beside it, as tables to save and as sentences."""
+"""Table 1 of Hyp-ViT and what stands beside it, as tables to save."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from lib.papers.hyp_vit.hyperbolicity import measures
 from lib.papers.hyp_vit.hyperbolicity.measures import curvature
 from lib.papers.hyp_vit.published import DATASETS, curvatures, delta
 from lib.results import paired
-from lib.results.markdown import markdown_table, percent, points
+from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
 from lib.results.store import Run
 
@@ -43,12 +43,25 @@ def interval(low: float, high: float) -> str:
     return "–" if np.isnan(low) else f"{low:.3f} to {high:.3f}"
 
 
-def beside_published(ours: pd.DataFrame, dataset: str) -> pd.DataFrame:
+PUBLISHED, OURS = "published", "ours"
+"""Whose rows stand in Table 1; ours of larger draws begin alike."""
+
+
+def beside_published(ours: pd.DataFrame, dataset: str, ladder: pd.DataFrame, size: int) -> pd.DataFrame:
     """Published and own values, a row each: source, encoder, dataset, relative, low, high, c, c_low, c_high.
 
-    ours: encoder, relative, low, high of :func:`lib.papers.hyp_vit.hyperbolicity.measures.over_draws`.
+    Args:
+        ours: encoder, relative, low, high of :func:`lib.papers.hyp_vit.hyperbolicity.measures.over_draws`.
+        dataset: short name of our images.
+        ladder: the same with a column size, of which the largest draws, where larger than ``size``, have rows, too.
+        size: images of a draw of ``ours``.
     """
-    rows = pd.concat([delta().assign(source="published"), ours.assign(source="ours", dataset=dataset)])
+    most = ladder["size"].max()
+    parts = [delta().assign(source=PUBLISHED), ours.assign(source=OURS, dataset=dataset)]
+    if most > size:
+        largest = ladder[ladder["size"] == most]
+        parts.append(largest.assign(source=f"{OURS}, {most:,} images a draw", dataset=dataset))
+    rows = pd.concat(parts)
     rows = rows.assign(c=curvature(rows["relative"]), c_low=curvature(rows["high"]), c_high=curvature(rows["low"]))
     columns = ["source", "encoder", "dataset", "relative", "low", "high", "c", "c_low", "c_high"]
     return rows[columns].reset_index(drop=True)
@@ -58,21 +71,27 @@ def layout(rows: pd.DataFrame, value: str, low: str, high: str) -> str:
     """Table 1's layout: a row per encoder, a column per dataset, our dataset last where the paper has it not."""
     names = dict.fromkeys([*DATASETS, *rows["dataset"]])
     titles = {name: DATASETS.get(name) or facts(name).title for name in names}
+    number = three if value == "relative" else "{:.3f}".format  # sentences read δ alone from the csv
     lines = []
     for (source, encoder), part in rows.groupby(["source", "encoder"], sort=False):
         cells = {"": source, "encoder": encoder} | dict.fromkeys(titles.values(), "–")
         for _, row in part.iterrows():
             spread = "" if np.isnan(row[low]) else f" ({interval(row[low], row[high])})"
-            cells[titles[row["dataset"]]] = f"{row[value]:.3f}{spread}"
+            cells[titles[row["dataset"]]] = f"{number(row[value])}{spread}"
         lines.append(cells)
     return markdown_table(pd.DataFrame(lines))
+
+
+LARGER = "Where the images are enough for larger draws, these have rows of their own."
+"""Below tables of :func:`beside_published`."""
 
 
 def table_1(run: Run, rows: pd.DataFrame) -> Table:
     """δ in the paper's layout, from the rows of :func:`beside_published`."""
     text = (
-        f"Ours: {says(run)} Published: Table 1, other encoders and other images; the paper prints neither sample size "
-        "nor rescaling (HV-4). In brackets: the interval. A dash: not in Table 1, or not of this run's images."
+        f"Ours: {says(run)} {LARGER} Published: Table 1, the paper's encoders on its datasets; it prints neither how "
+        "many images a draw has nor how they are scaled (HV-4). In brackets: the interval. A dash: not in Table 1, or "
+        "not of this run's images."
     )
     numbers = rows[["source", "encoder", "dataset", "relative", "low", "high"]]
     return Table("relative δ (Table 1)", numbers, text, markdown=layout(rows, "relative", "low", "high"))
@@ -82,9 +101,9 @@ def table_curvature(run: Run, rows: pd.DataFrame) -> Table:
     """The curvature that the paper derives from δ, from the rows of :func:`beside_published`."""
     said, used = curvatures()
     text = (
-        f"c(X) = (0.144/δ)² of the cells of Table 1, ours with the interval of δ carried over. {says(run)} The paper "
-        f"calls its estimate close to {said:g} and trains with {used:g} (HV-3); without the factor 2 in relative δ "
-        "every c would be four times as large (HV-4)."
+        f"c(X) = (0.144/δ)² of the cells of Table 1, ours with the interval of δ carried over. {says(run)} {LARGER} "
+        f"The paper calls its estimate close to {said:g} and trains with {used:g} (HV-3); without the factor 2 in "
+        "relative δ every c would be four times as large (HV-4)."
     )
     numbers = rows[["source", "encoder", "dataset", "c", "c_low", "c_high"]]
     return Table("curvature from δ", numbers, text, markdown=layout(rows, "c", "c_low", "c_high"))
@@ -129,7 +148,7 @@ def table_procedure(run: Run, rows: pd.DataFrame) -> Table:
         {
             "encoder": rows["encoder"],
             "procedure": rows["procedure"],
-            "relative δ": rows["relative"].map("{:.3f}".format),
+            "relative δ": rows["relative"].map(three),
             "95 % interval": [interval(row.low, row.high) for row in rows.itertuples()],
             "c(X)": rows["c"].map("{:.3f}".format),
         }
@@ -168,7 +187,7 @@ def table_search(run: Run, rows: pd.DataFrame) -> Table:
     lines = [
         {
             "encoder": row.rule,
-            "relative δ": f"{row.relative:.3f}",
+            "relative δ": three(row.relative),
             "c(X)": f"{row.c:.3f}",
             "median radius": f"{row.radius:.0f} %",
             "k": row.k,
@@ -188,125 +207,3 @@ def table_search(run: Run, rows: pd.DataFrame) -> Table:
     )
     layout = markdown_table(pd.DataFrame(lines).drop(columns="seeds"))
     return Table("retrieval with the curvature from δ", rows, text + verdicts.SAYS, markdown=layout)
-
-
-def copy_sentences(rows: pd.DataFrame) -> list[str]:
-    """Per encoder and copy: whether taking structure away makes the cloud look more like a tree, or less.
-
-    rows: of ``measures.changes``.
-    """
-    lines = []
-    for row in rows.itertuples():
-        how = "does not clearly change" if row.low <= 0 <= row.high else "lowers" if row.difference < 0 else "raises"
-        looks = {"lowers": "more like a tree", "raises": "less like a tree"}.get(how, "neither more nor less like one")
-        lines.append(
-            f"{row.encoder}, {row.features}: {how} relative δ, from {three(row.own_relative)} to {three(row.relative)} "
-            f"({three(row.difference, '+')}, {three(row.low, '+')} to {three(row.high, '+')}): {looks}; directions "
-            f"from {row.own_directions:.1f} to {row.directions:.1f}"
-        )
-    return lines
-
-
-def encoder_sentences(own: pd.DataFrame) -> list[str]:
-    """Every encoder against the first, paired by draw; rows of ``measures.of_features``."""
-    wide = own.pivot(index="draw", columns="encoder", values="relative")
-    first, *others = own["encoder"].unique()
-    lines = []
-    for other in others:
-        rows = pd.DataFrame({"encoder": other, "difference": wide[other] - wide[first]})
-        found = measures.over_draws(rows, "encoder", "difference").iloc[0]
-        how = "no clear difference" if found.low <= 0 <= found.high else "more" if found.difference < 0 else "less"
-        verdict = how if how.startswith("no") else f"{how} like a tree"
-        lines.append(
-            f"{other} minus {first}: {found.difference:+.3f} ({found.low:+.3f} to {found.high:+.3f}), {verdict}"
-        )
-    return lines
-
-
-def yardstick(known: pd.DataFrame, ours: pd.DataFrame) -> list[str]:
-    """Between which controls the encoders and the published values lie.
-
-    Args:
-        known: control, dim, relative of the controls, averaged over the draws.
-        ours: encoder, relative of the encoders.
-    """
-    clouds = known[known["control"].str.startswith("Gaussian")]
-    printed = delta()["relative"]
-    nearest = clouds.loc[(clouds["relative"] - printed.mean()).abs().idxmin()]
-    longest = clouds.loc[clouds["dim"].idxmax()]
-    lines = [
-        f"{known['control'].iloc[0]}: {known['relative'].iloc[0]:.3f}; {longest.control}: {longest.relative:.3f}",
-        f"published: {printed.min():.3f} to {printed.max():.3f}, mean {printed.mean():.3f}; the nearest of our "
-        f"Gaussian clouds has {nearest.dim} numbers ({nearest.relative:.3f}), in draws of our size",
-    ]
-    for row in ours.itertuples():
-        near = known.loc[(known["relative"] - row.relative).abs().idxmin()]
-        lines.append(f"{row.encoder}: {row.relative:.3f}; nearest control: {near.control} ({near.relative:.3f})")
-    return lines
-
-
-def procedure_sentences(rows: pd.DataFrame) -> list[str]:
-    """Per encoder: by how much each unprinted choice moves δ, and what c becomes; rows of :func:`procedures`.
-
-    c without the factor 2 stands apart: 0.144, which δ is divided by, belongs to the convention with it.
-    """
-    lines = []
-    for encoder, part in rows.groupby("encoder", sort=False):
-        usual, *others = part.itertuples()
-        one, every = others[-2:]
-        told = [f"{row.procedure} × {row.relative / usual.relative:.2f}" for row in others[:-2]]
-        told.append(f"{every.procedure} × {every.relative / one.relative:.2f} of the first")
-        halved = part["procedure"] == WITHOUT_FACTOR
-        c = part["c"][~halved]
-        ends = f"c(X) from {c.min():.2f} to {c.max():.2f}, {WITHOUT_FACTOR} {part['c'][halved].item():.2f}"
-        lines.append(f"{encoder}: {usual.relative:.3f}; {'; '.join(told)}; {ends}")
-    return lines
-
-
-def curvature_sentences(rows: pd.DataFrame) -> list[str]:
-    """The range of c in the published cells and in ours, from the rows of :func:`beside_published`."""
-    said, used = curvatures()
-    lines = []
-    for source, part in rows.groupby("source", sort=False):
-        c = part["c"]
-        spread = f"from {c.min():.3f} to {c.max():.3f}, mean {c.mean():.3f}, median {c.median():.3f}"
-        above = [f"{(c > bound).sum()} lie above {bound:g}" for bound in (said, used)]
-        lines.append(f"{source}: c(X) runs {spread}; of {len(c)}, {' and '.join(above)}")
-    return lines
-
-
-def disk_sentence(known: pd.DataFrame) -> str:
-    """What the rule makes of the disks, which are all cut from the plane with c = 1; controls as :func:`yardstick`."""
-    disks = known[known["control"].str.startswith("hyperbolic disk")]
-    told = [f"{row.control.rpartition(', ')[2]} c(X) = {curvature(row.relative):.2f}" for row in disks.itertuples()]
-    return f"disks of one and the same hyperbolic plane, c = 1: {', '.join(told)}"
-
-
-def came_out(known: pd.DataFrame, ours: pd.DataFrame, changed: pd.DataFrame, tested: pd.DataFrame) -> list[str]:
-    """The notebook in a few sentences: controls and encoders over the draws, the copies, both distances.
-
-    known, ours: as :func:`yardstick`, ours with dim too, of which known has a Gaussian cloud each; changed: of
-    ``measures.changes``; tested: of ``searched``.
-    """
-    lowest, highest = (ours.loc[place] for place in (ours["relative"].idxmin(), ours["relative"].idxmax()))
-    clouds = known[known["control"].str.startswith("Gaussian")].set_index("dim")["relative"]
-    alike = ours["dim"].map(clouds)
-    told = ", ".join(f"{dim:,} numbers: {clouds[dim]:.3f}" for dim in sorted(set(ours["dim"])))
-    lines = [
-        f"relative δ of the encoders: from {lowest.relative:.3f} ({lowest.encoder}) to {highest.relative:.3f} "
-        f"({highest.encoder}); {(ours['relative'] < alike).sum()} of {len(ours)} lie below a Gaussian cloud of their "
-        f"own length ({told})"
-    ]
-    for copy, rows in changed.groupby("features", sort=False):
-        lower, higher = (rows["high"] < 0).sum(), (rows["low"] > 0).sum()
-        lines.append(
-            f"{copy}: δ clearly lower than the features' with {lower} of {len(rows)} encoders, higher with {higher}"
-        )
-    outcomes = [paired.relation(test) for test in tested.itertuples()]
-    better, worse = (outcomes.count(outcome) for outcome in paired.CLEAR)
-    lines.append(
-        f"hyperbolic distance with the c of δ, against Euclidean: better in {better}, worse in {worse} of "
-        f"{len(outcomes)} comparisons; {points(tested['difference'].min())} to {points(tested['difference'].max())} "
-        "points of MAP@k"
-    )
-    return lines

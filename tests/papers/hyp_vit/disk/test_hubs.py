@@ -68,19 +68,36 @@ def test_how_much_nearer_is_the_factor_of_the_key(points):
 
 
 def test_sentences_name_the_hub_and_both_searches(points):
-    spaces = {hubs.HYP: PoincareBall(C), hubs.COSINE: Sphere()}
+    spaces = {hubs.D_HYP: PoincareBall(C), hubs.D_COS: Sphere()}
     rows = pd.DataFrame(
         {"method": "Hyp, not clipped", "repeat": 0, "search": name} | searched(points, space)
         for name, space in spaces.items()
     )
     (line,) = hubs.sentences(rows)
     assert line.startswith("Hyp, not clipped: the commonest first answer is given to 95.0 % by D_hyp (Recall@1 ")
-    assert "rests at 90.00 % of the radius" in line and "divided by 95.0" in line
+    assert "rests at 90.00 % of the radius" in line and "it counts as 95.0 times nearer" in line
     lost = rows["recall"][1] - rows["recall"][0]
     assert line.endswith(f"{lost:+.2f} points, of which this one answer can be the cause of {lost:.1f} at most")
     assert hubs.layout(rows).count("| Hyp, not clipped |") == 2
     alike = rows.assign(recall=50.0)
     assert hubs.sentences(alike)[0].endswith("D_cos minus D_hyp: +0.00 points")
+
+
+@pytest.mark.parametrize(
+    ("hyp", "other", "cosine", "end"),
+    [
+        (60.0, 48.0, 54.0, "+12.00 points of Recall@1; D_cos gets +6.00 back from the same networks, +6.00 are left: "),
+        (60.0, 48.0, 61.0, "+12.00 points of Recall@1; D_cos gets +13.00 back from the same networks, nothing is left"),
+        (60.0, 61.0, 61.0, "-1.00 points of Recall@1"),
+    ],
+)
+def test_what_the_search_does_not_account_for_is_told(hyp, other, cosine, end):
+    lines = [("Hyp", "D_hyp", hyp), ("Hyp", "D_cos", hyp), ("other", "D_hyp", other), ("other", "D_cos", cosine)]
+    rows = pd.DataFrame(lines, columns=["method", "search", "recall"])
+    assert hubs.in_short(rows) == [
+        f'Hyp minus "other", both by D_hyp: {end}' + "lost in what was learnt" * end.endswith("left: ")
+    ]
+    assert hubs.in_short(rows[rows["method"] == "other"]) == []
 
 
 NAMES = np.repeat([f"c{number}" for number in range(12)], 6)
@@ -109,18 +126,21 @@ def test_outputs_are_what_the_head_brings_into_the_ball(fitted):
 def test_every_network_is_searched_in_three_ways(fitted):
     several, parts = fitted
     rows = hubs.hubs(several, X, parts.codes, parts.queries)
-    assert len(rows) == 2 * 2 * 3 and list(rows["search"][:3]) == [hubs.HYP, hubs.COSINE, hubs.FLAT]
+    assert len(rows) == 2 * 2 * 3 and list(rows["search"][:3]) == [hubs.D_HYP, hubs.D_COS, hubs.D_FLAT]
     norms = several[UNCLIPPED][1].embed(X[parts.queries]).norm(dim=-1)
     last = rows.iloc[-1]
     assert last["rest"] == pytest.approx(100 * 0.1**0.5 * norms.median().item())
     assert "by flat (Recall@1" in hubs.sentences(rows)[0]
 
 
-def test_the_cosine_is_tested_against_the_distance_of_the_same_network(fitted):
+def test_the_cosine_is_tested_against_the_distance_of_the_same_network_and_of_hyp(fitted):
     several, parts = fitted
     tests = hubs.tests(several, X, parts)
-    assert tests[["first", "second"]].values.tolist() == [[f"{name}, by D_cos", name] for name in several]
+    same = [[f"{name}, by D_cos", name] for name in several]
+    assert tests[["first", "second"]].values.tolist() == [*same, [HYP, f"{UNCLIPPED}, by D_cos"]]
     rows = hubs.hubs(several, X, parts.codes, parts.queries).groupby(["method", "search"])["recall"].mean()
-    for test in tests.itertuples():
-        gain = rows[test.second, hubs.COSINE] - rows[test.second, hubs.HYP]
+    for test in tests[:2].itertuples():
+        gain = rows[test.second, hubs.D_COS] - rows[test.second, hubs.D_HYP]
         assert test.difference == pytest.approx(gain) and test.n_units == 6 and test.n_seeds == 2
+    left = rows[HYP, hubs.D_HYP] - rows[UNCLIPPED, hubs.D_COS]
+    assert tests["difference"][2] == pytest.approx(left)

@@ -43,11 +43,32 @@ def test_clusters_keep_their_neighbours_and_noise_has_none_of_its_own(pictures):
     _, _, rows = pictures
     assert rows.loc["clusters", "same"] == rows.loc["clusters", "same_shown"] == 100
     assert rows.loc["noise", "same"] == pytest.approx(rows.loc["noise", "chance"], abs=8)
-    assert rows.loc["clusters", "chance"] == pytest.approx(100 * 14 / 59)
+    assert rows.loc["clusters", "chance"] == pytest.approx(100 * 14 / 59) and (rows["at_most"] == 10).all()
+    assert np.isnan(rows.loc["clusters", "mixed"]) and rows.loc["noise", "mixed"] < rows.loc["noise", "mixed_most"] < 1
+
+
+def test_own_neighbours_are_counted_as_a_share_of_what_is_possible():
+    """Twelve images of three lesions with two, one with one, and one of five: nobody can find ten of the own."""
+    codes = np.array([0, 0, 1, 1, 2, 2, 3, *5 * [4]])
+    near = np.array([[other for other in range(12) if other != own][: layout.NEAR] for own in range(12)])
+    share = layout.own_share(near, codes)
+    assert np.isnan(share[6]) and (share[:6] == 1).all()
+    assert share[7:].tolist() == [3 / 4] * 5  # every list lacks one of eleven others, here one of the own
+    assert layout.possible(codes).tolist() == [1] * 6 + [0] + [4] * 5
+    assert layout._chance(codes) == pytest.approx(10 / 11)  # each of the others is found with ten of eleven draws
+
+
+def test_tied_shares_bound_the_correlation(cloud):
+    """Half of the images find all their own and the others none: the best order of radii cannot reach 1."""
+    radius, share = np.arange(60.0), np.arange(60) >= 30
+    assert layout._correlation(radius, share.astype(float)) == pytest.approx(3**0.5 / 2, abs=1e-3)
+    some = share.astype(float)
+    some[0] = np.nan
+    assert layout._correlation(radius, some) == pytest.approx(layout._correlation(radius[1:], some[1:]))
 
 
 def test_the_radius_in_the_picture_is_not_that_of_the_embeddings(pictures):
-    """All rest at one radius; UMAP begins in the square from 0 to 10 of the hyperboloid, near the rim of the disk."""
+    """All rest at one radius; UMAP begins in the square from 0 to 10 of the hyperboloid and ends far out."""
     clouds, layouts, rows = pictures
     assert rows.loc["clusters", "rest"] == pytest.approx(62.1) and np.isnan(rows.loc["noise", "rest"])
     assert rows.loc["noise", "shown"] > 75 and np.ptp(np.linalg.norm(layouts["clusters"], axis=1)) > 0.001
