@@ -1,10 +1,11 @@
-"""What section 3.3 says of Tables 2 and 3, and what the tables say: errata HV-11 and HV-12."""
+"""What section 3.3 says of Tables 2 and 3, and what the tables say: errata HV-11, HV-12 and HV-13."""
 
 from collections.abc import Mapping
 
 import pandas as pd
 
 from lib import paths
+from lib.papers.hyp_vit.consistency import beside_spherical
 from lib.papers.hyp_vit.published import DATASETS
 
 TRANSFORMERS = ("ViT-S", "DeiT")
@@ -17,15 +18,17 @@ CELL = ["table", "dataset"]
 
 
 def sentences(theirs: Mapping[int, pd.DataFrame], said: pd.DataFrame | None = None) -> list[str]:
-    """The lead of Hyp-ViT on CUB, then the versions with DeiT: every line from the published Recall@1.
+    """The lead of Hyp-ViT on CUB, the versions with DeiT, and Hyp- beside Sph-: every line from the published tables.
 
     theirs: number of a table → :func:`lib.papers.hyp_vit.published.recall` of it; said: of :func:`texts`, read if not
     given.
     """
     said = texts() if said is None else said
-    rows = pd.concat([rows[rows["k"] == 1].assign(table=number) for number, rows in theirs.items()])
+    both = pd.concat([rows.assign(table=number) for number, rows in theirs.items()])
+    rows = both[both["k"] == 1]
     cnns, others = (f"HV-12, the text: {said['claim'][claim]}; Recall@1:" for claim in ("hv-13", "hv-12"))
-    return [*lead(rows, said), cnns, *beside_cnns(rows), others, *beside_others(rows)]
+    lines = [*lead(rows, said), cnns, *beside_cnns(rows), others, *beside_others(rows)]
+    return [*lines, *beside_spherical(both, said)]
 
 
 def texts() -> pd.DataFrame:
