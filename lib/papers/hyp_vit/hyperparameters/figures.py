@@ -37,7 +37,7 @@ def differences(rows: pd.DataFrame) -> Figure:
     there is none).
     """
     with style.house():
-        figure, axes = plt.subplots(1, len(PANELS), figsize=(style.WIDTH, 2.9), sharey=True)
+        figure, axes = plt.subplots(1, len(PANELS), figsize=(style.WIDTH, 3.3), sharey=True)
         for axis, (of, label) in zip(axes, PANELS.items(), strict=True):
             part = rows[rows["of"] == of]
             values = sorted(part["value"].unique(), key=_number)
