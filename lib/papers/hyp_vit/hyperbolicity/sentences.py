@@ -147,7 +147,8 @@ def search_in_short(tested: pd.DataFrame) -> list[str]:
 def beside_printed(rows: pd.DataFrame) -> list[str]:
     """Our δ and c, of the largest draws, beside what the paper prints of the same dataset, or else of all of its.
 
-    rows: source, encoder, dataset, relative of ``tables.beside_published``.
+    rows: source, encoder, dataset, relative, low, high of ``tables.beside_published``; ours is below or above where its
+    interval is.
     """
     theirs, ours = rows[rows["source"] == PUBLISHED], rows[rows["source"] != PUBLISHED]
     source, dataset = ours[["source", "dataset"]].iloc[-1]
@@ -165,5 +166,5 @@ def beside_printed(rows: pd.DataFrame) -> list[str]:
 
 
 def _beside(row: Any, low: float, high: float) -> str:
-    where = "below that" if row.relative < low else "above that" if row.relative > high else "within that"
+    where = "below that" if row.high < low else "above that" if row.low > high else "not clearly outside that"
     return f"{row.encoder} {three(row.relative)} (c(X) {curvature(row.relative):.2f}; {where})"
