@@ -29,12 +29,9 @@ from lib.training.methods import Answer
 
 SAYS = tables.SAYS.replace("all tests of this table", "all tests of one question")
 """What the paired tests say about themselves."""
-HEAD, BALL, CLIP, PRETRAINED = (
-    "does a head help?",
-    "ball or sphere?",
-    "does clipping help?",
-    "what does pretraining give?",
-)
+HEAD, BALL = "does a head help?", "ball or sphere?"
+CLIP, START = "does clipping help?", "does it matter where the head begins?"
+PRETRAINED = "what does pretraining give?"
 END_TO_END, ALONE = "does training the encoder help?", "without pretraining?"
 NAMES = {"question": "question"} | paired.METHODS | {"k": "K"}
 """What names a test, for :func:`lib.results.paired.tests_layout`."""
@@ -53,7 +50,8 @@ def pairs(found: Mapping[str, object]) -> dict[str, list[tuple[str, str]]]:
     asked: dict[str, list[tuple[str, str]]] = {
         HEAD: [(HYP, name) for name in (NONE, NCA, LINEAR)] + [(f"{one}{HYP}", f"{one}{NONE}") for one in others],
         BALL: [(HYP, name) for name in (SPH, PRINTED, FLAT)] + [(f"{one}{HYP}", f"{one}{SPH}") for one in others],
-        CLIP: [(HYP, name) for name in (UNCLIPPED, f"{UNCLIPPED}{BY_COSINE}", INSIDE)],
+        CLIP: [(HYP, name) for name in (UNCLIPPED, f"{UNCLIPPED}{BY_COSINE}")],
+        START: [(HYP, INSIDE)],
         END_TO_END: [],
         PRETRAINED: [(name, f"{UNTRAINED}{name}") for name in (NONE, HYP, *(f"{HYP}{END}{place}" for place in PLACES))],
         ALONE: [(f"{UNTRAINED}{HYP}", f"{UNTRAINED}{name}") for name in (NONE, SPH)],

@@ -15,8 +15,8 @@ from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
 
 SAYS = (
-    "Untrained encoder: the same network with random weights; its heads were trained in as many steps, at rates chosen "
-    "in the same way."
+    "Untrained encoder: the same network with random weights, drawn once; its heads were trained in as many steps, at "
+    "rates chosen in the same way."
 )
 
 

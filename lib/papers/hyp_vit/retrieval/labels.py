@@ -17,6 +17,7 @@ from lib.results.markdown import markdown_table, percent
 from lib.training.methods import Answer, Fitted
 
 Found = dict[str, list[Answer]]
+COMMONEST = "always the commonest label"
 WITH, WITHOUT = "own category in the archive", "own category left out"
 PAIRS = [(HYP, NONE), (HYP, SPH)]
 
@@ -32,10 +33,11 @@ def asked(
     return {name: frozen.asked(several, x, labels, [1], "labels", of) for name, of in groups.items()}
 
 
-def values(found: Mapping[str, Found], by_category: pd.DataFrame) -> pd.DataFrame:
+def values(found: Mapping[str, Found], by_category: pd.DataFrame, archive: np.ndarray) -> pd.DataFrame:
     """A row per method: category, label, label_alone (own category left out), by_class and the chance of each; percent.
 
     by_category: Recall@1 of the categories, of :func:`.tables.recall`. by_class: label_alone averaged per label first.
+    archive: the labels of the images that are searched; the last row answers with the commonest of them, always.
     """
     rows = answers.values(found).query("metric == @METRIC").set_index("method")
     alone, within = (rows[rows["rule"] == rule] for rule in (WITHOUT, WITH))
@@ -49,14 +51,31 @@ def values(found: Mapping[str, Found], by_category: pd.DataFrame) -> pd.DataFram
         "chance_category": category["chance"],
         "chance_label": within["chance"],
         "chance_label_alone": alone["chance"],
+        "chance_by_class": answers.class_chance(found[WITHOUT])[METRIC][1],
         "n_without_relevant": alone["n_without_relevant"],
     }
-    return pd.DataFrame(columns).reset_index()
+    table = pd.DataFrame(columns).reset_index()
+    return pd.concat([table, _commonest(found, table, archive)], ignore_index=True)
+
+
+def _commonest(found: Mapping[str, Found], table: pd.DataFrame, archive: np.ndarray) -> pd.DataFrame:
+    """How often the commonest label of the archive is right, as a row like those of the ``table``."""
+    label = np.bincount(archive).argmax()
+    asked = {rule: next(iter(by_method.values()))[0].per_query for rule, by_method in found.items()}
+    right = {rule: (one.classes == label)[one.values[METRIC, 1].notna()] for rule, one in asked.items()}
+    alone = asked[WITHOUT].classes[asked[WITHOUT].values[METRIC, 1].notna()]
+    row = table.iloc[[0]].assign(method=COMMONEST, category=np.nan, seeds_spread=np.nan)
+    return row.assign(
+        label=100 * right[WITH].mean(),
+        label_alone=100 * right[WITHOUT].mean(),
+        by_class=100 * (label in alone) / len(np.unique(alone)),
+    )
 
 
 def layout(rows: pd.DataFrame) -> str:
-    """The rows of :func:`values`, then chance, as Markdown."""
+    """The rows of :func:`values`, then chance, as Markdown; a dash where nothing varies or nothing can be counted."""
     chance = rows.iloc[0]
+    shown = rows.assign(seeds_spread=rows["seeds_spread"].replace(0.0, np.nan))
     lines = [
         {
             "method": row.method,
@@ -66,11 +85,23 @@ def layout(rows: pd.DataFrame) -> str:
             "± trainings": percent(row.seeds_spread),
             "labels alike": percent(row.by_class),
         }
-        for row in rows.itertuples()
+        for row in shown.itertuples()
     ]
     last = [chance["chance_category"], chance["chance_label"], chance["chance_label_alone"]]
-    lines.append(dict(zip(lines[0], ["chance", *map(percent, last), "–", "–"], strict=True)))
+    of_classes = percent(chance["chance_by_class"])
+    lines.append(dict(zip(lines[0], ["chance", *map(percent, last), "–", of_classes], strict=True)))
     return markdown_table(pd.DataFrame(lines))
+
+
+def sentences(rows: pd.DataFrame) -> list[str]:
+    """How many methods are right more often than the commonest label, own category left out; rows of :func:`values`."""
+    methods, (blind,) = rows[rows["method"] != COMMONEST], rows.loc[rows["method"] == COMMONEST, "label_alone"]
+    above = methods.loc[methods["label_alone"] > blind, "method"]
+    named = f": {', '.join(above)}" if 0 < len(above) < len(methods) else ""
+    return [
+        f"own category left out, the commonest label as every answer is right in {blind:.2f} %; the first answer is "
+        f"right more often by {len(above)} of {len(methods)} methods{named}"
+    ]
 
 
 def tests(found: Mapping[str, Found], names: np.ndarray, seed: int = 0) -> pd.DataFrame:

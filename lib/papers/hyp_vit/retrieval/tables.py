@@ -37,16 +37,17 @@ PUBLISHED = (
 
 
 def asking(parts: Halves) -> str:
-    """How many images of how many categories ask, and how large these are.
+    """How many images of how many categories ask, how large these are, and how many others are left out.
 
     >>> rows = np.arange(5)
     >>> asking(Halves(np.array(list("aabbb")), np.array([0, 0, 1, 1, 1]), rows[:0], rows, rows, 0))
     '5 images of 2 categories ask, 2 to 3 of each (median 2.5).'
     """
     sizes = np.unique(parts.codes[parts.queries], return_counts=True)[1]
+    left_out = f" Left out, as alone in their category: {parts.left_out:,} images." if parts.left_out else ""
     return (
         f"{len(parts.queries):,} images of {len(sizes)} categories ask, {sizes.min()} to {sizes.max()} of each "
-        f"(median {np.median(sizes):g})."
+        f"(median {np.median(sizes):g}).{left_out}"
     )
 
 
@@ -99,12 +100,21 @@ def layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
         first = of_one.iloc[0]
         cells = {"method": method, "whose": "ours", "numbers": int(first["dim"])}
         cells |= {f"Recall@{row.k}": percent(row.ours) for row in of_one.itertuples()}
-        cells |= {f"± at {ks[0]}": percent(first["seeds_spread"]), f"class mean@{ks[0]}": percent(first["class_mean"])}
+        cells |= {f"± at {ks[0]}": _spread(first), f"class mean@{ks[0]}": percent(first["class_mean"])}
         lines.append(cells | answers.health(first) | {"steps": first["steps_each"]})
     chance = rows.drop_duplicates("k").set_index("k")["chance"]
     lines.append({"method": "chance"} | {f"Recall@{k}": percent(chance[k]) for k in ks})
     columns = max(lines, key=len)
     return markdown_table(pd.DataFrame(lines, columns=list(columns), dtype=object).fillna("–"))
+
+
+def _spread(row: pd.Series) -> str:
+    """The standard deviation over trainings; a dash where nothing was trained.
+
+    >>> _spread(pd.Series({"seeds_spread": 0.0, "steps_each": "–"}))
+    '–'
+    """
+    return "–" if row["steps_each"] == "–" else percent(row["seeds_spread"])
 
 
 def _published(name: str, rows: pd.DataFrame, ks: Sequence[int]) -> dict[str, object]:

@@ -29,7 +29,7 @@ def asked(tmp_path_factory):
         heads = frozen.fitted(X, PARTS, methods, n_seeds=2)
         by_category = tables.recall(frozen.asked(heads, X, CODES, [1]))
         found = labels.asked(heads, X, CODES, LABELS)
-        return found, labels.values(found, by_category)
+        return found, labels.values(found, by_category, LABELS[24:])
 
 
 def first_answers(left_out: np.ndarray) -> np.ndarray:
@@ -51,11 +51,23 @@ def test_the_shares_of_the_plain_features_are_found_by_hand(asked):
     by_class = pd.Series(right).groupby(LABELS[24:][has]).mean().mean()
     assert row["by_class"] == pytest.approx(100 * by_class)
     assert row["chance_category"] == pytest.approx(100 * 3 / 23)
+    # of a query's 20 others, 4 have its label: labels 0 and 1 have two categories each, of which one is left out
+    assert row["chance_label_alone"] == row["chance_by_class"] == pytest.approx(100 * 4 / 20)
+
+
+def test_the_commonest_label_is_right_where_it_is_the_querys(asked):
+    """Labels 0 and 1 have eight images each of those that ask, of equal ones the first is the commonest."""
+    row = asked[1].set_index("method").loc[labels.COMMONEST]
+    assert row["label"] == pytest.approx(100 * 8 / 24) and row["label_alone"] == row["by_class"] == pytest.approx(50)
+    assert np.isnan(row["category"])
+    (line,) = labels.sentences(asked[1].assign(label_alone=[40.0, 60.0, 50.0]))
+    assert line.endswith("right in 50.00 %; the first answer is right more often by 1 of 2 methods: Hyp")
 
 
 def test_the_table_ends_with_chance_and_says_each_share(asked):
     lines = labels.layout(asked[1]).splitlines()
-    assert len(lines) == 2 + 2 + 1 and lines[-1].startswith("| chance | 13.04 |") and lines[-1].endswith("| – | – |")
+    assert len(lines) == 2 + 3 + 1 and lines[-1].startswith("| chance | 13.04 |") and "| – | 20.00 |" in lines[-1]
+    assert lines[-2].startswith("| always the commonest label | – |")
     assert "own category left out: right label first" in lines[0]
 
 

@@ -57,6 +57,7 @@ def test_published_rows_stand_first_and_say_so(found):
     (hyp_vit,) = [line for line in lines if line.startswith("| Hyp-ViT (")]
     assert "| 84.0 | 90.2 |" in hyp_vit
     ours = tables.layout(tables.recall(found), recall(2).head(0))
+    assert next(line for line in lines if line.startswith("| no head ")).count("| – ") == 4  # ± and health
     assert "published" not in ours and ours.splitlines()[-1].startswith("| chance ")
 
 
@@ -144,6 +145,7 @@ def test_a_table_says_where_its_rows_come_from(found):
     assert "no yardstick for ours" in table.caption and "| Hyp-ViT (" in table.markdown
     parts = Halves(NAMES, LABELS, ROWS[:20], ROWS[20:], ROWS[20:], 0)
     assert tables.asking(parts) == "20 images of 5 categories ask, 4 to 4 of each (median 4)."
+    assert tables.asking(replace(parts, left_out=3)).endswith("Left out, as alone in their category: 3 images.")
 
 
 def test_figures_draw_their_rows(found):
