@@ -33,10 +33,10 @@ NOTE = (
     "*Published*: best printed; other encoders, all images, patient rule unknown."
 )
 MORE = (
-    "Hyp-ViT: another photograph of a species or lesion that nobody learnt (not its diagnosis). ACIR, label tree: "
-    "birds by image, others by group; MAP@100: 16-bit codes; HF1: mistakes inside the family cost less. Sph: head on "
-    "the sphere; CSQ: fixed code per class; SupCon: no tree. ACIR: its loss alone. HWC+LAM: ours. *Over plain*, "
-    "*difference* to the rival: groups first; *by class*: classes alike (– untested)."
+    "Hyp-ViT: another photograph of an unlearnt species or lesion (not its diagnosis). ACIR, label tree: birds by "
+    "image, others by group; MAP@100: 16-bit codes; HF1: mistakes inside the family cost less. Sph: head on the sphere; "
+    "CSQ: fixed code per class; SupCon: no tree. ACIR: its loss alone. *Over plain*, *difference* to rival: groups "
+    "first; *by class*: classes alike (– untested)."
 )
 
 
