@@ -34,9 +34,9 @@ NOTE = (
 )
 MORE = (
     "Hyp-ViT: another photograph of an unlearnt species or lesion (not its diagnosis). ACIR, label tree: birds by "
-    "image, others by group; MAP@100: 16-bit codes; HF1: mistakes inside the family cost less. Sph: head on the sphere; "
-    "CSQ: fixed code per class; SupCon: no tree. ACIR: its loss alone. *Over plain*, *difference* to rival: groups "
-    "first; *by class*: classes alike (– untested)."
+    "image, others by group; MAP@100: 16-bit codes; HF1: mistakes in the family cost less. Sph: head on the sphere; "
+    "CSQ: fixed code per class; SupCon: no tree. ACIR: its loss. *Over plain*, *difference* to rival: groups first; "
+    "*by class*: alike (– untested)."
 )
 
 
