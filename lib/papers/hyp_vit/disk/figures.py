@@ -127,7 +127,7 @@ def grid(rows: np.ndarray, columns: np.ndarray, images: Sequence[Image.Image] | 
         figure, axis = plt.subplots(figsize=(WIDE, tall + legend))
         if images is None:
             kinds = pd.Series(kinds)
-            size = 0.75 * 72 * WIDE / width
+            size = 0.6 * 72 * WIDE / width  # points: a place is a little wider than its mark
             handles = _points(axis, pd.Series(columns), pd.Series(rows), kinds, largest(kinds), size)
             axis.set(xlim=(-0.7, width - 0.3), ylim=(height - 0.3, -0.7), aspect="equal")
             figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=6, handletextpad=0.1)
