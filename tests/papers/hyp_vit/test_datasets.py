@@ -217,6 +217,11 @@ def test_every_row_of_table_5_is_trained_end_to_end_with_the_papers_parameters(w
     lengths = [given["dim_out"]] * 6 + [16, 32, 64] + [given["dim_out"]] * 3
     for one, length in zip(several, lengths, strict=True):
         assert dims[f"{one.method.name}{names.END}head"] == length and dims[f"{one.method.name}{names.END}encoder"] == 4
+    monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
+    run = Run("23_hyp_vit_hyperparameters", "paper", write.__name__, images.describe(), "abc", "small")
+    shown = trained.show(run, found, trained.says(plan, several, 1)).markdown
+    assert shown.count("| ours |") == 1 + 2 * 12 and shown.splitlines()[-1].startswith("| chance |")
+    assert len(trained.show_tests(run, found, several, parts, 1).rows) == 2 * 11 + 12
     sizes = [one.method.schedule.batch_size // samples for one in several if one.of == "batch_size"]
     assert sizes == [2, 4, 16]  # of 900, 9 here: 200, 400 and 1,600
     others = losses[[one.of != "head_dim" for one in several]]  # of four numbers every length keeps all distances
