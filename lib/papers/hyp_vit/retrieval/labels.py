@@ -95,13 +95,16 @@ def layout(rows: pd.DataFrame) -> str:
 
 def sentences(rows: pd.DataFrame) -> list[str]:
     """How many methods are right more often than the commonest label, own category left out; rows of :func:`values`."""
-    methods, (blind,) = rows[rows["method"] != COMMONEST], rows.loc[rows["method"] == COMMONEST, "label_alone"]
-    above = methods.loc[methods["label_alone"] > blind, "method"]
-    named = f": {', '.join(above)}" if 0 < len(above) < len(methods) else ""
-    return [
-        f"own category left out, the commonest label as every answer is right in {blind:.2f} %; the first answer is "
-        f"right more often by {len(above)} of {len(methods)} methods{named}"
-    ]
+    methods, (blind,) = rows[rows["method"] != COMMONEST], rows[rows["method"] == COMMONEST].to_dict("records")
+    lines = []
+    for column, how in (("label_alone", ""), ("by_class", ", labels counting alike")):
+        above = methods.loc[methods[column] > blind[column], "method"]
+        named = f": {', '.join(above)}" if 0 < len(above) < len(methods) else ""
+        lines.append(
+            f"own category left out{how}: the commonest label as every answer is right in {blind[column]:.2f} %, the "
+            f"first answer more often than that by {len(above)} of {len(methods)} methods{named}"
+        )
+    return lines
 
 
 def tests(found: Mapping[str, Found], names: np.ndarray, seed: int = 0) -> pd.DataFrame:

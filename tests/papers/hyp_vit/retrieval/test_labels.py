@@ -60,8 +60,9 @@ def test_the_commonest_label_is_right_where_it_is_the_querys(asked):
     row = asked[1].set_index("method").loc[labels.COMMONEST]
     assert row["label"] == pytest.approx(100 * 8 / 24) and row["label_alone"] == row["by_class"] == pytest.approx(50)
     assert np.isnan(row["category"])
-    (line,) = labels.sentences(asked[1].assign(label_alone=[40.0, 60.0, 50.0]))
-    assert line.endswith("right in 50.00 %; the first answer is right more often by 1 of 2 methods: Hyp")
+    plain, alike = labels.sentences(asked[1].assign(label_alone=[40.0, 60.0, 50.0], by_class=[60.0, 60.0, 50.0]))
+    assert plain.endswith("right in 50.00 %, the first answer more often than that by 1 of 2 methods: Hyp")
+    assert "labels counting alike" in alike and alike.endswith("by 2 of 2 methods")
 
 
 def test_the_table_ends_with_chance_and_says_each_share(asked):
