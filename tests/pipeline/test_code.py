@@ -142,8 +142,8 @@ def test_weights_that_lie_beside_the_code_are_part_of_it():
 def test_a_new_loader_or_encoder_runs_no_notebook_again():
     """They read tables and features, with these exceptions.
 
-    00 lists all datasets and encoders, 33 asks with images of any other set, 15, 22, 23, 52 and 53 train an encoder, and
-    those of ACIR make its maps.
+    00 lists all datasets and encoders, 33 asks with images of any other set, 15, 22, 23, 52 and 53 train an encoder,
+    and those of ACIR make its maps.
     """
     entries = {name: fingerprints.fingerprint(modules) for name, modules in code.entries().items()}
     notebooks = {name: text for name, text in entries.items() if name[:2].isdigit()}
