@@ -78,19 +78,20 @@ def launched(work: Callable[..., Result], *arguments: object, **options: object)
     config = LaunchConfig(1, 1, n, rdzv_backend="c10d", rdzv_endpoint="localhost:0", max_restarts=0)
     with tempfile.TemporaryDirectory() as folder:
         done = Path(folder)
+        torch.save(partial(work, *arguments, **options), done / "work")  # as arguments, tensors would be shared memory
         try:
-            elastic_launch(config, _member)(partial(work, *arguments, **options), done)
+            elastic_launch(config, _member)(done)
         except ChildFailedError:
             (first, *_) = sorted(done.glob("error-*"), key=lambda file: file.stat().st_mtime_ns)
             raise torch.load(first, weights_only=False) from None
         return torch.load(done / "result", weights_only=False)
 
 
-def _member(work: Callable[[], object], folder: Path) -> None:
-    """One of several processes; the first writes what ``work`` returns."""
+def _member(folder: Path) -> None:
+    """One of several processes, which do the work in ``folder``; the first writes there what it returns."""
     rank = os.environ["RANK"]
     try:
-        result = work()
+        result = torch.load(folder / "work", weights_only=False)()
         if rank == "0":
             torch.save(result, folder / "result")
     except Exception as error:

@@ -12,9 +12,10 @@ from lib.training.together import fabric, launched, processes
 LABELS = torch.arange(6).repeat_interleave(2)
 
 
-def one_pass() -> dict[str, torch.Tensor]:
+def one_pass(given: torch.Tensor) -> dict[str, torch.Tensor]:
     """The loss of a batch of which the own part is embedded here, the gradients of all weights, and their norm."""
     place = fabric("cpu")
+    given += 1
     head = ClippedProjection(5, 4, geometry=PoincareBall(1.0), generator=torch.Generator().manual_seed(0)).double()
     shared, optimiser = place.setup(head, torch.optim.SGD(head.parameters()))
     x = torch.randn(12, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -25,14 +26,17 @@ def one_pass() -> dict[str, torch.Tensor]:
     place.backward(value)
     found = {name: weight.grad.clone() for name, weight in head.named_parameters()}
     norm = place.clip_gradients(shared, optimiser, max_norm=1.0)
-    return found | {"loss": value.detach(), "norm": norm, "processes": torch.tensor(place.world_size)}
+    place.barrier()
+    return found | {"loss": value.detach(), "norm": norm, "given": given, "processes": torch.tensor(place.world_size)}
 
 
 @pytest.mark.slow
 def test_two_processes_have_the_loss_and_the_gradients_of_one(monkeypatch):
     monkeypatch.setenv("PROCESSES", "2")
-    shared = launched(one_pass)
-    alone = one_pass()
+    given = torch.zeros(1)
+    shared = launched(one_pass, given)
+    assert given == 0  # what was handed in is not shared by the processes
+    alone = one_pass(given)
     assert (shared.pop("processes"), alone.pop("processes")) == (2, 1)
     for name, ours in alone.items():
         assert ours.abs().max() > 0
