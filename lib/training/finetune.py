@@ -6,7 +6,6 @@ GPU, or on several, whose processes share every batch, and the loss is that of o
 """
 
 import hashlib
-import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -23,14 +22,13 @@ from lib.datasets.content import content
 from lib.datasets.table import ImageTable
 from lib.encoders.backbones import state_sha256
 from lib.errors import InputError
-from lib.files import whole
 from lib.geometry import Sphere
 from lib.metrics.retrieval import evaluate
-from lib.progress import track
+from lib.training import checkpoint
 from lib.training.by_class import ByClass, by_class
 from lib.training.divergence import Diverged, longest, norms
 from lib.training.photos import Preparation, central_views, random_views
-from lib.training.together import fabric
+from lib.training.together import descended, embedded, fabric, follow, part
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -135,13 +133,11 @@ def finetune(
     if not validation.rows["label"].duplicated().any():
         raise InputError(f"no class of the {len(validation)} validation images has two of them: nothing can be found")
     place = fabric(device, bf16)
-    if settings.batch_size % place.world_size:
-        raise InputError(f"batch_size = {settings.batch_size} cannot be shared by {place.world_size} processes alike")
+    own = part(place, settings.batch_size)
     training = _Training(encoder, head, loss, settings, place, what)
     key = training.key(table, validation, preparation, seed, bf16)
     start = training.resume(store, key)
-    workers = READERS if place.device.type == "cuda" else 0
-    share, first = settings.batch_size // place.world_size, place.is_global_zero
+    workers = readers(place)
     n_classes = settings.batch_size // settings.samples
     codes = torch.from_numpy(table.codes)
 
@@ -150,7 +146,6 @@ def finetune(
         return zip(range(start, settings.steps), drawn, strict=False)
 
     def run() -> Iterator[float]:
-        own = slice(place.global_rank * share, (place.global_rank + 1) * share)
         views = random_views(table, batches(), preparation, seed, part=own, workers=workers)
         if start == 0:
             training.judge(0, validation, preparation, workers)
@@ -158,14 +153,10 @@ def finetune(
             yield training.step(step, pixels, codes[rows])
             if (step + 1) % settings.check_every == 0 or step + 1 == settings.steps:
                 training.judge(step + 1, validation, preparation, workers)
-                if store is not None and first:
-                    training.keep(store, key)
+                training.keep(store, key)
 
-    shown = {"total": settings.steps - start, "what": what, "unit": "steps", "note": lambda x: f"loss {x:.3f}"}
-    for _ in track(run(), **shown) if first else run():
-        pass
-    if store is not None and first:
-        store.unlink(missing_ok=True)
+    follow(place, run(), settings.steps - start, what)
+    checkpoint.remove(place, store)
     training.network.load_state_dict(training.best)
     return Finetuned(training.network, pd.DataFrame(training.history), pd.DataFrame(training.scores))
 
@@ -183,6 +174,20 @@ def thaw(encoder: nn.Module) -> None:
     frozen = [encoder.get_submodule(name) for name in ([first] if isinstance(first, str) else first)]
     for module in (*frozen, *(module for module in encoder.modules() if isinstance(module, _BatchNorm))):
         module.requires_grad_(False)
+
+
+def adamw(encoder: nn.Module, *others: nn.Module, lr: float, head_lr: float, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW for the weights of ``encoder`` that are not frozen, at ``lr``, and all of ``others``, at ``head_lr``."""
+    groups = [
+        {"params": [weight for weight in encoder.parameters() if weight.requires_grad], "lr": lr},
+        {"params": [weight for one in others for weight in one.parameters()], "lr": head_lr},
+    ]
+    return torch.optim.AdamW(groups, weight_decay=weight_decay, fused=True)
+
+
+def readers(place: "Fabric") -> int:
+    """How many processes read images ahead: none on the CPU, which has enough to do."""
+    return READERS if place.device.type == "cuda" else 0
 
 
 @torch.inference_mode()
@@ -223,11 +228,8 @@ class _Training:
         self.network = nn.Sequential(encoder, head).eval()
         self.loss, self.settings, self.place, self.what = loss, settings, place, what
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
-        groups = [
-            {"params": [weight for weight in encoder.parameters() if weight.requires_grad]},
-            {"params": list(head.parameters()), "lr": settings.head_lr or settings.lr},
-        ]
-        optimiser = torch.optim.AdamW(groups, lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
+        rates = {"lr": settings.lr, "head_lr": settings.head_lr or settings.lr}
+        optimiser = adamw(encoder, head, **rates, weight_decay=settings.weight_decay)
         self.shared, self.optimiser = place.setup(self.network, optimiser)
         self.longest = longest(weight[None] for weight in self.weights)
         if not self.longest.isfinite():
@@ -238,16 +240,9 @@ class _Training:
 
     def step(self, step: int, pixels: Tensor, labels: Tensor) -> float:
         """One step on the own part of a batch, ``labels`` those of all of it; the loss of the whole batch."""
-        embeddings = self.place.all_gather(self.shared(pixels.to(self.place.device)).float(), sync_grads=True)
-        value = self.loss(embeddings.flatten(end_dim=-2), labels.to(self.place.device))
-        self.optimiser.zero_grad()
-        self.place.backward(value)
-        length = self.place.clip_gradients(
-            self.shared, self.optimiser, max_norm=LONGEST_GRADIENT, error_if_nonfinite=False
-        )
-        if not (math.isfinite(value.item()) and length.isfinite()):
+        value = self.loss(embedded(self.place, self.shared, pixels), labels.to(self.place.device))
+        if not descended(self.place, self.shared, self.optimiser, value, longest=LONGEST_GRADIENT):
             raise self.diverged(value.item(), step)
-        self.optimiser.step()
         self.history.append({"step": step, "loss": value.item()})
         return value.item()
 
@@ -291,26 +286,18 @@ class _Training:
             digest.update(images.rows[["image_id", "label"]].to_csv().encode() + content(images).encode())
         return digest.hexdigest()
 
-    def keep(self, store: Path, key: str) -> None:
+    def keep(self, store: Path | None, key: str) -> None:
         """Write a checkpoint."""
         state = {name: getattr(self, name) for name in ("good", "best", "history", "scores")}
-        with whole(store) as draft:
-            torch.save(state | {"key": key, "optimiser": self.optimiser.state_dict()}, draft)
+        checkpoint.write(self.place, store, state | {"key": key, "optimiser": self.optimiser.state_dict()})
 
     def resume(self, store: Path | None, key: str) -> int:
         """Take over the checkpoint in ``store`` if there is one of this training; the steps that it has done."""
-        if store is None or not store.is_file():
-            return 0
-        try:
-            state = torch.load(store, map_location="cpu", weights_only=True)
-            mine = dict(state)["key"] == key
-        except Exception as error:  # junk can fail with anything
-            raise InputError(f"{store}: the checkpoint is damaged. Remove it to start anew.") from error
-        if not mine:
-            return 0
-        self.good, self.best, self.history, self.scores = (
-            state[name] for name in ("good", "best", "history", "scores")
-        )
-        self.network.load_state_dict(self.good)
-        self.optimiser.load_state_dict(state["optimiser"])
+        with checkpoint.read(store) as state:
+            if state is None or state["key"] != key:
+                return 0
+            for name in ("good", "best", "history", "scores"):
+                setattr(self, name, state[name])
+            self.network.load_state_dict(self.good)
+            self.optimiser.load_state_dict(state["optimiser"])
         return len(self.history)

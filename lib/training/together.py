@@ -4,23 +4,25 @@
 or on the CPU, where it is for trying out. torch starts them, as torchrun does, since Fabric itself starts none from
 within a notebook but by forking, which a kernel that has used its GPU does not survive.
 
-Every process embeds its part of the batch, gathers the parts of all (``all_gather(..., sync_grads=True)``) and computes
-the loss of the whole. Backwards, a part gets the sum of what all processes say of it: as many times the gradient of the
+Every process embeds its part of the batch, gathers the parts of all (:func:`embedded`) and computes the loss of the
+whole. Backwards, a part gets the sum of what all processes say of it: as many times the gradient of the
 single-process loss. Fabric's data parallelism then takes the mean over the processes. So every weight has the gradient
 that one process would have, and the step and its clipping are the same.
 """
 
+import math
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
-from torch import distributed
+from torch import Tensor, distributed, nn
 
 from lib.errors import InputError
+from lib.progress import track
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -47,6 +49,57 @@ def fabric(device: str = "auto", bf16: bool | None = None) -> "Fabric":
     )
     made.launch()
     return made
+
+
+def part(place: "Fabric", batch_size: int) -> slice:
+    """The places of a batch that this process embeds; InputError if not all processes have as many."""
+    share, rest = divmod(batch_size, place.world_size)
+    if rest:
+        raise InputError(
+            f"batches of {batch_size} images cannot be shared by {place.world_size} processes alike: "
+            "choose another batch_size"
+        )
+    return slice(place.global_rank * share, (place.global_rank + 1) * share)
+
+
+def embedded(place: "Fabric", network: nn.Module, pixels: Tensor) -> Tensor:
+    """What ``network``, set up in ``place``, makes of a batch: (B, d) float32, the parts of all processes in order.
+
+    pixels: the own part (b, 3, size, size).
+    """
+    return place.all_gather(network(pixels.to(place.device)).float(), sync_grads=True).flatten(end_dim=-2)
+
+
+def descended(
+    place: "Fabric",
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    value: Tensor,
+    *,
+    longest: float = math.inf,
+    alone: Iterable[nn.Parameter] = (),
+) -> bool:
+    """One step down the gradient of ``value``, a scalar; False, and no step, if that or its gradient is not finite.
+
+    network, optimiser: as set up in ``place``. longest: the norm that the gradient is clipped to. alone: weights that
+    are not of ``network``. Every process has their whole gradient; its mean is the same on all to the last bit, which
+    it is not by itself where a GPU adds in any order.
+    """
+    optimiser.zero_grad()
+    place.backward(value)
+    place.all_reduce([weight.grad for weight in alone if weight.grad is not None])
+    length = place.clip_gradients(network, optimiser, max_norm=longest, error_if_nonfinite=False)
+    sound = math.isfinite(value.item()) and bool(length.isfinite())
+    if sound:
+        optimiser.step()
+    return sound
+
+
+def follow(place: "Fabric", losses: Iterator[float], left: int, what: str) -> None:
+    """Take the ``left`` steps that yield their ``losses``; the first process reports, under the name ``what``."""
+    shown = {"total": left, "what": what, "unit": "steps", "note": lambda x: f"loss {x:.3f}"}
+    for _ in track(losses, **shown) if place.is_global_zero else losses:
+        pass
 
 
 def processes() -> int:

@@ -1,15 +1,15 @@
 """Train encoder and head together by a loss over two views of every image (Climbing the Label Tree, Section 4.2).
 
-As in :mod:`lib.training.finetune`, the encoder's first layer and its batch norm stay as they are, and what is random in
-a step depends on the seed and the step alone. Views are "standard color/blur/crop augmentations" (Section 3.4) of which
+As in :mod:`lib.training.finetune`, the encoder's first layer and its batch norm stay as they are, what is random in a
+step depends on the seed and the step alone, and several processes may share every batch
+(:mod:`lib.training.together`). Views are "standard color/blur/crop augmentations" (Section 3.4) of which
 the paper prints no amounts: random crops, mirrored half of the time; :class:`Augmented` changes colour and blurs too.
 """
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,13 +18,14 @@ from torchvision.transforms import v2
 
 from lib import checks
 from lib.datasets.table import ImageTable
-from lib.errors import InputError
-from lib.files import whole
-from lib.progress import track
-from lib.training import label_tree
+from lib.training import checkpoint, label_tree
 from lib.training.divergence import Diverged
-from lib.training.finetune import thaw
+from lib.training.finetune import adamw, readers, thaw
 from lib.training.photos import Preparation, random_views
+from lib.training.together import descended, embedded, fabric, follow, part
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 KEPT_EVERY = 20
 """Steps between two checkpoints; an interruption loses no more."""
@@ -93,17 +94,18 @@ def train(
     device: str = "auto",
     store: Path | None = None,
     what: str = "two views",
-) -> list[float]:
-    """Train ``encoder`` and ``head`` in place with AdamW; the loss of every step.
+) -> tuple[nn.Sequential, list[float]]:
+    """Train ``encoder`` and ``head`` in place with AdamW; the two as one network, and the loss of every step.
 
     Args:
         encoder: a timm model, images (b, 3, size, size) to features (b, dim).
         head: features to embeddings; in training mode meanwhile, in evaluation mode afterwards.
-        loss: called with embeddings, classes and numbers of images, as in :mod:`lib.losses.label_tree`.
+        loss: called with embeddings, classes and numbers of images, as in :mod:`lib.losses.label_tree`; what it learns
+            itself has the rate of the head.
         table: images to learn from. classes: (n,) of them, as numbers.
         settings, preparation: see there.
         seed: decides batches and crops.
-        device: "cpu", "cuda", or "auto" for cuda where there is one.
+        device: "cpu", "cuda", or "auto" for cuda where there is one, which has the encoder in bfloat16 autocast.
         store: a checkpoint, written every :data:`KEPT_EVERY` steps and gone at the end; a training that broke off goes
             on from there to the same result. Its name has to tell all that the training depends on.
         what: the name of the work in the progress bar.
@@ -111,66 +113,77 @@ def train(
     Raises:
         Diverged: when the loss or its gradient is not finite, before a step is taken with it.
         BrokenImage: for a file that cannot be read.
-        InputError: for a checkpoint that is damaged.
+        InputError: for a checkpoint that is damaged, and batches that the processes cannot share.
     """
-    target = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
-    thaw(encoder)
-    network = nn.Sequential(encoder.eval(), head.train()).to(target)
-    loss.to(target)
-    groups = [
-        {"params": [weight for weight in encoder.parameters() if weight.requires_grad], "lr": settings.lr},
-        {"params": [*head.parameters(), *loss.parameters()], "lr": settings.head_lr},
-    ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=settings.weight_decay, fused=True)
-    highest = [group["lr"] for group in groups]
+    place = fabric(device)
+    own = part(place, min(settings.batch_size, len(classes)))
+    training = _Training(encoder, head, loss, settings, place, what)
+    training.resume(store)
     codes = torch.tensor(classes, dtype=torch.long)
-    parts = {"network": network, "loss": loss, "optimiser": optimiser}
-    history = _resumed(store, parts)
+    batches = list(enumerate(_batches(len(codes), settings, seed)))[len(training.history) :]
 
     def run() -> Iterator[float]:
-        batches = list(enumerate(_batches(len(codes), settings, seed)))[len(history) :]
         # A step draws twice: its first views under an even number, its second under an odd one.
         asked = ((2 * step + view, rows) for step, rows in batches for view in (0, 1))
-        views = random_views(table, asked, preparation, seed)
+        views = random_views(table, asked, preparation, seed, part=own, workers=readers(place))
         for step, rows in batches:
-            pixels = torch.cat([next(views), next(views)])
-            for group, lr in zip(optimiser.param_groups, highest, strict=True):
-                group["lr"] = lr * settings.rate(step)
-            value = loss(
-                network(pixels.to(target)).float(), codes[rows].repeat(2).to(target), rows.repeat(2).to(target)
-            )
-            optimiser.zero_grad()
-            value.backward()
-            slopes = [weight.grad for group in groups for weight in group["params"] if weight.grad is not None]
-            if not (math.isfinite(value.item()) and torch.nn.utils.get_total_norm(slopes).isfinite()):
-                raise Diverged(value.item(), step, {name: x.detach() for name, x in network.named_parameters()}, what)
-            optimiser.step()
-            history.append(value.item())
-            if store is not None and len(history) % KEPT_EVERY == 0:
-                with whole(store) as draft:
-                    torch.save({name: one.state_dict() for name, one in parts.items()} | {"history": history}, draft)
-            yield value.item()
+            both = rows.view(place.world_size, 1, -1).expand(-1, 2, -1).flatten()  # every process has two views
+            yield training.step(step, torch.cat([next(views), next(views)]), codes[both], both)
+            if (step + 1) % KEPT_EVERY == 0:
+                training.keep(store)
 
-    left = settings.steps - len(history)
-    for _ in track(run(), total=left, what=what, unit="steps", note=lambda x: f"loss {x:.3f}"):
-        pass
-    network.eval()
-    if store is not None:
-        store.unlink(missing_ok=True)
-    return history
+    follow(place, run(), len(batches), what)
+    checkpoint.remove(place, store)
+    return training.network.eval(), training.history
 
 
-def _resumed(store: Path | None, parts: Mapping[str, Any]) -> list[float]:
-    """Take over the checkpoint in ``store`` if there is one: the losses of the steps that it has done."""
-    if store is None or not store.is_file():
-        return []
-    try:
-        state = torch.load(store, map_location="cpu", weights_only=True)
-        for name, one in parts.items():
-            one.load_state_dict(state[name])
-        return list(state["history"])
-    except Exception as error:  # junk can fail with anything
-        raise InputError(f"{store}: the checkpoint is damaged. Remove it to start anew.") from error
+class _Training:
+    """The network, its loss and optimiser, the loss of every step, and checkpoints of all of it.
+
+    A process embeds its part of a batch by the encoder. Head and loss have all of it in every process: the statistics
+    of the head's batch norm, pairs of images, and prototypes are those of the whole.
+    """
+
+    def __init__(
+        self, encoder: nn.Module, head: nn.Module, loss: nn.Module, settings: Settings, place: "Fabric", what: str
+    ) -> None:
+        thaw(encoder)
+        self.network = nn.Sequential(encoder.eval(), head.train()).to(place.device)
+        self.head, self.loss, self.settings, self.place, self.what = head, loss.to(place.device), settings, place, what
+        self.rates = {"lr": settings.lr, "head_lr": settings.head_lr}
+        optimiser = adamw(encoder, head, loss, **self.rates, weight_decay=settings.weight_decay)
+        self.shared, self.optimiser = place.setup(encoder, optimiser)
+        self.parts = {"network": self.network, "loss": self.loss, "optimiser": self.optimiser}
+        self.history: list[float] = []
+
+    def step(self, step: int, pixels: Tensor, classes: Tensor, images: Tensor) -> float:
+        """One step on views of the own part of a batch, ``classes`` and ``images: (B,)`` of all of it; its loss.
+
+        Raises Diverged where the loss or its gradient is not finite.
+        """
+        for group, lr in zip(self.optimiser.param_groups, self.rates.values(), strict=True):
+            group["lr"] = lr * self.settings.rate(step)
+        z = self.head(embedded(self.place, self.shared, pixels))
+        value = self.loss(z, classes.to(z.device), images.to(z.device))
+        alone = [*self.head.parameters(), *self.loss.parameters()]
+        if not descended(self.place, self.shared, self.optimiser, value, alone=alone):
+            good = {name: weight.detach() for name, weight in self.network.named_parameters()}
+            raise Diverged(value.item(), step, good, self.what)
+        self.history.append(value.item())
+        return value.item()
+
+    def keep(self, store: Path | None) -> None:
+        """Write a checkpoint."""
+        state = {name: one.state_dict() for name, one in self.parts.items()}
+        checkpoint.write(self.place, store, state | {"history": self.history})
+
+    def resume(self, store: Path | None) -> None:
+        """Take over the checkpoint in ``store`` if there is one."""
+        with checkpoint.read(store) as state:
+            if state is not None:
+                for name, one in self.parts.items():
+                    one.load_state_dict(state[name])
+                self.history = list(state["history"])
 
 
 def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:

@@ -164,7 +164,7 @@ def test_two_processes_train_the_network_of_one(tables, undisturbed, monkeypatch
 @pytest.mark.slow
 def test_what_goes_wrong_in_one_process_is_raised_where_they_were_started(tables, monkeypatch):
     monkeypatch.setenv("PROCESSES", "3")
-    with pytest.raises(InputError, match="batch_size = 8 cannot be shared by 3 processes alike"):
+    with pytest.raises(InputError, match="batches of 8 images cannot be shared by 3 processes alike"):
         together.launched(run, tables)
 
 

@@ -21,7 +21,7 @@ from lib.heads.label_tree import ProjectionHead
 from lib.losses import label_tree as losses
 from lib.papers.label_tree import experiment
 from lib.papers.label_tree.experiment import Images, Scored
-from lib.training import finetune, kept, two_views
+from lib.training import finetune, kept, together, two_views
 from lib.training.label_tree import Objective
 from lib.training.methods import Health, points_at_rim
 from lib.training.photos import Preparation
@@ -82,7 +82,7 @@ def run(
 def _key(shown: str, *others: object) -> str:
     """A hash of what the images ``shown`` hold, of ``others``, by what they print, and of the code that trains."""
     modules = {__name__, two_views.__name__, losses.__name__, ProjectionHead.__module__}
-    code = kept.code(modules, "torch", "timm", "torchvision", "geoopt")
+    code = kept.code(modules, "torch", "timm", "torchvision", "geoopt", "lightning_fabric")
     return hashlib.sha256(repr([shown, *others, code]).encode()).hexdigest()
 
 
@@ -118,8 +118,9 @@ def _trained(
     leaves = seen.leaves[split.train]
     preparation = plan.preparation.seen_by(encoder)
     options = {"seed": split.seed, "store": store, "what": what}
-    done = two_views.train(encoder, head, loss, learnt, leaves, settings, preparation, **options)
-    features, z = finetune.embed(nn.Sequential(encoder, head), images, preparation)
+    given = encoder, head, loss, learnt, leaves, settings, preparation
+    network, done = together.launched(two_views.train, *given, **options)
+    features, z = finetune.embed(network, images, preparation)
     return {"encoder": features, "head": z, "history": done}
 
 

@@ -5,17 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from PIL import Image
 
 from lib.datasets.table import ImageTable
-from lib.errors import InputError
-from lib.geometry import Sphere
 from lib.papers.label_tree import experiment
 from lib.papers.label_tree.results import end_to_end, tables
 from lib.training import two_views
 from lib.training.label_tree import Objective
-from lib.training.photos import Preparation, random_views
+from lib.training.photos import Preparation
 
 PLAN = end_to_end.Plan("small", two_views.Settings(6, 16, 1e-3, 1e-2, 0.0, 8, 4), Preparation(16, 16))
 BOTH = {"HWC+LAM (Euclidean)": Objective("HWC", margin_weight=1.0)}
@@ -80,87 +77,11 @@ def test_another_picture_under_an_old_name_is_trained_anew(seen, images, several
         path.write_bytes(before)
 
 
-@pytest.mark.parametrize("loss", [Objective("HWC", margin_weight=1.0), Objective("HXE")], ids=["HWC+LAM", "HXE"])
-@pytest.mark.parametrize("stop", [1, 2, 3, 5])
-def test_a_training_that_broke_off_goes_on_to_the_same_end(seen, images, small, tmp_path, monkeypatch, loss, stop):
-    """Prototypes and classifiers of the loss, batch norm and the optimiser's memory are a part of where it was."""
-    monkeypatch.setattr(two_views, "KEPT_EVERY", 2)
-    rows = np.arange(0, len(seen.leaves), 2)
-    learnt = images.take(images.rows["image_id"].iloc[rows])
-
-    def run(store=None, until=np.inf):
-        generator, done = torch.Generator().manual_seed(0), 0
-        head = end_to_end.ProjectionHead(4, 4, hidden=8, geometry=Sphere(), generator=generator)
-        torch.manual_seed(0)
-        encoder, pairs = small(), loss.loss(seen.tree, 4, 0)
-
-        class Broken(torch.nn.Module):
-            def forward(self, *batch):
-                nonlocal done
-                done += 1
-                if done > until:
-                    raise KeyboardInterrupt
-                return pairs(*batch)
-
-        broken = Broken()
-        broken.add_module("pairs", pairs)
-        given = encoder, head, broken, learnt, seen.leaves[rows], PLAN.settings, PLAN.preparation
-        history = two_views.train(*given, seed=0, store=store)
-        return history, torch.cat([p.flatten() for one in (encoder, head, pairs) for p in one.state_dict().values()])
-
-    history, weights = run()
-    store = tmp_path / "one.checkpoint"
-    with pytest.raises(KeyboardInterrupt):
-        run(store, until=stop)
-    assert store.exists() == (stop >= 2)
-    again, same = run(store)
-    assert again == history and torch.equal(same, weights) and not store.exists()
-
-
-def test_a_damaged_checkpoint_is_named(seen, images, small, tmp_path):
-    store = tmp_path / "one.checkpoint"
-    store.write_bytes(b"junk")
-    head = end_to_end.ProjectionHead(4, 4, hidden=8, geometry=Sphere(), generator=torch.Generator().manual_seed(0))
-    given = small(), head, Objective("SupCon").loss(seen.tree, 4, 0), images, seen.leaves
-    with pytest.raises(InputError, match=r"one\.checkpoint: the checkpoint is damaged"):
-        two_views.train(*given, PLAN.settings, PLAN.preparation, seed=0, store=store)
-
-
-def test_the_encoder_is_trained_and_its_first_layer_is_not(seen, images, several, small):
-    encoder = small()
-    before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    head = end_to_end.ProjectionHead(4, 4, hidden=8, geometry=Sphere(), generator=torch.Generator().manual_seed(0))
-    loss = Objective("SupCon").loss(seen.tree, 4, 0)
-    rows = several[0].train
-    learnt = images.take(images.rows["image_id"].iloc[rows])
-    history = two_views.train(encoder, head, loss, learnt, seen.leaves[rows], PLAN.settings, PLAN.preparation, seed=0)
-    assert len(history) == 6 and not head.training
-    after = encoder.state_dict()
-    assert torch.equal(before["first.weight"], after["first.weight"])
-    assert not torch.equal(before["second.weight"], after["second.weight"])
-
-
-def test_views_change_in_colour_and_sharpness_and_depend_on_seed_and_step_alone(images):
-    rows = torch.arange(6)
-    plain = Preparation(16, 16, area=(1.0, 1.0))
-    changed = two_views.Augmented(16, 16, area=(1.0, 1.0))
-
-    def seen(preparation, seed, step):
-        (pixels,) = random_views(images, [(step, rows)], preparation, seed)
-        return pixels
-
-    torch.manual_seed(1)
-    first = seen(changed, 0, 0)
-    torch.manual_seed(2)
-    assert torch.equal(first, seen(changed, 0, 0))
-    assert not torch.equal(first, seen(changed, 1, 0)) and not torch.equal(first, seen(changed, 0, 1))
-    means = [pixels.mean((2, 3)) for pixels in (seen(plain, 0, 0), first)]
-    assert (means[0] - means[1]).abs().max() > 0.05  # crop and mirror of a whole image leave the colour
-    none, blurred = (
-        torch.cat([seen(two_views.Augmented(16, 16, area=(1.0, 1.0), color=1e-3, blur=blur), 0, s) for s in range(4)])
-        for blur in ((1e-3, 1e-3), (2.0, 2.0))
-    )
-    rough = [(pixels[..., 1:] - pixels[..., :-1]).abs().mean((1, 2, 3)) for pixels in (none, blurred)]
-    share = (rough[1] < 0.7 * rough[0]).double().mean()
-    assert 0.2 < share < 0.8
-    assert torch.equal(changed.testing()(Image.new("RGB", (20, 20))), plain.testing()(Image.new("RGB", (20, 20))))
+@pytest.mark.slow
+def test_two_processes_answer_as_one(seen, images, several, small, monkeypatch):
+    alone = end_to_end.run(seen, images, BOTH, several[:1], PLAN, store=None)
+    monkeypatch.setenv("PROCESSES", "2")
+    shared = end_to_end.run(seen, images, BOTH, several[:1], PLAN, store=None)
+    assert list(shared) == list(alone)
+    for name in alone:
+        assert shared[name][0].history == pytest.approx(alone[name][0].history, rel=1e-4)
