@@ -21,7 +21,7 @@ from lib.papers.beyond.factors.experiment import (
     STANDARDISED,
     Results,
 )
-from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC, PAPERS, SPHERICAL, TREE
+from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC, PAPERS, SPHERICAL, SUPCON, TREE
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
@@ -37,6 +37,7 @@ PAIRS = (
     *((name, PROBABILITY) for name in PAPERS),
     (HYPERBOLIC, BALL),
     (TREE, BALL),
+    (TREE, SUPCON),
     (HYPERBOLIC, SPHERICAL),
     (ACIR, CENTRES),
     (ACIR, NONE),
@@ -183,6 +184,7 @@ LOOKS = {
     BALL: _look(DARK[0], "s", full=True),
     HYPERBOLIC: _look(DARK[2], "^", full=True),
     SPHERICAL: _look(DARK[2], "^", full=False),
+    SUPCON: _look(DARK[4], "p", full=True),
     TREE: _look(DARK[4], "p", full=False),
     ACIR: _look(DARK[5], "v", full=True),
     CENTRES: _look(DARK[5], "v", full=False),

@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from lib import checks
+from lib.datasets import trees
+from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.geometry import Geometry, Sphere
 from lib.heads import HyperbolicMapper
@@ -24,9 +26,10 @@ from lib.training.label_tree import Objective
 from lib.training.methods import Lessons, Method
 from lib.training.recipes import Recipe
 
-HYPERBOLIC, SPHERICAL, TREE = "Hyp-ViT head, ball", "Hyp-ViT head, sphere", "HWC + LAM"
+HYPERBOLIC, SPHERICAL = "Hyp-ViT head, ball", "Hyp-ViT head, sphere"
+SUPCON, TREE = "SupCon", "HWC + LAM"
 ACIR, CENTRES = "hash code, ACIR's loss", "hash code, CSQ"
-PAPERS = (HYPERBOLIC, SPHERICAL, TREE, ACIR, CENTRES)
+PAPERS = (HYPERBOLIC, SPHERICAL, SUPCON, TREE, ACIR, CENTRES)
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class AsMany(ByClass):
 
 @dataclass(frozen=True)
 class TreeLoss:
-    """HWC and LAM (*Climbing the Label Tree*, Section 3) of a stack of batches without second views.
+    """SupCon, or HWC and LAM (*Climbing the Label Tree*, Section 3), of a stack of batches without second views.
 
     Positives of an image are the others of its class. LAM's prototypes are the means of the batch: a loss of
     :mod:`lib.training.sweep` keeps nothing from one batch for the next, so there is no moving average (η = 1).
@@ -81,7 +84,10 @@ def _tree(branches: tuple[int, ...]) -> tuple[Taxonomy, Tensor]:
 
 @dataclass(frozen=True)
 class Tree:
-    """A head of Hyper-DINO's size on the sphere with :class:`TreeLoss`, a :class:`lib.training.methods.Head`."""
+    """A head of Hyper-DINO's size on the sphere with :class:`TreeLoss`, a :class:`lib.training.methods.Head`.
+
+    branches: of each class its branch; SupCon does not read it.
+    """
 
     branches: tuple[int, ...]
     hidden: int = 256
@@ -117,6 +123,19 @@ class Tree:
     def embed(self, network: HyperbolicMapper | None, values: Tensor) -> Tensor:
         """Embeddings of reduced features ``values: (n, dim_in)``, the features themselves without a ``network``."""
         return values if network is None else network(values)
+
+
+def above(images: ImageTable, which: str) -> pd.Series | None:
+    """Of each image (n,) the branch that its class hangs on, None for a tree that the dataset does not have.
+
+    which: a column of the table, such as a species' family, or level 1 of a tree of :mod:`lib.datasets.trees`.
+    """
+    if which in images.rows:
+        return images.rows[which]
+    if which not in trees.names(images.name):
+        return None
+    tree = trees.of(images, which)
+    return pd.Series(np.array(tree.level(1))[tree.ancestor_codes(1)[tree.codes(trees.leaves(images, which))]])
 
 
 def branches(labels: np.ndarray, above: pd.Series | None) -> tuple[int, ...] | None:
@@ -161,11 +180,12 @@ def methods(
     Hyp-ViT's head and the hash head are a single layer, and have the rate of the linear classifier; the label tree's is
     as large as Hyper-DINO's, and has its rate. On validation groups of the drawn tiles, of 0.001 to 0.03, that of the
     single layers was best or level, the ball was best at 0.001 to 0.003, and the label tree's head would earn about two
-    points of MAP@20 more at 0.03.
+    points of MAP@20 more at 0.03. SupCon has the head, rate, similarity and
+    temperature of HWC.
 
     Args:
         recipe: of the other heads. schedule: of them. single_lr: the rate of single layers.
-        classes: of :func:`by_class`. kin: of :func:`branches`; without a tree its head is left out.
+        classes: of :func:`by_class`. kin: of :func:`branches`; without a tree HWC + LAM is left out.
         hidden: width of the label tree's head. n_bits: length of the codes.
     """
     checks.values(n_bits=n_bits)
@@ -176,6 +196,8 @@ def methods(
         Method(HYPERBOLIC, recipe, clipped, single),
         Method(SPHERICAL, recipe, hyp_vit.spherical(clipped), single),
     ]
+    flat = Tree(tuple(range(n_classes)), hidden, Objective("SupCon"))
+    found.append(Method(SUPCON, recipe, flat, schedule))
     if kin is not None:
         found.append(Method(TREE, recipe, Tree(kin, hidden), schedule))
     return [

@@ -1,10 +1,13 @@
 """The other papers' heads learn from the same components in as many steps, and their losses are what loops say."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.geometry import PoincareBall, Sphere
 from lib.losses.label_tree import HierarchyWeighted
@@ -44,8 +47,9 @@ def test_all_take_as_many_steps_from_the_same_components_and_learn(fitted):
         assert np.mean([one.per_query.values["ap_min", 1].mean() for one in several]) > 0.6, name
 
 
-def test_single_layers_have_the_rate_of_the_classifier_and_the_tree_that_of_the_heads():
-    assert {one.name: one.schedule.lr for one in METHODS} == dict.fromkeys(heads.PAPERS, 0.01) | {heads.TREE: 0.001}
+def test_single_layers_have_the_rate_of_the_classifier_and_the_label_trees_that_of_the_heads():
+    slower = dict.fromkeys((heads.SUPCON, heads.TREE), 0.001)
+    assert {one.name: one.schedule.lr for one in METHODS} == dict.fromkeys(heads.PAPERS, 0.01) | slower
 
 
 def test_a_batch_by_class_holds_as_many_images_of_each_and_no_more_than_there_are():
@@ -80,6 +84,21 @@ def test_the_loss_of_the_tree_is_hwc_and_the_margin_to_the_means_of_the_batch():
         assert found[row].item() == pytest.approx(wanted.item() + 0.5 * np.mean(hinges), rel=1e-5)
 
 
+def test_supcon_is_the_mean_of_each_image_over_its_class_whatever_the_tree():
+    z = Sphere().project(torch.randn(1, 7, 3, generator=torch.Generator().manual_seed(2)).double())
+    labels = torch.tensor([[0, 1, 2, 0, 1, 0, 3]])
+    (supcon,) = (one.head for one in METHODS if one.name == heads.SUPCON)
+    losses = []
+    for i in range(7):
+        logits = {k: -float((z[0, i] - z[0, k]).norm()) / supcon.objective.temperature for k in range(7) if k != i}
+        total = np.log(sum(np.exp(value) for value in logits.values()))
+        own = [total - value for k, value in logits.items() if labels[0, k] == labels[0, i]]
+        losses += [np.mean(own)] if own else []
+    for kin in (supcon.branches, KIN):
+        found = heads.TreeLoss(supcon.objective, kin)(z, labels, torch.ones(1, 7, dtype=torch.bool))
+        assert found.item() == pytest.approx(np.mean(losses), rel=1e-9)
+
+
 def test_a_batch_without_two_images_of_a_class_teaches_the_margin_alone_and_has_a_gradient():
     z = torch.eye(4)[None].requires_grad_()
     loss = heads.TreeLoss(Objective("HWC", margin_weight=1.0), KIN)(z, torch.arange(4)[None], torch.ones(1, 4) > 0)
@@ -92,6 +111,15 @@ def test_classes_hang_on_the_branch_of_their_images_or_on_no_tree():
     assert heads.branches(LABELS, None) is None and heads.branches(LABELS, pd.Series(["one"] * N)) is None
     with pytest.raises(InputError, match="more than one branch"):
         heads.branches(LABELS, pd.Series(["lung", "colon", "skin"] * (N // 3)))
+
+
+@pytest.mark.parametrize(
+    "which, wanted", [("malignancy", ["malignant", "benign"]), ("image_id", ["a", "b"]), ("none", None)]
+)
+def test_a_branch_is_a_column_or_the_first_level_of_a_tree_that_the_dataset_has(which, wanted):
+    rows = pd.DataFrame({name: ["a", "b"] for name in ("image_id", "path", "group")} | {"label": ["mel", "nv"]})
+    found = heads.above(ImageTable("ham10000", Path("nowhere"), rows, "lesion"), which)
+    assert (None if found is None else found.tolist()) == wanted
 
 
 def test_without_a_tree_its_head_is_left_out_and_it_lives_on_the_sphere():
