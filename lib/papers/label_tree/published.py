@@ -34,6 +34,9 @@ FILES = {
     3: "label_tree_table3_inshop_inaturalist.csv",
 }
 
+TYPICAL = {"alpha": (0.2, 1.0), "gamma": (0.2, 1.0), "tau": (0.05, 0.2), "margin": (0.1, 0.5), "rate": (0.01, 0.1)}
+"""Section 3.4's typical hyper-parameters, lowest and highest; which were used is not said (erratum LT-16)."""
+
 
 def results() -> pd.DataFrame:
     """Tables 1 to 3: a row per dataset (ours) and method (as printed), columns :data:`METRICS`, NaN without a value.

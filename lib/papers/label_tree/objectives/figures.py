@@ -1,4 +1,4 @@
-"""Pushes in pictures: against γ, against the distance, and where centres end up."""
+"""Pushes in pictures: over γ, over the distance, and where centres end up."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,29 +23,47 @@ LOOK = {
 }
 
 
-def ratios(rows: pd.DataFrame, pushes: pd.DataFrame) -> Figure:
-    """Left: push on a far class over push on a sibling, for each γ; right: what a multiplier does to a push at d.
+def effects(by_gamma: pd.DataFrame, by_distance: pd.DataFrame) -> Figure:
+    """What the weights do to far against sibling: over γ at two distances of the far images, and over that distance.
 
-    rows: of :func:`.forces.ratios`; pushes: of :func:`.forces.relative`.
+    by_gamma: of :func:`.forces.effects` with two scenes; by_distance: with many, and one γ.
     """
     with style.house():
-        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 3.6))
-        for kind, part in rows.groupby("kind", sort=False):
-            axes[0].plot(part["gamma"], part["ratio"], markersize=4, **LOOK[kind])
-        axes[0].axhline(1, color="black", linewidth=0.8)
-        axes[0].set_yscale("log")
-        axes[0].set_xlabel("γ, how much the tree weighs (no unit)")
-        axes[0].set_ylabel("push: far class / sibling (log scale)")
-        for number, (omega, part) in enumerate(pushes.groupby("omega")):
-            dashes = style.DASHES[number] or (None, None)
-            axes[1].plot(part["distance"], part["push"], color="black", dashes=dashes, label=f"ω = {omega:g}")
-        axes[1].axhline(1, color="black", linewidth=0.8)
-        axes[1].set_yscale("log")
-        axes[1].set_ylim(1e-4, 3)
-        axes[1].set_xlabel("distance d of the negative (chord)")
-        axes[1].set_ylabel("push as printed, over that with ω = 1")
-        axes[1].legend()
+        figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 3.8), sharey=True)
+        for axis, (far, part) in zip(axes, by_gamma.groupby("far_at"), strict=False):
+            _lines(axis, part, "gamma", markersize=4)
+            axis.set(
+                xlabel="γ, how much the tree weighs",
+                title=f"siblings at {part['sibling_at'].iloc[0]:g}, far at {far:g}",
+            )
+        gamma, at = (by_distance[name].iloc[0] for name in ("gamma", "sibling_at"))
+        _lines(axes[2], by_distance, "far_at", markersize=4, markevery=5)
+        axes[2].axvline(at, color="0.5", linewidth=0.8, linestyle=":")
+        axes[2].set(xlabel="distance of far images (chord)", title=f"siblings at {at:g}, γ = {gamma:g}")
+        axes[0].set(yscale="log", ylabel="far : sibling, over that without weights\n(log scale)")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        plt.close(figure)
+    return figure
+
+
+def _lines(axis: plt.Axes, rows: pd.DataFrame, x: str, **look: float) -> None:
+    """The effect of each form over the column ``x``, and a line where weights do nothing."""
+    for kind, part in rows.groupby("kind", sort=False):
+        axis.plot(part[x], part["effect"], **LOOK[kind], **look)
+    axis.axhline(1, color="black", linewidth=0.8)
+
+
+def pushes(rows: pd.DataFrame) -> Figure:
+    """What a multiplier does to a push at distance d; rows: of :func:`.forces.relative`."""
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH * 0.7, 3.2))
+        for number, (omega, part) in enumerate(rows.groupby("omega")):
+            dashes = style.DASHES[number] or (None, None)
+            axis.plot(part["distance"], part["push"], color="black", dashes=dashes, label=f"ω = {omega:g}")
+        axis.axhline(1, color="black", linewidth=0.8)
+        axis.set(yscale="log", ylim=(1e-4, 3), xlabel="distance d of the negative (chord)")
+        axis.set_ylabel("push as printed, over that with ω = 1\n(log scale)")
+        axis.legend()
         plt.close(figure)
     return figure
 
@@ -79,8 +97,8 @@ def explorer(scene: forces.Scene, tau: float, alpha: float, gamma: float, margin
             axes[0].bar(places + 0.4 * number - 0.2, values, 0.38, label=f"push on one {part} image", **look)
         axes[0].set_ylabel("push (share of the gradient)")
         axes[0].set_yscale("log")
-        axes[0].set_ylim(1e-7, 300)
-        axes[0].set_yticks([1e-6, 1e-4, 1e-2, 1])
+        axes[0].set_ylim(1e-10, 300)
+        axes[0].set_yticks([1e-9, 1e-6, 1e-3, 1])
         axes[0].set_xticks(places, found, rotation=25)
         axes[0].legend(loc="upper left")
         gap = np.linspace(-1, 1, 101)

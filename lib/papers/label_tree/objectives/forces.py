@@ -19,38 +19,43 @@ KINDS = (PLAIN, *losses.FORMS)
 
 @dataclass(frozen=True)
 class Scene:
-    """One anchor with positives at the distance ``near``, and negatives all ``apart`` from it: siblings (ρ = ½) and
-    images of far classes (ρ = 0). The defaults are a batch of BreakHis, 16 images of each class, where L = 2.
+    """One anchor with positives, siblings (ρ = ½) and images of far classes (ρ = 0), a distance for each kind.
+
+    near, sibling_at, far_at: their distances from the anchor, chords of unit vectors, 0 to 2. positives, siblings, far:
+    how many there are. The defaults are a batch of BreakHis, 16 images of each class, where L = 2.
     """
 
     near: float = 0.3
-    apart: float = 1.0
+    sibling_at: float = 1.0
+    far_at: float = 1.0
     positives: int = 15
     siblings: int = 48
     far: int = 64
 
     def similarities(self, tau: float, kind: str) -> Tensor:
-        """s of the positive, the siblings and the far classes, as the form has it; distances are chords."""
-        near, apart = [self.near] * self.positives, [self.apart] * (self.siblings + self.far)
-        d = torch.tensor(near + apart, dtype=torch.float64)
+        """s of the positive, the siblings and the far classes, as the form has it, (n,)."""
+        d = torch.tensor(self._of_each(self.near, self.sibling_at, self.far_at), dtype=torch.float64)
         if kind == losses.COSINE:
             return (1 - d.square() / 2) / tau
-        return (self.apart - d if kind == losses.SHIFTED else -d) / tau
+        return (d[~self.positive].mean() - d if kind == losses.SHIFTED else -d) / tau
 
     def rho(self) -> Tensor:
         """ρ of all of them."""
-        return torch.tensor([1.0] * self.positives + [0.5] * self.siblings + [0.0] * self.far, dtype=torch.float64)
+        return torch.tensor(self._of_each(1.0, 0.5, 0.0), dtype=torch.float64)
 
     @property
     def positive(self) -> Tensor:
         """Which of them are positives."""
         return self.rho() == 1
 
+    def _of_each(self, positive: float, sibling: float, far: float) -> list[float]:
+        return [positive] * self.positives + [sibling] * self.siblings + [far] * self.far
+
 
 def forces(scene: Scene, tau: float, alpha: float, gamma: float, kind: str) -> dict[str, float]:
     """Equation 8 by autograd: pull on one positive, push on one sibling and on one far image, ω π of each.
 
-    Keys pull, sibling, far, ratio (far over sibling), loss.
+    Keys pull, sibling, far, ratio (far over sibling).
 
     >>> found = forces(Scene(), 0.1, 0.5, 0.5, "printed")
     >>> found["far"] < found["sibling"]
@@ -63,7 +68,20 @@ def forces(scene: Scene, tau: float, alpha: float, gamma: float, kind: str) -> d
     loss = -logits.log_softmax(-1)[positive].mean()
     (slope,) = torch.autograd.grad(loss, s)
     found = {"pull": -slope[0].item(), "sibling": slope[scene.positives].item(), "far": slope[-1].item()}
-    return found | {"ratio": found["far"] / found["sibling"], "loss": loss.item()}
+    return found | {"ratio": found["far"] / found["sibling"]}
+
+
+def effect(scene: Scene, tau: float, gamma: float, kind: str) -> float:
+    """What the weights do: push on a far image over push on a sibling, over the same ratio at γ = 0.
+
+    α does not enter: it weighs the positives, which are the same for both. Above 1 the weights do what the text says.
+
+    >>> at_one_distance, further = Scene(), Scene(far_at=1.2)
+    >>> [round(effect(scene, 0.1, 0.5, "shifted"), 2) for scene in (at_one_distance, further)]
+    [1.2, 0.59]
+    """
+    weighted, even = (forces(scene, tau, 0.0, value, kind)["ratio"] for value in (gamma, 0.0))
+    return weighted / even
 
 
 def equation_8(scene: Scene, tau: float, alpha: float, gamma: float) -> np.ndarray:
@@ -81,12 +99,28 @@ def by_autograd(scene: Scene, tau: float, alpha: float, gamma: float) -> np.ndar
     return slope.numpy()
 
 
-def ratios(scene: Scene, tau: float, alpha: float, gammas: Sequence[float]) -> pd.DataFrame:
-    """Push on a far image over push on a sibling, for each γ: columns kind, gamma, and those of :func:`forces`."""
+def effects(scenes: Sequence[Scene], tau: float, gammas: Sequence[float]) -> pd.DataFrame:
+    """:func:`effect` of each form in each scene: columns kind, sibling_at, far_at, gamma, effect."""
     rows = [
-        {"kind": kind, "gamma": gamma} | forces(scene, tau, alpha, gamma, kind) for kind in KINDS for gamma in gammas
+        (kind, scene.sibling_at, scene.far_at, gamma, effect(scene, tau, gamma, kind))
+        for kind in KINDS
+        for scene in scenes
+        for gamma in gammas
     ]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=["kind", "sibling_at", "far_at", "gamma", "effect"])
+
+
+def turning_points(rows: pd.DataFrame) -> dict[str, float]:
+    """Of each form the distance of far images at which its weights do nothing, the effect is 1; NaN without one.
+
+    rows: of :func:`effects`, one ``sibling_at`` and one γ; between two distances the logarithm is a straight line.
+    """
+    found = {}
+    for kind, part in rows[rows["kind"] != PLAIN].groupby("kind", sort=False):
+        d, log = part["far_at"].to_numpy(), np.log(part["effect"].to_numpy())
+        (at,) = np.nonzero(np.sign(log[:-1]) != np.sign(log[1:]))
+        found[kind] = d[at[0]] - log[at[0]] * np.diff(d)[at[0]] / np.diff(log)[at[0]] if len(at) else np.nan
+    return found
 
 
 def relative(omegas: Sequence[float], distances: Sequence[float], tau: float) -> pd.DataFrame:
