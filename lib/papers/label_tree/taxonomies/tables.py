@@ -9,6 +9,7 @@ import torch
 
 from lib.geometry import Euclidean, PoincareBall
 from lib.metrics import hierarchy
+from lib.metrics.retrieval import PerQuery
 from lib.papers.label_tree import published
 from lib.results.markdown import markdown_table
 from lib.taxonomy import Taxonomy
@@ -105,6 +106,40 @@ def beside_parents() -> tuple[torch.Tensor, torch.Tensor, pd.DataFrame]:
     return z, centres, rows.assign(order=found.order, violation=found.violation)
 
 
+def chance(trees: Sequence[Taxonomy], images: int = 50, k: int = 5) -> pd.DataFrame:
+    """What each measure gives to who knows nothing: every class answered, and every order of groups, equally often.
+
+    Args:
+        images: of each class in the archive, for R@k: is the query's class among the first k of a random order?
+
+    Returns:
+        Columns tree, classes, groups (of level 1), top1, :data:`MEASURES`, order, violation, hit_rate, as fractions.
+    """
+    rows = []
+    for tree in trees:
+        classes, groups = len(tree.leaves), len(tree.level(1))
+        right, answer = (codes.ravel() for codes in np.indices((classes, classes)))
+        means = hierarchy.of_predictions(right, answer, tree).drop(columns="shared_depth").mean()
+        # A row of distances for each rank that the own group, number 0, can have.
+        ranks = np.stack([np.roll(np.arange(groups, dtype=float), place) for place in range(groups)])
+        beside = hierarchy.parent_order(ranks, np.zeros(groups, dtype=int))
+        blank = pd.DataFrame([[0.0]], columns=pd.MultiIndex.from_tuples([("hit_rate", k)], names=["metric", "k"]))
+        found = PerQuery(blank, np.array([0]), np.array([images]), np.array([images * classes])).chance
+        known = {"tree": tree.name, "classes": classes, "groups": groups} | means.to_dict()
+        known |= {"order": beside.order.mean(), "violation": beside.violation.mean()}
+        rows.append(known | {"hit_rate": found.iloc[0, 0]})
+    return pd.DataFrame(rows)
+
+
+def chance_layout(rows: pd.DataFrame, k: int = 5) -> str:
+    """The rows of :func:`chance` as Markdown, percent."""
+    names = {"top1": "Top-1", **MEASURES, "order": "PC-Order", "violation": "Violations", "hit_rate": f"R@{k}"}
+    shown = rows.rename(columns={"groups": "groups of level 1", **names})
+    for name in names.values():
+        shown[name] = (100 * shown[name]).map("{:.1f}".format)
+    return markdown_table(shown)
+
+
 def steps(lengths: Sequence[float], n_steps: int = 12, n: int = 50, dim: int = 8, seed: int = 3) -> pd.DataFrame:
     """How far eq. 3 with beta = 1 is from the Fréchet mean after each of its steps, which begin at the origin.
 
@@ -114,8 +149,7 @@ def steps(lengths: Sequence[float], n_steps: int = 12, n: int = 50, dim: int = 8
         dim: of the ball.
 
     Returns:
-        Columns length, step (0 is the origin), left (distance to the mean), radius (mean distance of the points from
-        their mean).
+        Columns length, step (0 is the origin), left (distance to the mean).
     """
     ball, k = PoincareBall(1.0), torch.tensor(-1.0, dtype=torch.float64)
     directions = torch.randn(n, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
@@ -124,10 +158,10 @@ def steps(lengths: Sequence[float], n_steps: int = 12, n: int = 50, dim: int = 8
     for length in lengths:
         points = gyro.mobius_add(0.3 * torch.eye(dim, dtype=torch.float64)[0], ball.exp0(length / 2 * directions), k=k)
         mean = hierarchy.prototypes(points, np.zeros(n, dtype=int), 1, ball)[0]
-        radius, centre = float(ball.pairwise(points, mean[None]).mean()), torch.zeros(dim, dtype=torch.float64)
+        centre = torch.zeros(dim, dtype=torch.float64)
         for step in range(n_steps + 1):
             left = float(ball.between(centre, mean))
-            rows.append({"length": length, "step": step, "left": left, "radius": radius})
+            rows.append({"length": length, "step": step, "left": left})
             centre = gyro.expmap(centre, gyro.logmap(centre, points, k=k).mean(0), k=k)
     return pd.DataFrame(rows)
 

@@ -6,6 +6,7 @@ import torch
 
 from lib.datasets import trees
 from lib.geometry.means import frechet_mean
+from lib.metrics import hierarchy
 from lib.papers.label_tree.taxonomies import tables
 from lib.taxonomy import from_nested
 
@@ -118,3 +119,21 @@ def test_rows_of_the_matrices_hold_every_pair():
 def test_the_stars_are_table_1():
     rows = tables.printed_breakhis()
     assert len(rows) == 9 and rows.iloc[0].tolist() == ["SimCLR (Euclidean)", 0.662, 0.660, 0.671]
+
+
+def test_chance_is_what_many_guesses_give():
+    rows = tables.chance([BREAST, UNEVEN], images=3, k=2).set_index("tree")
+    rng = np.random.default_rng(0)
+    for tree in (BREAST, UNEVEN):
+        right, answer = rng.integers(len(tree.leaves), size=(2, 40000))
+        means = hierarchy.of_predictions(right, answer, tree).mean()
+        groups = rng.random((40000, len(tree.level(1))))
+        beside = hierarchy.parent_order(groups, rng.integers(len(tree.level(1)), size=40000))
+        found = rows.loc[tree.name]
+        for name in ("top1", *tables.MEASURES):
+            assert found[name] == pytest.approx(means[name], abs=0.01)
+        assert found["order"] == pytest.approx(beside.order.mean(), abs=0.01)
+        assert found["violation"] == pytest.approx(beside.violation.mean(), abs=0.01)
+        n = 3 * len(tree.leaves)
+        assert found["hit_rate"] == pytest.approx(1 - (n - 3) * (n - 4) / (n * (n - 1)))
+    assert tables.chance_layout(rows.reset_index(), k=2).splitlines()[0].endswith("| R@2 |")
