@@ -100,7 +100,7 @@ def layout(table: pd.DataFrame) -> str:
     """A row of :func:`.scores.means` per method and stem as Markdown; parameters are those behind the stem."""
     lines = [
         {"method": row["name"], "mAP (maAP)": score(row), "min(k, R)": score(row, "_min")}
-        | {"± over trainings": percent(row["seeds_spread"]), "first answer": percent(row["first"])}
+        | {"first answer": percent(row["first"])}
         | {name.replace("parameters", "parameters, without the stem's"): text for name, text in health(row).items()}
         for _, row in table.iterrows()
     ]

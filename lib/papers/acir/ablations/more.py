@@ -12,7 +12,7 @@ from lib.papers.acir.ablations.scores import Scored
 from lib.papers.acir.ablations.tables import counted, health, score, suffers_sentence
 from lib.papers.acir.choices import few
 from lib.results import paired
-from lib.results.markdown import markdown_table, percent
+from lib.results.markdown import markdown_table
 
 FORMS = {"ours": "L_Q, ours", "printed": "L_Q as printed", "code": "L_Q of the authors' code"}
 
@@ -40,9 +40,7 @@ def alpha_layout(rows: pd.DataFrame) -> str:
             mean = scores.means(of_form.drop(columns=["form", "alpha"])).iloc[0]
             cells |= {title: score(mean)} if form == "ours" else {f"{title}, one training": score(mean)}
             if form == "ours":
-                cells |= {"± over trainings": percent(mean["seeds_spread"]), "min(k, R)": score(mean, "_min")} | health(
-                    mean
-                )
+                cells |= {"min(k, R)": score(mean, "_min")} | health(mean)
         lines.append(cells)
     return markdown_table(pd.DataFrame(lines))
 
@@ -88,7 +86,7 @@ def codes_layout(table: pd.DataFrame, lengths: Sequence[int]) -> str:
 
 
 def _cells(row: pd.Series) -> dict[str, str]:
-    cells = {"ours": score(row), "min(k, R)": score(row, "_min"), "± over trainings": percent(row["seeds_spread"])}
+    cells = {"ours": score(row), "min(k, R)": score(row, "_min")}
     return cells | {name: text for name, text in health(row).items() if name != "steps"}
 
 

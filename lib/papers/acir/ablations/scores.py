@@ -94,11 +94,14 @@ def rows(found: Found) -> pd.DataFrame:
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
-    """Of :func:`rows`, over trainings: a row per name with the mean of every column, seeds_spread of mAP, n_seeds."""
+    """Of :func:`rows`, over trainings: a row per name with the mean of every column, n_seeds, and the standard
+
+    deviations of both ways to divide: seeds_spread of mAP, seeds_spread_min of mAP_min (NaN for one training).
+    """
     grouped = table.groupby("name", sort=False)
     numbers = [column for column in table.columns if column not in ("name", "repeat")]
-    spread, n = grouped["mAP"].std(), grouped["repeat"].nunique()
-    return grouped[numbers].mean().assign(seeds_spread=spread, n_seeds=n).reset_index()
+    spreads = {f"seeds_spread{end}": grouped[f"mAP{end}"].std() for end in ("", "_min")}
+    return grouped[numbers].mean().assign(**spreads, n_seeds=grouped["repeat"].nunique()).reset_index()
 
 
 def tests(

@@ -20,8 +20,14 @@ MARKS = (CNN, VIT, HYBRID, "L_WSC", "DaRF", "KAN", "CGR")
 
 
 def score(row: pd.Series | None, end: str = "") -> str:
-    """``mAP (maAP)`` of a row of :func:`.scores.means`; a dash where there is none."""
-    return "–" if row is None else f"{percent(row[f'mAP{end}'])} ({percent(row[f'maAP{end}'])})"
+    """``mAP ± over trainings (maAP)`` of a row of :func:`.scores.means`, without ± for one training; a dash for none.
+
+    end: "" by hits, "_min" by min(k, R); the spread is that of the mAP before it.
+    """
+    if row is None:
+        return "–"
+    spread = "" if np.isnan(row[f"seeds_spread{end}"]) else f" ± {percent(row[f'seeds_spread{end}'])}"
+    return f"{percent(row[f'mAP{end}'])}{spread} ({percent(row[f'maAP{end}'])})"
 
 
 def health(row: pd.Series) -> dict[str, str]:
@@ -51,11 +57,7 @@ def table_2(table: pd.DataFrame, rows: Sequence[Row], needs: Mapping[str, str]) 
     for row in rows:
         ours, marked = by.get(row.name), marks(row)
         first = {"row": row.name} | marked
-        first |= {
-            "published": theirs.get(tuple(marked.values()), "–")
-            if row.loss not in (parts.PLAIN, parts.UNWEIGHTED)
-            else "–"
-        }
+        first |= {"published": theirs.get(tuple(marked.values()), "–") if row.printed else "–"}
         lines.append(first | (_ours(ours) if ours is not None else {"ours": needs.get(row.eye, "–")}))
     lines += [{"row": name, "published": "–"} | _ours(by[name]) for name in by if name.startswith(LAYER)]
     chance = {"row": "chance", "min(k, R)": percent(table["chance"].mean())}
@@ -63,8 +65,8 @@ def table_2(table: pd.DataFrame, rows: Sequence[Row], needs: Mapping[str, str]) 
 
 
 def _ours(row: pd.Series) -> dict[str, str]:
-    cells = {"ours": score(row), "min(k, R)": score(row, "_min"), "± over trainings": percent(row["seeds_spread"])}
-    return cells | {"first answer": percent(row["first"])} | health(row)
+    cells = {"ours": score(row), "min(k, R)": score(row, "_min"), "first answer": percent(row["first"])}
+    return cells | health(row)
 
 
 def _published() -> dict[tuple[str, ...], str]:

@@ -73,6 +73,14 @@ def test_rows_hold_both_metrics_and_the_health():
     assert mean["mAP"] == pytest.approx(table["mAP"].mean())
 
 
+def test_each_way_to_divide_has_its_own_spread():
+    table = scores.rows({"a": [scored("a", 0, H), scored("a", 1, H)]}).assign(mAP=[60.0, 64.0], mAP_min=[50.0, 51.0])
+    mean = scores.means(table).iloc[0]
+    assert mean["seeds_spread"] == pytest.approx(8**0.5)
+    assert mean["seeds_spread_min"] == pytest.approx(0.5**0.5)
+    assert np.isnan(scores.means(table.iloc[:1])["seeds_spread_min"].item())
+
+
 def test_turning_all_bits_over_is_no_difference():
     """Codes and their complements have equal distances."""
     found = {"a": [scored("a", 0, H)], "b": [scored("b", 0, -np.where(H == 0, 1, H))]}

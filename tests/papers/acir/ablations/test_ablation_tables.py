@@ -21,7 +21,8 @@ def cells(markdown):
 
 def mean(name, value, **others):
     row = {"name": name, "mAP": value, "maAP": value - 1, "mAP_min": value - 10, "maAP_min": value - 11, "first": 50.0}
-    row |= {"chance": 12.0, "seeds_spread": 0.5, "loss_first": 2.0, "loss_last": 1.0, "steps": 30.0, "size": 2.0}
+    row |= {"chance": 12.0, "loss_first": 2.0, "loss_last": 1.0, "steps": 30.0, "size": 2.0}
+    row |= {"seeds_spread": 0.5, "seeds_spread_min": 0.25}
     return row | {"parameters": 1234.0} | others
 
 
@@ -36,7 +37,8 @@ def test_every_published_row_of_table_2_has_its_place():
         *("67.7 (65.8)", "68.6 (66.7)", "70.1 (68.0)"),
     ]
     assert list(printed) == [row.name for row in parts.switched_on(Design())]
-    assert by["ViT"]["ours"] == "needs weights" and by["CNN"]["ours"] == "80.00 (79.00)"
+    assert by["ViT"]["ours"] == "needs weights" and by["CNN"]["ours"] == "80.00 ± 0.50 (79.00)"
+    assert by["CNN"]["min(k, R)"] == "70.00 ± 0.25 (69.00)"
     assert by["ACIR without PiT"]["CNN"] == "✓" and by["ACIR without PiT"]["Hybrid"] == ""
 
 
@@ -96,13 +98,13 @@ def test_table_4_says_what_is_published_only():
     by = {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines[2:]}
     assert by["FIRe"]["ours, untrained"] == "published only"
     assert (by["CSQ"]["published loss"], by["CSQ"]["ours, loss"]) == ("-4.20", "-50.00")
-    assert by["ACIR"]["ours, pretrained"] == "80.00 (79.00)"
+    assert by["ACIR"]["ours, pretrained"] == "80.00 ± 0.50 (79.00)"
 
 
 def swept(printed):
     keys = [("ours", 0.0, 50.0), ("ours", 0.5, 40.0), ("printed", 0.5, printed), ("code", 0.5, 50.0)]
     rows = [{"form": form, "alpha": a, "repeat": 0, "n_queries": 9} | mean("ACIR", v) for form, a, v in keys]
-    return pd.DataFrame(rows).drop(columns="seeds_spread")
+    return pd.DataFrame(rows).drop(columns=["seeds_spread", "seeds_spread_min"])
 
 
 @pytest.mark.parametrize(("printed", "words"), [(50.0, "largest α is α = 0"), (50.1, "largest α is not α = 0")])
@@ -138,7 +140,7 @@ def test_table_5_counts_bytes():
     table = pd.DataFrame([*(mean(name, 70.0, size=4.0) for name in names), mean(made, 60.0, size=768.0)])
     table = table.assign(n_seeds=5)
     lines = cells(more.codes_layout(table, [16, 256]))
-    assert lines[2][:5] == ["QSMIH", "16", "2", "60.1 (56.8)", "70.00 (69.00)"]
+    assert lines[2][:5] == ["QSMIH", "16", "2", "60.1 (56.8)", "70.00 ± 0.50 (69.00)"]
     assert lines[5][:4] == ["ACIR", "256", "32", "72.4 (70.7)"]
     assert lines[6][4] == "published only"
     assert lines[-1][:3] == [made, "no code", "768"]
@@ -151,7 +153,8 @@ def test_long_training_is_compared_with_short():
     assert more.longer_sentence(table).startswith(
         "after 10 epochs ACIR without CGR is -10.0 points from CNN; after 40 epochs ACIR without CGR is +1.0 points"
     )
-    assert cells(more.longer_layout(table))[2][:2] == ["CNN", "80.00 (79.00)"]
+    once = table.assign(seeds_spread=np.nan, seeds_spread_min=np.nan)
+    assert cells(more.longer_layout(once))[2][:2] == ["CNN", "80.00 (79.00)"]
 
 
 def test_the_five_questions_are_answered_from_the_tables():
