@@ -78,7 +78,8 @@ class ConsolidatedHash(nn.Module):
         bits: length of the code.
         narrow: channels that both maps are brought to by a convolution of 1×1; None leaves them as they are.
         pit: False takes the mean of the deep map where PiT's token and pixels are.
-        fusion: False leaves out ConvMSA and DaRF.
+        fusion: False leaves out DaRF, and ConvMSA with it, as nothing else makes the code from its maps.
+        windows: False leaves out ConvMSA alone: DaRF gets both maps as they are.
         kan: False takes two linear layers and a ReLU with as many numbers in all instead.
         window: of the attention in the shallow map; that of the deep map covers it whole.
         layers, heads: of PiT; the heads are those of ConvMSA, too.
@@ -101,6 +102,7 @@ class ConsolidatedHash(nn.Module):
         narrow: tuple[int, int] | None = None,
         pit: bool = True,
         fusion: bool = True,
+        windows: bool = True,
         kan: bool = True,
         window: int = 4,
         layers: int = 2,
@@ -115,7 +117,7 @@ class ConsolidatedHash(nn.Module):
         checks.whole("bits", bits)
         checks.whole("hidden", hidden, least=0)
         checks.whole("image_channels", image_channels, least=0)
-        for name, value in (("pit", pit), ("fusion", fusion), ("kan", kan)):
+        for name, value in (("pit", pit), ("fusion", fusion), ("windows", windows), ("kan", kan)):
             checks.switch(name, value)
         if narrow is not None:
             checks.pair("narrow", narrow, checks.whole)
@@ -127,7 +129,8 @@ class ConsolidatedHash(nn.Module):
         )
         shallow, deep = narrow or (shallow, deep)
         if fusion:
-            self.near, self.far = ConvMSA(shallow, heads, window), ConvMSA(deep, heads, side)
+            self.near = ConvMSA(shallow, heads, window) if windows else nn.Identity()
+            self.far = ConvMSA(deep, heads, side) if windows else nn.Identity()
         self.fusion = DaRF(shallow, deep, width, grid) if fusion else None
         self.pit = PiT(deep, side, layers, heads) if pit else None
         n = deep * (fusion + 1 + pit)

@@ -45,14 +45,15 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 class Design:
     """The network, arguments of :class:`lib.heads.acir.ConsolidatedHash`; sizes are ours (AC-23).
 
-    bits: of the code. pit, fusion, kan: parts of the ablation (Table 2). narrow: channels of both maps. window: of the
-    attention in the shallow map. layers, heads: of PiT. width, grid: of DaRF. hidden: numbers between two KAN
-    layers, 0 for one.
+    bits: of the code. pit, fusion, kan: parts of the ablation (Table 2); windows: ConvMSA, which the paper never leaves
+    out alone. narrow: channels of both maps. window: of the attention in the shallow map. layers, heads: of PiT. width,
+    grid: of DaRF. hidden: numbers between two KAN layers, 0 for one.
     """
 
     bits: int = 16
     pit: bool = True
     fusion: bool = True
+    windows: bool = True
     kan: bool = True
     narrow: tuple[int, int] | None = (16, 64)
     window: int = 4

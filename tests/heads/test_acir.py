@@ -231,6 +231,18 @@ def test_a_part_that_is_left_out_is_no_level(options, names):
     assert ("pit" in left) == ("pixels" in names) and ("fusion" in left) == ("near" in left) == ("fused" in names)
 
 
+@torch.no_grad()
+def test_without_windows_darf_sees_the_maps_themselves():
+    network, shallow, deep = small(image_channels=0, windows=False), maps(4, 8, 6), maps(4, 12, 3)
+    near, fused, *_ = network(shallow, deep).levels
+    assert network.level_names == ("shallow", "fused", "pixels", "token")
+    assert torch.allclose(near, shallow.mean((2, 3)), atol=1e-6)
+    assert torch.allclose(fused, network.fusion(shallow, deep).mean((2, 3)), atol=1e-6)
+    assert not any(name.startswith(("near", "far")) for name, _ in network.named_parameters())
+    whole = small(image_channels=0)
+    assert not torch.allclose(whole(shallow, deep).levels[0], near, atol=1e-3)
+
+
 def test_what_stands_in_for_learnt_functions_has_as_many_numbers():
     count = {kan: sum(p.numel() for p in small(kan=kan).kan.parameters()) for kan in (True, False)}
     assert count[False] == pytest.approx(count[True], rel=0.02)

@@ -47,6 +47,7 @@ def right(trained, taps):
 PARTS = {
     "all": SMALL,
     "no fusion": Design(**vars(SMALL) | {"fusion": False}),
+    "no windows": Design(**vars(SMALL) | {"windows": False}),
     "no pit": Design(**vars(SMALL) | {"pit": False}),
     "neither": Design(**vars(SMALL) | {"pit": False, "fusion": False}),
     "no kan": Design(**vars(SMALL) | {"kan": False}),

@@ -33,6 +33,11 @@ class Row:
     like: str = ""
 
     @property
+    def printed(self) -> bool:
+        """Whether it may be a row of the paper's table, which never parts its loss, nor ConvMSA from DaRF."""
+        return self.loss not in (PLAIN, UNWEIGHTED) and self.design.windows
+
+    @property
     def rate(self) -> str:
         """The row whose learning rate this one has: its own, if it is like no other."""
         return self.like or self.name
@@ -73,7 +78,8 @@ def switched_on(design: Design) -> list[Row]:
 def switched_off(design: Design) -> list[Row]:
     """:data:`FULL` without one part at a time; without content-guided ranking is among :func:`switched_on`.
 
-    Each has a learning rate of its own, but without KAN it is a row of :func:`switched_on`.
+    Each has a learning rate of its own, but without KAN it is a row of :func:`switched_on`. Without DaRF nothing reads
+    what ConvMSA makes, so that both are gone; ConvMSA is taken out alone as well.
     """
     fused = f"{HYBRID} + L_WSC + DaRF"
     return [
@@ -82,6 +88,7 @@ def switched_off(design: Design) -> list[Row]:
         Row(f"{WITHOUT}class weights", design, UNWEIGHTED, content=True),
         Row(f"{WITHOUT}PiT", replace(design, pit=False), STRUCTURE, content=True),
         Row(f"{WITHOUT}DaRF", replace(design, fusion=False), STRUCTURE, content=True),
+        Row(f"{WITHOUT}ConvMSA", replace(design, windows=False), STRUCTURE, content=True),
         Row(f"{WITHOUT}KAN", replace(design, kan=False), STRUCTURE, content=True, like=fused),
     ]
 
@@ -146,7 +153,7 @@ def steps(names: Iterable[str]) -> list[Step]:
     ['L_WSC (CNN)', 'PiT (hybrid over CNN)']
     """
     fused = f"{HYBRID} + L_WSC + DaRF"
-    off = ("L_WSC", "fingerprints", "class weights", "PiT", "DaRF", "KAN")
+    off = ("L_WSC", "fingerprints", "class weights", "PiT", "DaRF", "ConvMSA", "KAN")
     known = [
         Step("L_WSC (CNN)", "on", f"{CNN} + L_WSC", CNN),
         Step("L_WSC (ViT)", "on", f"{VIT} + L_WSC", VIT),

@@ -46,11 +46,19 @@ def test_table_2_switches_on_one_thing_at_a_time():
         first, second = by.get(step.first), by.get(step.second)
         if step.where == "ours" or step.part == "hybrid over ViT":
             continue
-        names = ("pit", "fusion", "kan")
+        names = ("pit", "fusion", "windows", "kan")
         changed = [name for name in names if getattr(first.design, name) != getattr(second.design, name)]
         changed += [name for name in ("loss", "content", "eye") if getattr(first, name) != getattr(second, name)]
         assert len(changed) == 1, step
-    assert len(parts.steps(by)) == 8 + 6 + 1
+    assert len(parts.steps(by)) == 8 + 7 + 1
+
+
+def test_convmsa_is_taken_out_alone_and_is_no_row_of_the_paper():
+    (row,) = [row for row in OFF if not row.design.windows]
+    assert row.name == "ACIR without ConvMSA" and row.design == replace(DESIGN, windows=False) and not row.printed
+    networks = experiment.trained(MATERIAL, [Setting(ON[8], 1e-2), Setting(row, 1e-2)], [SPLIT]).values()
+    whole, without = ({name.split(".")[0] for name in one.network.state_dict()} for one in networks)
+    assert whole - without == {"near", "far"}
 
 
 def test_kan_and_what_it_replaces_have_as_many_parameters():
