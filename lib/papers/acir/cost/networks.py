@@ -18,6 +18,7 @@ from lib.errors import InputError
 from lib.heads.acir import ConsolidatedHash, Decoder
 from lib.heads.attention import ConvMSA, DaRF
 from lib.heads.kan import KAN
+from lib.training.acir_end_to_end import Whole
 
 PIXELS = 224
 SHALLOW, DEEP = 512, 2048
@@ -63,21 +64,15 @@ def resnet(classes: int) -> nn.Module:
     return timm.create_model("resnet50", pretrained=False, num_classes=classes)
 
 
-class Whole(nn.Module):
-    """Stem and network of ACIR in one: images (b, 3, H, W) to codes (b, bits)."""
-
-    def __init__(self, stem: nn.Module, network: ConsolidatedHash) -> None:
-        super().__init__()
-        self.stem, self.network = stem, network
-
-    def forward(self, images: Tensor) -> Tensor:
-        return self.network(*self.stem(images)).code
+def whole(stem: Stem, network: ConsolidatedHash) -> Whole:
+    """Stem and network of ACIR in one, for pixels that are scaled already: (b, 3, H, W) to its outputs."""
+    return Whole(stem, network, (torch.zeros(3, 1, 1), torch.ones(3, 1, 1)))
 
 
 def published_like(bits: int = 16) -> Whole:
     """ResNet-50 with ACIR's network at full width, as this project has it: two layers of PiT, no decoder."""
     stem = Stem(resnet(1000))
-    return Whole(stem, ConsolidatedHash(SHALLOW, DEEP, PIXELS // 32, bits, image_channels=0))
+    return whole(stem, ConsolidatedHash(SHALLOW, DEEP, PIXELS // 32, bits, image_channels=0))
 
 
 class Plain(nn.Module):
@@ -97,7 +92,7 @@ def small(pixels: int, bits: int = 16, *, acir: bool) -> nn.Module:
     if not acir:
         return Plain(stem, bits)
     narrow = {"narrow": (16, 64), "layers": 1, "width": 32, "grid": 3, "image_channels": 0}
-    return Whole(stem, ConsolidatedHash(*stem.channels, pixels // 32, bits, **narrow))
+    return whole(stem, ConsolidatedHash(*stem.channels, pixels // 32, bits, **narrow))
 
 
 def networks() -> Mapping[str, tuple[Callable[[], nn.Module], int]]:
@@ -178,16 +173,16 @@ def search(
 
 
 @torch.inference_mode()
-def times(makers: Mapping[str, Callable[[], nn.Module]], repeats: int = 5, pixels: int = PIXELS) -> pd.Series:
+def times(makers: Mapping[str, tuple[Callable[[], nn.Module], int]], repeats: int = 5) -> pd.Series:
     """Median seconds of one image on this machine, the networks in turns, so that a busy moment meets all.
 
-    A first turn does not count. Raises InputError for no repeat.
+    makers: of :func:`networks`, how each is made and the side of its image. A first turn does not count. Raises
+    InputError for no repeat.
     """
     if repeats < 1:
         raise InputError(f"repeats = {repeats}: measure at least once")
-    made = {name: make().eval() for name, make in makers.items()}
-    image = torch.zeros(1, 3, pixels, pixels)
-    turns = [{name: _seconds(network, image) for name, network in made.items()} for _ in range(repeats + 1)]
+    made = {name: (make().eval(), torch.zeros(1, 3, pixels, pixels)) for name, (make, pixels) in makers.items()}
+    turns = [{name: _seconds(*one) for name, one in made.items()} for _ in range(repeats + 1)]
     return pd.Series({name: float(np.median([turn[name] for turn in turns[1:]])) for name in made})
 
 

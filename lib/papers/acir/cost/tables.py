@@ -8,6 +8,9 @@ from lib.results.markdown import markdown_table
 SECONDS = "seconds"
 """Of one image, as printed; ours are of one machine and moment, and stand as ratios in the notebook alone."""
 
+CSQ = "ResNet-50, 16 bits (CSQ)"
+"""The network that all ratios are to."""
+
 FLOATS = 4
 """Bytes of a float32."""
 
@@ -19,7 +22,7 @@ def layout(ours: pd.DataFrame, theirs: pd.DataFrame) -> str:
         | {SECONDS: f"{row.seconds:.3f}"}
         for row in theirs.itertuples()
     ]
-    base = ours.set_index("network").loc["ResNet-50, 16 bits (CSQ)"]
+    base = ours.set_index("network").loc[CSQ]
     for row in ours.itertuples():
         ratio = f"{row.macs / base['macs']:.2f} / {row.parameters / base['parameters']:.2f}"
         cells = {"network": row.network, "whose": "ours", "pixels": row.pixels, **_numbers(row), "of CSQ's": ratio}
@@ -56,7 +59,7 @@ def sizes_layout(found: pd.DataFrame, n: int = 8) -> str:
 def sentences(ours: pd.DataFrame, theirs: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     """What the published numbers are, looked up in ours."""
     own, printed = ours.set_index("network"), theirs.set_index("method")
-    thousand, codes = own.loc["ResNet-50, 1000 classes"], own.loc["ResNet-50, 16 bits (CSQ)"]
+    thousand, codes = own.loc["ResNet-50, 1000 classes"], own.loc[CSQ]
     acir, best = own.loc["ResNet-50, ACIR's network"], found.iloc[0]
     near = int((found["off"] < 3).sum())
     return [
@@ -114,12 +117,15 @@ def storage_sentence(rows: pd.DataFrame) -> str:
     )
 
 
-def time_sentence(seconds: pd.Series, theirs: pd.DataFrame) -> str:
-    """How long one image takes, as ratios to CSQ's network; of this machine, and free to differ on yours."""
-    base = seconds["CSQ"]
-    told = ", ".join(f"{name} {value / base:.1f}" for name, value in seconds.items() if name != "CSQ")
+def time_sentences(seconds: pd.Series, theirs: pd.DataFrame) -> list[str]:
+    """How long one image takes, as ratios to CSQ's network; of this machine, and free to differ on yours.
+
+    seconds: of :func:`.networks.times`, with a row for :data:`CSQ`.
+    """
     printed = theirs.set_index("method")["seconds"]
-    return f"one image, times that of CSQ: {told} (published: {printed['ACIR'] / printed['CSQ']:.1f})"
+    told = ", ".join(f"{name} {printed[name] / printed['CSQ']:.1f}" for name in printed.index.drop("CSQ"))
+    ours = [f"  {name}: {value / seconds[CSQ]:.2f}" for name, value in seconds.items() if name != CSQ]
+    return [f"one image, times that of {CSQ}:", *ours, f"published, times that of CSQ: {told}"]
 
 
 def target(theirs: pd.DataFrame) -> Cost:

@@ -51,15 +51,23 @@ def test_the_search_finds_what_it_is_given():
 def test_networks_take_turns_and_a_first_turn_does_not_count(monkeypatch):
     seconds = iter([9.0, 9.0, 1.0, 4.0, 3.0, 2.0, 2.0, 6.0])
     monkeypatch.setattr(networks, "_seconds", lambda *_: next(seconds))
-    found = networks.times({"a": nn.Identity, "b": nn.Identity}, repeats=3)
+    found = networks.times({"a": (nn.Identity, 8), "b": (nn.Identity, 8)}, repeats=3)
     assert found.to_dict() == {"a": 2.0, "b": 4.0}
     with pytest.raises(InputError, match="repeats = 0"):
-        networks.times({"a": nn.Identity}, repeats=0)
+        networks.times({"a": (nn.Identity, 8)}, repeats=0)
+
+
+def test_every_network_is_timed_at_its_own_size(monkeypatch):
+    seen = []
+    monkeypatch.setattr(networks, "_seconds", lambda network, image: seen.append(image.shape[-1]) or 1.0)
+    networks.times({"a": (nn.Identity, 96), "b": (nn.Identity, 224)}, repeats=1)
+    assert seen == [96, 224] * 2 and all(made[1] in (96, 224) for made in networks.networks().values())
 
 
 def test_small_networks_code_an_image():
-    for acir in (False, True):
-        code = networks.small(96, 16, acir=acir).eval()(torch.zeros(2, 3, 96, 96))
+    images = torch.zeros(2, 3, 96, 96)
+    plain, acir = (networks.small(96, 16, acir=one).eval()(images) for one in (False, True))
+    for code in (plain, acir.code):
         assert code.shape == (2, 16) and code.abs().max() <= 1
 
 
@@ -88,5 +96,6 @@ def test_what_an_image_keeps_is_counted_in_bytes():
 
 
 def test_times_are_said_as_ratios():
-    said = tables.time_sentence(pd.Series({"CSQ": 0.5, "other": 1.25}), published.costs())
-    assert said == "one image, times that of CSQ: other 2.5 (published: 3.0)"
+    first, other, last = tables.time_sentences(pd.Series({tables.CSQ: 0.5, "other": 1.25}), published.costs())
+    assert first == "one image, times that of ResNet-50, 16 bits (CSQ):" and other == "  other: 2.50"
+    assert last == "published, times that of CSQ: ViT-LLaMa 3.1, FIRe 2.0, ACIR 3.0"
