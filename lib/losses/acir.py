@@ -214,16 +214,3 @@ def _shared(values: Tensor, weights: Tensor) -> Tensor:
     """The weighted mean (..., 1, 1) of ``values`` and ``weights``, both (..., B, B); 0 where all weights are."""
     total = weights.sum((-2, -1), keepdim=True)
     return (values * weights).sum((-2, -1), keepdim=True) / total.masked_fill(total == 0, 1)
-
-
-def kinds(labels: Tensor, look: Tensor, neutral: float, likeness_kind: str = "pearson") -> dict[str, int]:
-    """How many unordered pairs are positive, neutral and negative (Section 3.3); ``look``: (B, p) fingerprints.
-
-    >>> looks = torch.tensor([[0.0, 1.0], [0.0, 2.0], [1.0, 0.0]])
-    >>> kinds(torch.tensor([0, 0, 0]), looks, neutral=0.5)
-    {'positive': 1, 'neutral': 2, 'negative': 0}
-    """
-    same, other = pairs(look, labels)
-    near = likeness(look, likeness_kind) >= neutral
-    counts = {"positive": same * near, "neutral": same * ~near, "negative": other}
-    return {name: int(each.sum().item()) // 2 for name, each in counts.items()}

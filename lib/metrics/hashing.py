@@ -50,17 +50,6 @@ def pack(h: Points) -> np.ndarray:
     return np.packbits(signs(h), axis=1)
 
 
-def unpack(codes: np.ndarray, bits: int) -> np.ndarray:
-    """Packed ``codes: (n, bytes)`` as (n, bits) float32 of −1 and +1; ``bits``: how many of them there are.
-
-    >>> unpack(pack([[0.5, -0.1, 2.0]]), 3)
-    array([[ 1., -1.,  1.]], dtype=float32)
-    """
-    if not 8 * (codes.shape[1] - 1) < bits <= 8 * codes.shape[1]:
-        raise InputError(f"codes of {codes.shape[1]} bytes do not hold {bits} bits")
-    return 2 * np.unpackbits(codes, axis=1, count=bits).astype(np.float32) - 1
-
-
 def hamming(query: np.ndarray, gallery: np.ndarray, bits: int | None = None) -> np.ndarray:
     """How many bits differ between packed codes ``query: (q, bytes)`` and ``gallery: (m, bytes)``: (q, m) int16.
 
@@ -164,8 +153,8 @@ def centres(h: Points, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     The paper averages codes; only the signs of averages have a Hamming distance.
 
     >>> classes, codes = centres([[1.0, -1.0], [1.0, 1.0], [-1.0, -1.0]], ["b", "b", "a"])
-    >>> classes.tolist(), unpack(codes, 2).tolist()
-    (['a', 'b'], [[-1.0, -1.0], [1.0, 1.0]])
+    >>> classes.tolist(), np.unpackbits(codes, axis=1, count=2).tolist()
+    (['a', 'b'], [[0, 0], [1, 1]])
     """
     codes, labels = 2.0 * signs(h) - 1, np.asarray(labels)
     if labels.shape != (len(codes),):

@@ -242,14 +242,6 @@ def test_a_pair_that_looks_different_pulls_less_and_one_that_looks_alike_pushes_
 LOOKS = {"alike": [[0.0, 1.0], [0.0, 2.0]], "different": [[0.0, 1.0], [1.0, 0.0]]}
 
 
-def test_kinds_of_pairs_add_up():
-    h, labels = batch(b=20, fingerprint=PIXELS)
-    found = acir.kinds(labels, h[:, BITS:], neutral=0.5)
-    assert sum(found.values()) == 20 * 19 // 2
-    assert found["negative"] == sum(a != b for a, b in itertools.combinations(labels.tolist(), 2))
-    assert min(found.values()) > 0
-
-
 def test_reconstruction_is_the_mean_absolute_difference():
     x, y = torch.rand(2, 3, 1, 4, 4, generator=torch.Generator().manual_seed(0))
     assert acir.reconstruction(x, y).item() == pytest.approx(np.abs(x.numpy() - y.numpy()).mean())

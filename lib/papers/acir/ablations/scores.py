@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from lib.geometry import Sphere
 from lib.metrics import hashing, retrieval
@@ -125,8 +124,3 @@ def tests(
 
 def _times(several: Sequence[Scored], n: int) -> Sequence[Scored]:
     return list(several) * n if len(several) == 1 else several
-
-
-def numbers(h: Tensor | np.ndarray) -> np.ndarray:
-    """Outputs of a network as float32 in numpy."""
-    return h.detach().cpu().float().numpy() if isinstance(h, Tensor) else np.asarray(h, dtype=np.float32)

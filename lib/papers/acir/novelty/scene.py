@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from lib import checks, paths
 from lib.datasets import loaders, odd
@@ -13,6 +14,7 @@ from lib.datasets.table import ImageTable
 from lib.encoders import taps as maps
 from lib.encoders.taps import Taps
 from lib.errors import InputError, MissingDataset
+from lib.losses.acir import fingerprints
 
 LEARNT, HELD_OUT, ASIDE, KNOWN, NEAR, FAR = "learnt", "held out", "aside", "known", "near", "far"
 PARTS = {
@@ -31,6 +33,8 @@ UNUSED = "unused"
 """The left-out class among those who teach, and classes of which all images belong to others."""
 
 HELD_OUT_SHARE = 1 / 6
+AT_ONCE = 256
+"""Images that become fingerprints at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +76,9 @@ class Scene:
         return maps.pooled(self.taps)
 
     def prints(self, side: int) -> np.ndarray:
-        """The fingerprint of every image, (n, 3 · side²) float32; blocks of pixels are averaged.
-
-        Raises InputError for a side that does not divide that of the image.
-        """
-        n, channels, height, width = self.pixels.shape
-        if height % side or width % side:
-            raise InputError(f"fingerprints of {side} pixels do not divide images of {height} x {width}")
-        blocks = self.pixels.reshape(n, channels, side, height // side, side, width // side)
-        return blocks.mean(axis=(3, 5), dtype=np.float32).reshape(n, -1) / 255
+        """The fingerprint of every image as the encoder sees it, (n, 3 · side²) float32 from 0 to 1."""
+        parts = torch.from_numpy(self.pixels).split(AT_ONCE)
+        return np.concatenate([fingerprints(some.float() / 255, side).numpy() for some in parts])
 
     def without(self, name: str, seed: int) -> "Scene":
         """The same images with another class left out; odd pictures stay as they are."""

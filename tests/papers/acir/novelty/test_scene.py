@@ -5,11 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.losses.acir import fingerprints
 from lib.papers.acir.novelty import scene as scenes
 from lib.papers.acir.novelty.scene import ASIDE, FAR, HELD_OUT, KNOWN, LEARNT, NEAR, UNUSED
 
@@ -56,10 +54,17 @@ def test_a_class_whose_patients_all_ask_is_no_known_class(scene):
 
 
 def test_fingerprints_are_those_of_the_loss(scene):
-    wanted = fingerprints(torch.from_numpy(scene.pixels).float() / 255, 8).numpy()
-    np.testing.assert_allclose(scene.prints(8), wanted, atol=1e-6)
-    with pytest.raises(InputError, match="do not divide"):
-        scene.prints(7)
+    n, channels, height, width = scene.pixels.shape
+    blocks = scene.pixels.reshape(n, channels, 8, height // 8, 8, width // 8).mean(axis=(3, 5)).reshape(n, -1) / 255
+    np.testing.assert_allclose(scene.prints(8), blocks, atol=1e-6)
+    with pytest.raises(InputError, match="pixels or more"):
+        scene.prints(2 * height)
+
+
+def test_images_become_fingerprints_in_parts(scene, monkeypatch):
+    whole = scene.prints(8)
+    monkeypatch.setattr(scenes, "AT_ONCE", 7)
+    np.testing.assert_array_equal(scene.prints(8), whole)
 
 
 def test_at_most_so_many_images_of_a_class_keep_their_folds(scene):
