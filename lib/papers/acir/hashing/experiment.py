@@ -5,15 +5,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-import torch
 
-from lib.datasets.images import read_image
-from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.losses.acir import StructureAware, fingerprints, likeness
+from lib.losses.acir import StructureAware
 from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
-from lib.metrics import hashing, retrieval
-from lib.papers.acir import radius
 from lib.papers.acir.choices import of_classes
 from lib.results.rates import choose_best
 from lib.training import classifier, experiment
@@ -24,42 +19,15 @@ from lib.training.recipes import Recipe
 from lib.training.splits import Split, repeated
 from lib.training.sweep import Loss
 
-ACIR, LABELS = "ACIR", "ACIR, labels alone"
+ACIR, LABELS, UNWEIGHTED = "ACIR", "ACIR, labels alone", "ACIR, no class weights"
+OWN_LOSSES = (ACIR, LABELS, UNWEIGHTED)
+"""ACIR's loss, without its fingerprints, and without its class weights: each has an α."""
 TRIPLET = "Triplet"
 """What ATH and MTH of the paper's Table 1 share."""
 NONE, LINEAR, PCA = "features, no code", "linear classifier, no code", "signs of PCA"
 TOP = 100
 """The length of the lists behind the paper's mAP (Section 4.2)."""
 PUBLISHED_ALPHA = 0.5
-
-
-def small_copies(images: ImageTable, side: int) -> np.ndarray:
-    """The fingerprint of every image, (n, 3·side²) float32, values from 0 to 1."""
-    return np.concatenate([_small(images, i, side) for i in range(len(images))])
-
-
-def _small(images: ImageTable, i: int, side: int) -> np.ndarray:
-    pixels = torch.from_numpy(np.array(read_image(images.path(i)))).permute(2, 0, 1)[None]
-    return fingerprints(pixels.float() / 255, side).numpy()
-
-
-def looks(prints: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> pd.DataFrame:
-    """How alike pairs of fingerprints are, by both measures: quantiles over pairs of one class, and of two.
-
-    Columns likeness, pairs, n_pairs, low, median, high (tenths 1, 5 and 9).
-    """
-    first, second = np.triu_indices(len(labels), k=1)
-    own, same = labels[first] == labels[second], groups[first] == groups[second]
-    kinds = {"one class": own, "two classes": ~own, "two classes, one group": ~own & same}
-    rows = []
-    for kind in ("pearson", "cosine"):
-        h = likeness(torch.from_numpy(prints), kind).numpy()[first, second]
-        for name, chosen in kinds.items():
-            if chosen.any():
-                low, median, high = np.quantile(h[chosen], [0.1, 0.5, 0.9])
-                counts = {"likeness": kind, "pairs": name, "n_pairs": int(chosen.sum())}
-                rows.append(counts | {"low": low, "median": median, "high": high})
-    return pd.DataFrame(rows)
 
 
 def parts(fold_of: np.ndarray, seed: int = 0) -> tuple[Split, Split]:
@@ -109,8 +77,11 @@ THREE = "three kinds of pairs"
 
 
 def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> dict[str, Loss]:
-    """The opponents of Table 1, and ACIR's loss with and without fingerprints; ``alphas``: α of these two."""
-    alpha = {ACIR: ALPHA, LABELS: ALPHA} | dict(alphas or {})
+    """The opponents of Table 1, and ACIR's loss as it is, without fingerprints, and without class weights.
+
+    alphas: α of these three (:data:`OWN_LOSSES`); :data:`ALPHA` where it is not given.
+    """
+    alpha = dict.fromkeys(OWN_LOSSES, ALPHA) | dict(alphas or {})
     plain = StructureAware(class_weights=plan.class_weights)
     return {
         "CSQ": CSQ(plan.n_classes, bits),
@@ -121,6 +92,7 @@ def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> 
         "QSMIH": QSMIH(),
         TRIPLET: Triplet(),
         LABELS: replace(plain, alpha=alpha[LABELS]),
+        UNWEIGHTED: replace(plain, alpha=alpha[UNWEIGHTED], fingerprint=plan.fingerprint, class_weights=()),
         ACIR: replace(plain, alpha=alpha[ACIR], fingerprint=plan.fingerprint),
     }
 
@@ -146,14 +118,6 @@ def opponents(plan: Plan, lengths: Sequence[int], classifier_lr: float) -> list[
     whole = replace(plain, dim_out=plan.n_classes)
     linear = classifier.method(LINEAR, whole, plan.n_classes, plan.schedule, classifier_lr, ranking="probability")
     return [Method(NONE, plain, none, search="cosine"), linear, *codes]
-
-
-def neutral_limit(prints: np.ndarray, labels: np.ndarray, split: Split) -> float:
-    """The median likeness of fingerprints (n, p) of two images of one class, among those that teach."""
-    of = labels[split.train]
-    first, second = np.triu_indices(len(of), k=1)
-    h = likeness(torch.from_numpy(prints[split.train])).numpy()[first, second]
-    return float(np.median(h[of[first] == of[second]]))
 
 
 def variants(plan: Plan, bits: int, lr: float, neutral: float) -> list[Method]:
@@ -197,18 +161,18 @@ def choose(
     rows, plan = [], plan.of(labels, split)
     for lr in candidates:
         for alpha in alphas:
-            both = {ACIR: alpha, LABELS: alpha}
-            known = losses(plan, bits, both)
+            own = dict.fromkeys(OWN_LOSSES, alpha)
+            known = losses(plan, bits, own)
             methods = {
                 name: plan.method(name, loss, bits, lr)
                 for name, loss in known.items()
-                if name in both or alpha == alphas[0]
+                if name in own or alpha == alphas[0]
             }
             what = f"learning rate {lr:g}, α {alpha:g}"
             found = experiment.answers(x, labels, list(methods.values()), [split], [TOP], workers=workers, what=what)
             for name, method in methods.items():
                 value = 100 * found[method.name][0].per_query.values["ap_min", TOP].mean()
-                rows.append({"method": name, "alpha": both.get(name, np.nan), "lr": lr, "validation": value})
+                rows.append({"method": name, "alpha": own.get(name, np.nan), "lr": lr, "validation": value})
     return choose_best(pd.DataFrame(rows))
 
 
@@ -250,72 +214,3 @@ def ask_open(
     """Codes of one length in the open gallery: images of unseen groups, and never of the query's own."""
     chosen = {name: ones for name, ones in several.items() if name.endswith(f"-{bits}bit")}
     return experiment.ask(chosen, x, labels, ks, gallery="open", groups=groups, workers=workers, what="open gallery")
-
-
-def packed(one: Fitted, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Packed codes of the queries and of the closed gallery."""
-    return hashing.pack(one.embed(x[one.split.test])), hashing.pack(one.embed(x[one.split.train]))
-
-
-def ranking(several: Mapping[str, Sequence[Fitted]], x: np.ndarray, dim: int, labels: np.ndarray) -> pd.DataFrame:
-    """Ties in expectation, and broken by content as only ACIR's are in the paper (AC-13), for every loss.
-
-    ``x``: rows of ``dim`` feature numbers and a fingerprint. Columns method, repeat; tied (mean number of items at the
-    distance of rank 100), and of both rankings plain, content (mAP, hits) and plain_min, content_min: percent.
-    """
-    rows = []
-    for name, ones in several.items():
-        for one in ones:
-            query, gallery = (x[part][:, :dim] for part in (one.split.test, one.split.train))
-            relevant = labels[one.split.test][:, None] == labels[one.split.train]
-            distance = hashing.hamming(*packed(one, x))
-            last = np.partition(distance, TOP - 1, axis=1)[:, TOP - 1, None]
-            key = hashing.content_key(distance, hashing.content_similarity([query], [gallery]))
-            cells = {"method": name, "repeat": one.split.repeat, "tied": (distance == last).sum(axis=1).mean()}
-            for end, z in (("", "hits"), ("_min", "min")):
-                for ranked, values in (("plain", distance), ("content", key)):
-                    found = retrieval.average_precision_at_k(values, relevant, [TOP], z).nanmean().item()
-                    cells[ranked + end] = 100 * found
-            rows.append(cells)
-    return pd.DataFrame(rows)
-
-
-def by_radius(
-    several: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray, radii: Sequence[int]
-) -> pd.DataFrame:
-    """Table 6: columns method, repeat, then those of :func:`lib.metrics.hashing.by_centre`, in percent; n_left_out.
-
-    Queries of a class that the archive has no image of, and so no centre, are left out and counted (n_left_out). Last
-    comes the trivial answer, :data:`lib.papers.acir.radius.COMMONEST`.
-    """
-    frames = []
-    for name, ones in several.items():
-        for one in ones:
-            codes = one.embed(x[one.split.test]), one.embed(x[one.split.train])
-            frame = radius.by_radius(*codes, labels[one.split.test], labels[one.split.train], radii)
-            frame.insert(0, "method", name)
-            frames.append(frame.assign(repeat=one.split.repeat))
-    split = next(iter(several.values()))[0].split
-    trivial = radius.commonest(labels[split.test], labels[split.train], radii)
-    return pd.concat([*frames, trivial], ignore_index=True)
-
-
-def bits_used(several: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
-    """What becomes of the bits: columns method, repeat, then
-
-    codes (mAP, min(k, R), percent), numbers (the same before the sign), distinct (codes in the gallery), off (mean of
-    ||h| − 1|), and loss_last (the mean of the last epoch).
-    """
-    rows = []
-    for name, ones in several.items():
-        for one in ones:
-            raw = replace(one, method=replace(one.method, head=replace(one.method.head, binary=False)))
-            values = {}
-            for what, fit in (("codes", one), ("numbers", raw)):
-                _, per_query = experiment.search(fit, x, labels, one.split.test, one.split.train, (TOP,))
-                values[what] = 100 * per_query.values["ap_min", TOP].mean()
-            h = raw.embed(x[one.split.train])
-            distinct = len(np.unique(hashing.pack(h), axis=0))
-            ends = {"distinct": distinct, "off": (h.abs() - 1).abs().mean().item(), "loss_last": one.history[-1]}
-            rows.append({"method": name, "repeat": one.split.repeat} | values | ends)
-    return pd.DataFrame(rows)

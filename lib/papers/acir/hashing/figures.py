@@ -38,6 +38,7 @@ def lengths(rows: pd.DataFrame, theirs: pd.DataFrame, dataset: str) -> Figure:
 
 ORDER = (
     *("ACIR", "CSQ", "DPN", "DCH", "DBDH", "DSDH", "QSMIH", "Triplet", "ACIR, labels alone", "signs of PCA"),
+    "ACIR, no class weights",
     *("ViT-LLaMa", "FIRe", "ATH", "MTH"),
 )
 """A method looks the same on both sides, and no two look alike."""

@@ -6,7 +6,18 @@ import numpy as np
 import pandas as pd
 
 from lib.papers.acir import radius
-from lib.papers.acir.hashing.experiment import ACIR, ALPHA, BY_LABELS, LABELS, MEAN, OURS, PCA, TOP
+from lib.papers.acir.hashing.experiment import (
+    ACIR,
+    ALPHA,
+    BY_LABELS,
+    LABELS,
+    MEAN,
+    OURS,
+    OWN_LOSSES,
+    PCA,
+    TOP,
+    UNWEIGHTED,
+)
 from lib.papers.acir.published import DATASETS, content_gain
 from lib.results import answers, paired, rates
 from lib.results.answers import Answers
@@ -147,13 +158,13 @@ def ranking_sentence(rows: pd.DataFrame) -> str:
 
 
 def bits_layout(rows: pd.DataFrame) -> str:
-    """What becomes of the bits, as Markdown."""
+    """What becomes of the bits, as Markdown: mAP ± over trainings, and in brackets maAP."""
     spread = rows.groupby("method", sort=False)["codes"].std()
     lines = [
         {
             "method": row.method,
-            "mAP of codes": f"{percent(row.codes)} ± {percent(spread[row.method])}",
-            "of the numbers before the sign": percent(row.numbers),
+            "mAP (maAP) of codes": f"{percent(row.codes)} ± {percent(spread[row.method])} ({percent(row.codes_class)})",
+            "of the numbers before the sign": f"{percent(row.numbers)} ({percent(row.numbers_class)})",
             "distinct codes": f"{row.distinct:.0f}",
             "mean distance from a bit": f"{row.off:.3f}",
             "last loss": f"{row.loss_last:.3f}",
@@ -197,14 +208,17 @@ def tests(found: Answers, groups: np.ndarray, bits: int, seed: int = 0, *, by_cl
 def answered(looks: pd.DataFrame, kept: pd.DataFrame, ranked: pd.DataFrame, tested: pd.DataFrame) -> list[str]:
     """The five questions of the notebook, each with what was measured."""
     cost = bits_sentences(kept)
-    opponents = tested[~tested["second"].str.contains(f"no code|PCA|{LABELS}")]
+    opponents = tested[~tested["second"].str.contains("|".join(["no code", "PCA", *OWN_LOSSES]))]
     clear = opponents[opponents["p_holm"] <= 0.05]
     better, worse = int((clear["difference"] > 0).sum()), int((clear["difference"] < 0).sum())
     medians = looks[looks["likeness"] == "pearson"].set_index("pairs")["median"]
-    own = next(row for row in tested.itertuples() if row.second.startswith(LABELS))
+    own, weights = (
+        next(row for row in tested.itertuples() if row.second.startswith(name)) for name in (LABELS, UNWEIGHTED)
+    )
     return [
         f"1. {cost[1]}, over all variants",
-        f"2. of {len(opponents)} other losses, ACIR is clearly better than {better}, clearly worse than {worse}",
+        f"2. of {len(opponents)} other losses, ACIR is clearly better than {better}, clearly worse than {worse}; "
+        f"with class weights it {paired.relation(weights)} without ({paired.size(weights)})",
         f"3. the median likeness of fingerprints is {medians['one class']:.3f} within a class and "
         f"{medians['two classes']:.3f} across; with them, ACIR {paired.relation(own)} ACIR with labels alone "
         f"({paired.size(own)}); {looks_sentence(kept)}",

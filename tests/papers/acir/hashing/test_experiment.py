@@ -1,5 +1,7 @@
 """Who asks and who chooses, which loss sees fingerprints, and what rankings and balls are made of."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,9 +9,9 @@ import torch
 
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.losses.acir import kinds
+from lib.losses.acir import likeness
 from lib.metrics import hashing
-from lib.papers.acir.hashing import experiment
+from lib.papers.acir.hashing import codes, experiment, fingerprints
 from lib.papers.acir.radius import COMMONEST
 from lib.results.rates import best_rates
 from lib.training.fit import Schedule
@@ -70,7 +72,25 @@ def test_every_loss_has_a_head_at_every_length_and_acir_alone_sees_fingerprints(
     methods = experiment.heads(PLAN, [4, BITS], RATES)
     assert len({one.name for one in methods}) == 2 * len(RATES) == len(methods)
     seen = {one.name for one in methods if getattr(one.head.loss, "fingerprint", 0)}
-    assert seen == {"ACIR-4bit", f"ACIR-{BITS}bit"}
+    names = (experiment.ACIR, experiment.UNWEIGHTED)
+    assert seen == {f"{name}-{bits}bit" for name in names for bits in (4, BITS)}
+
+
+def test_the_head_without_class_weights_differs_from_acir_in_nothing_else():
+    weighted = replace(PLAN, class_weights=(0.5, 1.0, 2.0))
+    of = experiment.losses(weighted, BITS, dict.fromkeys(experiment.OWN_LOSSES, 0.5))
+    assert of[experiment.ACIR].class_weights == (0.5, 1.0, 2.0)
+    assert of[experiment.UNWEIGHTED] == replace(of[experiment.ACIR], class_weights=())
+
+
+def test_alpha_is_chosen_for_every_loss_that_has_one():
+    options = {"alphas": [0.0, 0.5], "workers": 1}
+    chosen = experiment.choose(
+        X, LABELS, replace(PLAN, schedule=Schedule(epochs=1, batch_size=60)), BITS, [1e-2], ASIDE, **options
+    )
+    tried = chosen.groupby("method")["alpha"].agg(list)
+    assert {name for name in tried.index if tried[name] == [0.0, 0.5]} == set(experiment.OWN_LOSSES)
+    assert set(experiment.alphas(chosen)) == set(experiment.OWN_LOSSES)
 
 
 def test_an_opponent_sees_no_fingerprint():
@@ -89,17 +109,18 @@ def test_the_variants_without_a_gradient_are_one_training():
 
 def test_half_of_the_pairs_of_one_class_are_neutral():
     prints = X[:, DIM:]
-    limit = experiment.neutral_limit(prints, LABELS, SPLIT)
-    counts = kinds(torch.from_numpy(LABELS[SPLIT.train]), torch.from_numpy(prints[SPLIT.train]), limit)
-    assert abs(counts["positive"] - counts["neutral"]) <= 1 and counts["negative"] > 0
+    limit = fingerprints.neutral_limit(prints, LABELS, SPLIT)
+    near = (likeness(torch.from_numpy(prints[SPLIT.train])) >= limit).numpy()
+    same = np.triu(LABELS[SPLIT.train][:, None] == LABELS[SPLIT.train], k=1)
+    assert abs(int((same & near).sum()) - int((same & ~near).sum())) <= 1
     (three,) = [one for one in experiment.variants(PLAN, BITS, 1e-2, limit) if experiment.THREE in one.name]
     assert three.head.loss.neutral == limit
 
 
 def test_ranking_by_content_changes_ties_alone(fitted):
-    rows = experiment.ranking(experiment.of_length(fitted, BITS), X, DIM, LABELS)
+    rows = codes.ranking(experiment.of_length(fitted, BITS), X, DIM, LABELS)
     assert rows.groupby("method")["repeat"].apply(list).to_dict() == {
-        name: [0, 1] for name in ("CSQ", "ACIR", "ACIR, labels alone")
+        name: [0, 1] for name in ("CSQ", *experiment.OWN_LOSSES)
     }
     one = experiment.of_length(fitted, BITS)["CSQ"][0]
     expected = hashing.evaluate(
@@ -110,7 +131,7 @@ def test_ranking_by_content_changes_ties_alone(fitted):
 
 
 def test_a_ball_as_large_as_the_code_answers_everybody(fitted):
-    rows = experiment.by_radius(experiment.of_length(fitted, BITS), X, LABELS, [0, BITS])
+    rows = codes.by_radius(experiment.of_length(fitted, BITS), X, LABELS, [0, BITS])
     assert (rows.query("radius == @BITS")["n_rejected"] == 0).all()
     assert (rows.query("radius == 0")["n_rejected"] > 0).any()
     assert rows["method"].iloc[-2:].tolist() == [COMMONEST] * 2
@@ -118,12 +139,25 @@ def test_a_ball_as_large_as_the_code_answers_everybody(fitted):
 
 
 def test_what_becomes_of_the_bits_is_counted(fitted):
-    rows = experiment.bits_used(experiment.of_length(fitted, BITS), X, LABELS)
+    rows = codes.bits_used(experiment.of_length(fitted, BITS), X, LABELS)
     one = experiment.of_length(fitted, BITS)["CSQ"][0]
-    codes = one.embed(X[SPLIT.train])
-    assert rows.loc[0, "distinct"] == len(codes.unique(dim=0))
+    assert rows.loc[0, "distinct"] == len(one.embed(X[SPLIT.train]).unique(dim=0))
     assert rows["off"].between(0, 1).all()
     assert rows.loc[0, "loss_last"] == one.history[-1]
+
+
+def test_classes_count_alike_in_the_class_means_of_the_bits(fitted):
+    labels = np.where(LABELS == 2, 2, 0)  # one class twice as large as the other
+    several = {"CSQ": experiment.of_length(fitted, BITS)["CSQ"][:1]}
+    rows = codes.bits_used(several, X, labels)
+    (one,) = several["CSQ"]
+    found = hashing.evaluate(
+        one.embed(X[SPLIT.test]), one.embed(X[SPLIT.train]), labels[SPLIT.test], labels[SPLIT.train], (100,)
+    )
+    values = found.values["ap_min", 100]
+    by_class = values.groupby(labels[SPLIT.test]).mean().mean()
+    assert rows.loc[0, "codes_class"] == pytest.approx(100 * by_class)
+    assert rows.loc[0, "codes"] == pytest.approx(100 * values.mean()) and by_class != pytest.approx(values.mean())
 
 
 def test_in_the_open_gallery_no_patient_finds_himself(fitted):
@@ -139,12 +173,12 @@ def test_fingerprints_are_read_from_images(tmp_path):
         Image.new("RGB", (8, 8), (level, 0, 0)).save(tmp_path / f"{i}.png")
     files = ["0.png", "1.png"]
     rows = pd.DataFrame({"image_id": files, "path": files, "label": ["a", "b"], "group": files})
-    prints = experiment.small_copies(ImageTable("mine", tmp_path, rows, "image"), 2)
+    prints = fingerprints.small_copies(ImageTable("mine", tmp_path, rows, "image"), 2)
     assert prints.tolist() == [[0.0] * 12, [1.0] * 4 + [0.0] * 8]
 
 
 def test_looks_count_every_pair_once():
-    table = experiment.looks(PRINTS, LABELS, GROUPS).set_index(["likeness", "pairs"])["n_pairs"]
+    table = fingerprints.looks(PRINTS, LABELS, GROUPS).set_index(["likeness", "pairs"])["n_pairs"]
     assert table["pearson", "one class"] + table["pearson", "two classes"] == N * (N - 1) // 2
     assert table["cosine", "one class"] == table["pearson", "one class"]
 
@@ -154,5 +188,5 @@ def test_a_query_whose_class_the_archive_lacks_is_left_out_and_counted(fitted):
     strangers = SPLIT.test[:7]
     labels[strangers] = CLASSES  # as a subtype of one patient, who asks
     one = {"CSQ": experiment.of_length(fitted, BITS)["CSQ"][:1]}
-    found = experiment.by_radius(one, X, labels, [BITS])
+    found = codes.by_radius(one, X, labels, [BITS])
     assert found["n_left_out"].tolist() == [7, 7] and found["n_queries"].tolist() == [len(SPLIT.test) - 7] * 2

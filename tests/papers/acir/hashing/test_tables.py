@@ -118,11 +118,13 @@ def test_table_6_puts_theirs_beside_ours():
 @pytest.mark.parametrize(("off", "words"), [(0.2, ": the same as α = 0"), (0.3, "not the same as α = 0")])
 def test_a_term_without_a_gradient_is_told(off, words):
     row = {"repeat": 0, "codes": 80.0, "numbers": 82.0, "distinct": 9, "off": 0.2, "loss_last": 1.0}
+    row |= {"codes_class": 70.0, "numbers_class": 72.0}
     rows = pd.DataFrame([row | {"method": "α = 0"}, row | {"method": "L_Q as printed", "off": off}])
     first, second = tables.bits_sentences(rows)
     assert words in first
     assert second == "numbers before the sign have +2.0 to +2.0 points of mAP beside their codes"
-    assert "|h|" not in tables.bits_layout(rows)
+    shown = tables.bits_layout(pd.concat([rows, rows.assign(repeat=1)]))
+    assert "|h|" not in shown and cells(shown)[2][1:3] == ["80.00 ± 0.00 (70.00)", "82.00 (72.00)"]
 
 
 def test_controls_of_fingerprints_stand_beside_each_other():
