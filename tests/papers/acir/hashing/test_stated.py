@@ -19,6 +19,7 @@ SAID = pd.DataFrame(
         ("ac-25", "MTH at 8 bits", 0.961),
         ("ac-62", "rank of MTH", 3),
         ("ac-64", "rank of MTH", 3),
+        ("ac-68", "ACIR is best at every length", float("nan")),
         ("ac-83", "ATH and CSQ are better at 16 than at 8 bits", float("nan")),
         ("ac-84", "MTH peaks at 64 bits", float("nan")),
     ],
@@ -53,6 +54,13 @@ def test_a_gain_between_two_lengths_is_called_mixed():
     values = VALUES["radin_ct"] | {"ATH": (30, 35, 36, 37)}
     _, high = text.gains(toy({"radin_ct": values}), SAID)
     assert high["verdict"] == "**lengths mixed**" and "40.0 (8), 36.0 (16), 36.0 (64), 36.0 (128)" in high["own"]
+
+
+def test_where_another_is_ahead_is_named_and_a_draw_is_no_lead():
+    assert text.best(toy(), SAID)[0]["verdict"] == stated.FITS
+    draw = toy({"bps": VALUES["bps"] | {"CSQ": (95, 97, 94, 94)}, "radin_ct": VALUES["radin_ct"]})
+    (line,) = text.best(draw, SAID)
+    assert (line["own"], line["verdict"]) == ("7 of 8; not on BPS, 16 bits: CSQ 97.0, ACIR 97.0", stated.NOT)
 
 
 def test_a_method_that_is_not_in_the_list_is_named():
@@ -98,6 +106,7 @@ def test_the_published_table_says_what_the_errata_say(theirs):
     assert "2.3 (8), 4.4 (16), 4.6 (64), 5.8 (128)" in own["AC-8"][0]
     assert "(CSQ, 8 bits; DPN, 64 bits)" in own["AC-8"][0]
     assert "35.6 (8), 34.9 (16), 36.2 (64), 37.5 (128)" in own["AC-8"][1]
+    assert own["AC-9"] == ["7 of 8; not on BPS, 8 bits: CSQ 97.0, ACIR 96.8"]
     assert own["AC-14"] == ["2: RadIN-CT, BPS", "10: these, and DSDH"]
     assert own["AC-15"][0] == "96.7" and [line[:7] for line in own["AC-15"][1:]] == ["place 5", "place 9"]
     assert "DSDH 93.4" in own["AC-16"][0]
@@ -113,5 +122,5 @@ def test_the_verdicts_on_the_published_table(theirs):
 
 def test_the_layout_names_an_erratum_once_and_the_caption_all(theirs):
     lines = stated.layout(theirs).splitlines()
-    assert len(lines) == 2 + len(theirs) and sum(line.startswith("| AC-") for line in lines) == 5
-    assert stated.caption(theirs).endswith("AC-8, AC-14, AC-15, AC-16, AC-18.")
+    assert len(lines) == 2 + len(theirs) and sum(line.startswith("| AC-") for line in lines) == 6
+    assert stated.caption(theirs).endswith("AC-8, AC-9, AC-14, AC-15, AC-16, AC-18.")
