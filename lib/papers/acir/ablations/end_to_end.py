@@ -12,12 +12,12 @@ from lib.datasets.table import ImageTable
 from lib.encoders import taps
 from lib.papers.acir.ablations import experiment, parts, scores
 from lib.papers.acir.ablations.experiment import Material
-from lib.papers.acir.ablations.parts import CAUCHY, FULL, PRETRAINED, STRUCTURE, Row
+from lib.papers.acir.ablations.parts import CAUCHY, CNN, FULL, PRETRAINED, STRUCTURE, Row
 from lib.papers.acir.ablations.scores import Scored
-from lib.papers.acir.ablations.tables import health, score
+from lib.papers.acir.ablations.tables import chance, first, health, score
 from lib.papers.acir.choices import of_classes
 from lib.processes import spread
-from lib.results.markdown import markdown_table, percent
+from lib.results.markdown import markdown_table
 from lib.training.acir import Design, Job
 from lib.training.acir_end_to_end import fit_end_to_end
 from lib.training.hashing import Even
@@ -36,10 +36,22 @@ class Plan:
     lr: float
 
 
-def methods(design: Design) -> list[Row]:
-    """ACIR, and the losses of its two opponents on the network that is left without its parts."""
+def candidates(design: Design) -> list[Row]:
+    """Every loss of this notebook on the network that is left without its parts, and ACIR, which comes last."""
     plain = replace(design, pit=False, fusion=False, kan=False)
-    return [Row("CSQ", plain, "CSQ"), Row("DCH", plain, CAUCHY), Row(FULL, design, STRUCTURE, content=True)]
+    losses = {"CSQ": "CSQ", "DCH": CAUCHY, "QSMIH": "QSMIH", f"{CNN} + L_WSC": STRUCTURE}
+    others = [Row(name, plain, loss) for name, loss in losses.items()]
+    return [*others, Row(FULL, design, STRUCTURE, content=True)]
+
+
+def strongest(rows: Sequence[Row], tried: pd.DataFrame, n: int = 2) -> list[Row]:
+    """The last of ``rows``, and before it the ``n`` others that patients set aside find best, at their chosen rates.
+
+    tried: of :func:`.experiment.choose`, on the frozen stem. No query has a say in who is an opponent.
+    """
+    best = tried[tried["chosen"]].set_index("name")["validation"]
+    names = set(best.loc[[row.rate for row in rows[:-1]]].nlargest(n).index)
+    return [*(row for row in rows[:-1] if row.rate in names), rows[-1]]
 
 
 def material(images: ImageTable, known: Material, plan: Plan) -> Material:
@@ -88,7 +100,7 @@ def _scored(seen: np.ndarray, frozen: Material, plan: Plan, row: Row, lr: float,
 def pairs(rows: Sequence[Row]) -> list[tuple[str, str]]:
     """What is tested: each row end to end against itself on the frozen stem, and the last one against the others.
 
-    >>> pairs(methods(Design(bits=16)))[-2:]
+    >>> pairs(candidates(Design(bits=16)))[-4:-2]
     [('ACIR, end to end', 'CSQ, end to end'), ('ACIR, end to end', 'DCH, end to end')]
     """
     names, last = [row.name for row in rows], rows[-1].name
@@ -99,10 +111,8 @@ def pairs(rows: Sequence[Row]) -> list[tuple[str, str]]:
 def layout(table: pd.DataFrame) -> str:
     """A row of :func:`.scores.means` per method and stem as Markdown; parameters are those behind the stem."""
     lines = [
-        {"method": row["name"], "mAP (maAP)": score(row), "min(k, R)": score(row, "_min")}
-        | {"first answer": percent(row["first"])}
+        {"method": row["name"], "mAP (maAP)": score(row), "min(k, R)": score(row, "_min"), "first answer": first(row)}
         | {name.replace("parameters", "parameters, without the stem's"): text for name, text in health(row).items()}
         for _, row in table.iterrows()
     ]
-    chance = {"method": "chance", "min(k, R)": percent(table["chance"].mean())}
-    return markdown_table(pd.DataFrame([*lines, chance]).fillna("–"))
+    return markdown_table(pd.DataFrame([*lines, {"method": "chance"} | chance(table, "mAP (maAP)")]).fillna("–"))

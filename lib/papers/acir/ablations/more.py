@@ -9,7 +9,7 @@ from lib.papers.acir import published
 from lib.papers.acir.ablations import scores
 from lib.papers.acir.ablations.parts import FULL, LAYER, PLAIN_RANKING
 from lib.papers.acir.ablations.scores import Scored
-from lib.papers.acir.ablations.tables import counted, health, score, suffers_sentence
+from lib.papers.acir.ablations.tables import chance, counted, first, health, score, suffers_sentence
 from lib.papers.acir.choices import few
 from lib.results import paired
 from lib.results.markdown import markdown_table
@@ -42,7 +42,8 @@ def alpha_layout(rows: pd.DataFrame) -> str:
             if form == "ours":
                 cells |= {"min(k, R)": score(mean, "_min")} | health(mean)
         lines.append(cells)
-    return markdown_table(pd.DataFrame(lines))
+    random = {title: cell for title, cell in chance(rows, FORMS["ours"]).items() if title != "first answer"}
+    return markdown_table(pd.DataFrame([*lines, {"α": "chance"} | random]).fillna("–"))
 
 
 def alpha_sentences(rows: pd.DataFrame, chosen: float) -> list[str]:
@@ -59,6 +60,36 @@ def alpha_sentences(rows: pd.DataFrame, chosen: float) -> list[str]:
         f"ours, min(k, R): {', '.join(f'{value:.1f} at α = {alpha:g}' for alpha, value in mean.items())}"
         f"{few(rows['repeat'].nunique())}; patients set aside chose {chosen:g}",
     ]
+
+
+def alpha_tests(
+    found: Mapping[tuple[str, float], Sequence[Scored]], groups: np.ndarray, seed: int = 0, *, by_class: bool = False
+) -> pd.DataFrame:
+    """Our term at each α against α = 0, where none pulls: paired tests of mAP (min(k, R)), corrected together.
+
+    found: of :func:`.experiment.by_alpha`; groups: (q,) of the queries. by_class: of maAP, where each class counts
+    alike. A column alpha has that of the first.
+    """
+    ours = {alpha: several for (form, alpha), several in found.items() if form == "ours"}
+    names = {_alpha(alpha): several for alpha, several in ours.items()}
+    more = [alpha for alpha in ours if alpha]
+    tests = scores.tests(names, [(_alpha(one), _alpha(0.0)) for one in more], groups, seed, by_class=by_class)
+    return tests.assign(alpha=more)
+
+
+def _alpha(value: float) -> str:
+    return f"α = {value:g}"
+
+
+def alpha_verdicts(tests: pd.DataFrame, chosen: float) -> list[str]:
+    """What the α that patients set aside ``chosen`` is worth, or what the others would be where they chose none."""
+    asked = tests[tests["alpha"] == chosen] if chosen else tests
+    head = f"patients set aside chose {_alpha(chosen)}" + ("" if chosen else ", no term at all; the others")
+    told = "; ".join(
+        f"{'it' if chosen else row.first} {paired.relation(row)} {row.second} ({paired.size(row)})"
+        for row in asked.itertuples()
+    )
+    return [f"{head}: {told}"]
 
 
 def codes_layout(table: pd.DataFrame, lengths: Sequence[int]) -> str:
@@ -82,11 +113,11 @@ def codes_layout(table: pd.DataFrame, lengths: Sequence[int]) -> str:
             lines.append(
                 {"method": name, "bits": "no code", "bytes": f"{row['size']:g}", "published": "–"} | _cells(row)
             )
-    return markdown_table(pd.DataFrame(lines).fillna("–"))
+    return markdown_table(pd.DataFrame([*lines, {"method": "chance"} | chance(table)]).fillna("–"))
 
 
 def _cells(row: pd.Series) -> dict[str, str]:
-    cells = {"ours": score(row), "min(k, R)": score(row, "_min")}
+    cells = {"ours": score(row), "min(k, R)": score(row, "_min"), "first answer": first(row)}
     return cells | {name: text for name, text in health(row).items() if name != "steps"}
 
 

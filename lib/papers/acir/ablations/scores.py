@@ -72,24 +72,36 @@ def by_cosine(x: np.ndarray, labels: np.ndarray, split: Split) -> PerQuery:
 def rows(found: Found) -> pd.DataFrame:
     """A row per training: name, repeat, then
 
-    mAP and maAP (hits, percent), mAP_min and maAP_min (min(k, R)), first (precision of the first answer), chance (of
-    mAP_min), n_queries, n_without_relevant, loss_first, loss_last (NaN without training), steps, parameters, size.
+    mAP and maAP (hits, percent), mAP_min and maAP_min (min(k, R)), first and first_class (precision of the first
+    answer, and its class mean), chance of each of these (chance_mAP and so on, of an archive in random order),
+    n_queries, n_without_relevant, loss_first, loss_last (NaN without training), steps, parameters, size.
     """
     lines = []
     for name, several in found.items():
         for one in several:
             mean = one.per_query.mean().set_index(["metric", "k"])
-            cells = {"name": name, "repeat": one.repeat}
-            for end, metric in (("", "ap_hits"), ("_min", "ap_min")):
-                cells |= {f"mAP{end}": 100 * mean.loc[(metric, TOP), "value"]}
-                cells |= {f"maAP{end}": 100 * mean.loc[(metric, TOP), "class_mean"]}
-            cells |= {"first": 100 * mean.loc[("ap_min", 1), "value"]}
-            cells |= {"chance": 100 * mean.loc[("ap_min", TOP), "chance"]}
+            cells = {"name": name, "repeat": one.repeat} | _measures(one.per_query.values, one.per_query.classes)
+            random = _measures(one.per_query.chance, one.per_query.classes)
+            cells |= {f"chance_{measure}": value for measure, value in random.items()}
             cells |= {name: int(mean.iloc[0][name]) for name in ("n_queries", "n_without_relevant")}
             first, last = (one.history[0], one.history[-1]) if len(one.history) else (np.nan, np.nan)
             health = {"loss_first": first, "loss_last": last, "steps": one.steps, "parameters": one.parameters}
             lines.append(cells | health | {"size": one.size})
     return pd.DataFrame(lines)
+
+
+MEASURES = {"mAP": ("ap_hits", TOP), "mAP_min": ("ap_min", TOP), "first": ("ap_min", 1)}
+"""Means over queries → metric and k; each has a class mean."""
+CLASS_MEANS = {"mAP": "maAP", "mAP_min": "maAP_min", "first": "first_class"}
+
+
+def _measures(values: pd.DataFrame, classes: np.ndarray) -> dict[str, float]:
+    """Every measure and its class mean, percent, of values per query."""
+    found = {}
+    for name, column in MEASURES.items():
+        found[name] = 100 * values[column].mean()
+        found[CLASS_MEANS[name]] = 100 * values[column].groupby(classes).mean().mean()
+    return found
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:

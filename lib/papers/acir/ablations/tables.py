@@ -60,13 +60,29 @@ def table_2(table: pd.DataFrame, rows: Sequence[Row], needs: Mapping[str, str]) 
         first |= {"published": theirs.get(tuple(marked.values()), "–") if row.printed else "–"}
         lines.append(first | (_ours(ours) if ours is not None else {"ours": needs.get(row.eye, "–")}))
     lines += [{"row": name, "published": "–"} | _ours(by[name]) for name in by if name.startswith(LAYER)]
-    chance = {"row": "chance", "min(k, R)": percent(table["chance"].mean())}
-    return markdown_table(pd.DataFrame([*lines, chance]).fillna("–"))
+    return markdown_table(pd.DataFrame([*lines, {"row": "chance"} | chance(table)]).fillna("–"))
 
 
 def _ours(row: pd.Series) -> dict[str, str]:
-    cells = {"ours": score(row), "min(k, R)": score(row, "_min"), "first answer": percent(row["first"])}
-    return cells | health(row)
+    return {"ours": score(row), "min(k, R)": score(row, "_min"), "first answer": first(row)} | health(row)
+
+
+def first(row: pd.Series, of: str = "") -> str:
+    """Precision of the first answer, and in brackets its class mean; ``of``: "chance_" for a random order."""
+    return f"{percent(row[f'{of}first'])} ({percent(row[f'{of}first_class'])})"
+
+
+def chance(table: pd.DataFrame, ours: str = "ours") -> dict[str, str]:
+    """What an archive in random order gives, as cells: ``mAP (maAP)`` by hits, titled ``ours``, and by min(k, R).
+
+    table: of :func:`.scores.means`; the queries are those of all its rows.
+    """
+    mean = table.filter(like="chance_").mean()
+    cells = {
+        title: f"{percent(mean[f'chance_mAP{end}'])} ({percent(mean[f'chance_maAP{end}'])})"
+        for title, end in ((ours, ""), ("min(k, R)", "_min"))
+    }
+    return cells | {"first answer": first(mean, "chance_")}
 
 
 def _published() -> dict[tuple[str, ...], str]:
@@ -188,9 +204,13 @@ def pretraining_layout(table: pd.DataFrame, needs: str) -> str:
                 "ours, loss": points(lost),
                 "min(k, R), loss": points(ours[False]["mAP_min"] - ours[True]["mAP_min"]),
             }
+            cells |= {f"min(k, R), {word}": score(ours[on], "_min") for on, word in WORDS}
             cells |= {f"{name}, untrained": text for name, text in health(ours[False]).items()}
         lines.append(cells)
-    return markdown_table(pd.DataFrame(lines).fillna("–"))
+    random = chance(table)
+    last = {"method": "chance"} | {f"ours, {word}": random["ours"] for _, word in WORDS}
+    lines.append(last | {f"min(k, R), {word}": random["min(k, R)"] for _, word in WORDS})
+    return markdown_table(pd.DataFrame(lines, dtype=object).fillna("–"))
 
 
 WORDS = ((False, "untrained"), (True, "pretrained"))

@@ -67,6 +67,11 @@ def test_rows_hold_both_metrics_and_the_health():
     assert table.loc[0, "mAP_min"] == pytest.approx(100 * expected.values["ap_min", TOP].mean())
     by_class = expected.values["ap_hits", TOP].groupby(LABELS[SPLIT.test]).mean()
     assert table.loc[0, "maAP"] == pytest.approx(100 * by_class.mean())
+    random = expected.chance["ap_hits", TOP]
+    assert table.loc[0, "chance_mAP"] == pytest.approx(100 * random.mean())
+    assert table.loc[0, "chance_maAP"] == pytest.approx(100 * random.groupby(LABELS[SPLIT.test]).mean().mean())
+    first = scored("a", 0, H).per_query.values["ap_min", 1]
+    assert table.loc[0, "first_class"] == pytest.approx(100 * first.groupby(LABELS[SPLIT.test]).mean().mean())
     assert table[["loss_first", "loss_last", "steps", "size"]].values.tolist() == [[2, 1, 10, 0.5], [2, 2, 10, 0.5]]
     mean = scores.means(table).iloc[0]
     assert (mean["n_seeds"], mean["loss_last"]) == (2, 1.5)

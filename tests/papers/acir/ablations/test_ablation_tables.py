@@ -19,10 +19,15 @@ def cells(markdown):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in markdown.splitlines()]
 
 
+CHANCE = {"chance_mAP": 21.0, "chance_maAP": 20.0, "chance_mAP_min": 12.0, "chance_maAP_min": 11.0}
+CHANCE |= {"chance_first": 13.0, "chance_first_class": 12.5}
+RANDOM = {"ours": "21.00 (20.00)", "min(k, R)": "12.00 (11.00)", "first answer": "13.00 (12.50)"}
+
+
 def mean(name, value, **others):
     row = {"name": name, "mAP": value, "maAP": value - 1, "mAP_min": value - 10, "maAP_min": value - 11, "first": 50.0}
-    row |= {"chance": 12.0, "loss_first": 2.0, "loss_last": 1.0, "steps": 30.0, "size": 2.0}
-    row |= {"seeds_spread": 0.5, "seeds_spread_min": 0.25}
+    row |= {"first_class": 40.0, "loss_first": 2.0, "loss_last": 1.0, "steps": 30.0, "size": 2.0}
+    row |= {"seeds_spread": 0.5, "seeds_spread_min": 0.25} | CHANCE
     return row | {"parameters": 1234.0} | others
 
 
@@ -38,7 +43,8 @@ def test_every_published_row_of_table_2_has_its_place():
     ]
     assert list(printed) == [row.name for row in parts.switched_on(Design())]
     assert by["ViT"]["ours"] == "needs weights" and by["CNN"]["ours"] == "80.00 ± 0.50 (79.00)"
-    assert by["CNN"]["min(k, R)"] == "70.00 ± 0.25 (69.00)"
+    assert by["CNN"]["min(k, R)"] == "70.00 ± 0.25 (69.00)" and by["CNN"]["first answer"] == "50.00 (40.00)"
+    assert {title: by["chance"][title] for title in RANDOM} == RANDOM
     assert by["ACIR without PiT"]["CNN"] == "✓" and by["ACIR without PiT"]["Hybrid"] == ""
 
 
@@ -99,6 +105,8 @@ def test_table_4_says_what_is_published_only():
     assert by["FIRe"]["ours, untrained"] == "published only"
     assert (by["CSQ"]["published loss"], by["CSQ"]["ours, loss"]) == ("-4.20", "-50.00")
     assert by["ACIR"]["ours, pretrained"] == "80.00 ± 0.50 (79.00)"
+    assert by["ACIR"]["min(k, R), untrained"] == "40.00 ± 0.25 (39.00)"
+    assert by["chance"]["ours, untrained"] == RANDOM["ours"] and by["chance"]["published loss"] == "–"
 
 
 def swept(printed):
@@ -121,12 +129,36 @@ def test_alpha_stands_beside_the_published_values_as_far_as_there_are_any():
         ["0", "66.2 (65.1)"],
         ["0.25", "not printed (AC-12)"],
         ["0.5", "70.1 (68.0)"],
+        ["chance", "–"],
+    ]
+    assert [lines[-1][lines[0].index(title)] for title in (more.FORMS["ours"], "min(k, R)")] == list(RANDOM.values())[
+        :2
     ]
     assert published.alphas()["mAP"].tolist() == [66.2, 70.1, 69.3, 68.1]
     left, right = figures.alphas(rows).axes
     assert (left.get_ylabel(), right.get_ylabel()) == ("mAP, min(k, R) (%)", "mAP, hits (%)")
     assert left.containers[0].lines[0].get_ydata().tolist() == [40.0, 40.0, 30.0]  # 10 below the mean by hits
     assert right.lines[0].get_ydata().tolist() == [66.2, 70.1, 69.3, 68.1]
+
+
+def test_our_term_is_tested_at_each_alpha_against_none():
+    queries, groups = 24, np.repeat(np.arange(8), 3)
+    plain = np.random.default_rng(0).random(queries) / 2
+
+    def several(gain):
+        return [
+            Scored("ACIR", n, SimpleNamespace(values=pd.DataFrame({("ap_min", 100): plain + gain}), classes=groups))
+            for n in range(2)
+        ]
+
+    found = {("ours", 0.0): several(0.0), ("ours", 0.5): several(0.2), ("printed", 0.5): several(0.4)}
+    tests = more.alpha_tests(found, groups)
+    assert tests["alpha"].tolist() == [0.5] and tests["difference"].tolist() == [pytest.approx(20)]
+    assert more.alpha_verdicts(tests, 0.5)[0].startswith(
+        "patients set aside chose α = 0.5: it is better than α = 0 (+20.00"
+    )
+    none = more.alpha_verdicts(tests, 0.0)[0]
+    assert none.startswith("patients set aside chose α = 0, no term at all; the others: α = 0.5 is better than α = 0")
 
 
 def test_a_caption_names_the_vision_transformer_and_what_taught_it():
@@ -143,7 +175,8 @@ def test_table_5_counts_bytes():
     assert lines[2][:5] == ["QSMIH", "16", "2", "60.1 (56.8)", "70.00 ± 0.50 (69.00)"]
     assert lines[5][:4] == ["ACIR", "256", "32", "72.4 (70.7)"]
     assert lines[6][4] == "published only"
-    assert lines[-1][:3] == [made, "no code", "768"]
+    assert lines[-2][:3] == [made, "no code", "768"]
+    assert lines[-1][:1] + lines[-1][4:7] == ["chance", *RANDOM.values()]
     assert "what ACIR makes its code of 768 MB, mAP 50.0" in more.codes_sentences(table, [16, 256])[-1]
 
 

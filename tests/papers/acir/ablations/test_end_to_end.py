@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from lib.encoders import taps
 from lib.encoders.taps import Taps
 from lib.papers.acir.ablations import end_to_end, experiment, scores
+from lib.results.rates import choose_best
 from lib.training.acir import Design
 from lib.training.hashing import Even
 from lib.training.splits import Split
@@ -36,7 +38,10 @@ def found(seen):
         patch.setattr(end_to_end.taps, "extract", lambda images, encoder: maps)
         patch.setattr(end_to_end.taps, "pixels", lambda images, encoder: seen)
         known = experiment.Material({}, LABELS, np.zeros((24, 3), np.float32), Even(9, 4), workers=1)
-        frozen, rows = end_to_end.material(None, known, PLAN), end_to_end.methods(DESIGN)
+        frozen, rows = (
+            end_to_end.material(None, known, PLAN),
+            [end_to_end.candidates(DESIGN)[place] for place in (0, 1, -1)],
+        )
     assert frozen.schedule == PLAN.schedule and frozen.labels is known.labels
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(end_to_end.taps, "pixels", lambda images, encoder: seen)
@@ -68,4 +73,19 @@ def test_the_tests_compare_what_is_there_and_the_table_has_all_rows(found):
 
 def test_a_network_without_parts_is_the_plain_one_of_table_2():
     plain = replace(DESIGN, pit=False, fusion=False, kan=False)
-    assert [row.design == plain for row in end_to_end.methods(DESIGN)] == [True, True, False]
+    assert [row.design == plain for row in end_to_end.candidates(DESIGN)] == [True, True, True, True, False]
+
+
+def test_the_opponents_are_those_that_patients_set_aside_find_best():
+    rows, names = end_to_end.candidates(DESIGN), ["CSQ", "DCH", "QSMIH", "CNN + L_WSC", "ACIR"]
+    values = {"CSQ": (50, 61), "DCH": (60, 59), "QSMIH": (40, 41), "CNN + L_WSC": (65, 64), "ACIR": (10, 20)}
+    tried = pd.DataFrame(
+        [
+            {"name": name, "lr": lr, "validation": v}
+            for name in names
+            for lr, v in zip((0.1, 0.2), values[name], strict=True)
+        ]
+    )
+    tried = choose_best(tried, "name")
+    assert [row.name for row in end_to_end.strongest(rows, tried)] == ["CSQ", "CNN + L_WSC", "ACIR"]
+    assert [row.name for row in end_to_end.strongest(rows, tried, 1)] == ["CNN + L_WSC", "ACIR"]
