@@ -20,12 +20,13 @@ def of_classes(labels: np.ndarray, rows: np.ndarray) -> tuple[float, ...]:
     return tuple(found.tolist())
 
 
-def l_wsc(labels: np.ndarray, rows: np.ndarray, fingerprint: int) -> StructureAware:
-    """L_WSC at α = 0, with the class weights of the images ``rows`` that teach.
+ALPHA = 0.0
+"""What Equation 17 comes to as printed, whatever α is: its quantisation term has no gradient (AC-4)."""
 
-    α = 0 is what Equation 17 comes to as printed, whatever α is: its quantisation term has no gradient (AC-4).
-    """
-    return StructureAware(alpha=0.0, fingerprint=fingerprint, class_weights=of_classes(labels, rows))
+
+def l_wsc(labels: np.ndarray, rows: np.ndarray, fingerprint: int) -> StructureAware:
+    """L_WSC at :data:`ALPHA`, with the class weights of the images ``rows`` that teach."""
+    return StructureAware(alpha=ALPHA, fingerprint=fingerprint, class_weights=of_classes(labels, rows))
 
 
 def at_an_end(tried: pd.DataFrame, by: str = "method") -> str:

@@ -10,8 +10,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from lib.encoders.taps import Stem
 from lib.heads.acir import ConsolidatedHash
+from lib.metrics.novelty import WEIGHTS
 from lib.results.markdown import markdown_table
 from lib.training.acir import Design
+from lib.training.fit import Schedule
 
 EQUATIONS = {
     "stem": "–",
@@ -100,6 +102,31 @@ def _note(seen: dict[str, dict[str, str]], name: str) -> Callable[..., None]:
 def _shapes(values: object) -> str:
     several = values if isinstance(values, tuple | list) else (values,)
     return ", ".join(" × ".join(map(str, value.shape[1:])) for value in several)
+
+
+def left_open(design: Design, stem: Stem, pixels: int, fingerprint: int, schedule: Schedule) -> pd.DataFrame:
+    """What the paper gives no value for (AC-23), and what stands here: columns open, ours, paper (see :data:`PAPER`).
+
+    Read off the networks and settings that are used: those of ``design`` on ``stem`` with images of ``pixels`` and
+    fingerprints of ``fingerprint`` pixels a side, and :data:`PAPER`, a guess; a dash where no guess is needed.
+    """
+    guess = network(PAPER, *resnet())
+    made = network(design, stem, pixels)
+    rows = [
+        ("pixels of an image", pixels, PAPER_PIXELS),
+        ("images of a batch", schedule.batch_size, None),
+        ("pixels of a fingerprint's side", fingerprint, None),
+        ("layers of PiT", len(made.pit.layers), len(guess.pit.layers)),
+        ("heads of attention", made.near.heads, guess.near.heads),
+        ("window of ConvMSA, pixels of its side", made.near.window, guess.near.window),
+        ("inner width of DaRF", made.fusion.query.out_channels, guess.fusion.query.out_channels),
+        ("intervals of a spline of KAN", made.kan[0].grid, guess.kan[0].grid),
+        ("KAN layers (AC-7)", len(made.kan), len(guess.kan)),
+        ("exponents of MS-SSIM", ", ".join(map(str, WEIGHTS)), None),
+    ]
+    return pd.DataFrame([dict(zip(("open", "ours", "paper"), map(str, row), strict=True)) for row in rows]).replace(
+        "None", "–"
+    )
 
 
 def both(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:

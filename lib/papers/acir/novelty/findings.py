@@ -10,8 +10,9 @@ from lib.metrics.hashing import pack
 from lib.papers.acir import published
 from lib.papers.acir.choices import few
 from lib.papers.acir.novelty.experiment import ACIR, L1, MAHALANOBIS, NEAREST, RESIDUAL, Coder
+from lib.papers.acir.novelty.figures import NONE, ODD
 from lib.papers.acir.novelty.maps import Page
-from lib.papers.acir.novelty.rules import PUBLISHED_RULE, Rule
+from lib.papers.acir.novelty.rules import PUBLISHED_RULE, TRIVIAL, Rule
 from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR, SORTS, Scene
 from lib.papers.acir.novelty.scores import Limit
 from lib.results import paired
@@ -69,6 +70,47 @@ def table_3(rows: pd.DataFrame) -> list[str]:
             told = means.loc[Rule(code, Limit(score)).name]
             lines.append(f"  {score}: {told[FAR]:.1f} %, {told[NEAR]:.1f} %, {told[KNOWN]:.1f} %")
     return lines
+
+
+def trivial(rows: pd.DataFrame) -> list[str]:
+    """What refusing everything and refusing nothing come to in Table 3, and how far the best rule lies above both."""
+    means = rows.groupby("rule", sort=False)[["precision", "recall"]].mean()
+    everything, nothing = (means.loc[rule.name] for rule in TRIVIAL)
+    others = means.drop([rule.name for rule in TRIVIAL])
+    return [
+        f"macro precision / recall: everything refused {everything['precision']:.1f} / {everything['recall']:.1f}, "
+        f"nothing refused {nothing['precision']:.1f} / {nothing['recall']:.1f} ({ACIR}'s code); best precision "
+        f"{others['precision'].max():.1f} ({others['precision'].idxmax()}), best recall {others['recall'].max():.1f} "
+        f"({others['recall'].idxmax()})"
+    ]
+
+
+def refusals(rows: pd.DataFrame) -> list[str]:
+    """Who was refused, by rule: the classes of which most queries were, the left-out class and OOD; rows: of Fig. 5.
+
+    >>> rows = [("balls", "duct", "refused", 4.0), ("balls", "fat", "fat", 100.0), ("balls", "OOD", "refused", 30.0)]
+    >>> refusals(pd.DataFrame(rows, columns=["rule", "query_class", "given_class", "share"]))
+    ['balls: of the known classes duct 4.0 %; left-out class 0.0 %, OOD 30.0 %']
+    """
+    lines = []
+    for rule, part in rows.groupby("rule", sort=False):
+        share = part[part["given_class"] == NONE].set_index("query_class")["share"]
+        known = share.drop(list(ODD), errors="ignore").sort_values(ascending=False)
+        told = ", ".join(f"{name} {value:.1f} %" for name, value in known.items()) or "none"
+        odd = ", ".join(f"{name} {share.get(name, 0.0):.1f} %" for name in ODD)
+        lines.append(f"{rule}: of the known classes {told}; {odd}")
+    return lines
+
+
+def refused_most(rows: pd.DataFrame) -> list[str]:
+    """Which known images were refused by most trainings; rows: of :func:`.rules.most_refused`.
+
+    >>> refused_most(pd.DataFrame({"label": ["duct", "duct", "fat"], "refused": [5, 4, 0]}))
+    ['known images refused most often: duct (by 5, 4 trainings)']
+    """
+    by = rows[rows["refused"] > 0].groupby("label", sort=False)["refused"].agg(lambda n: ", ".join(map(str, n)))
+    told = "; ".join(f"{label} (by {times} trainings)" for label, times in by.items())
+    return [f"known images refused most often: {told or 'none'}"]
 
 
 def kinds(rows: pd.DataFrame) -> list[str]:

@@ -17,14 +17,18 @@ OOD = "OOD"
 @dataclass(frozen=True)
 class Rule:
     """A row of Table 3: the class is that of the nearest centre of ``code``; none outside of all balls, and none beyond
-    ``limit`` where there is one."""
+    ``limit`` where there is one. always: the trivial rules, True refuses everything and False nothing, whatever the
+    balls and the limit say."""
 
     code: str
     limit: Limit | None = None
+    always: bool | None = None
 
     @property
     def name(self) -> str:
         """Code and what is asked beside the balls."""
+        if self.always is not None:
+            return "everything refused" if self.always else f"{self.code}, nothing refused"
         if self.limit is None:
             return f"{self.code}, balls"
         of = {LEARNT: "images learnt from", ASIDE: "patients set aside"}[self.limit.of]
@@ -34,7 +38,11 @@ class Rule:
 PUBLISHED_RULE = Rule(ACIR, Limit(RESIDUAL, LEARNT))
 """ACIR with the threshold of Equation 19, as read here: of the training images, and MS-SSIM for colour."""
 
+TRIVIAL = (Rule(ACIR, always=True), Rule(ACIR, always=False))
+"""What needs no score: everything is novel, and nothing is. Between them lies what a rule may be worth."""
+
 RULES = (
+    *TRIVIAL,
     *(Rule(code) for code in ("CSQ", "DPN", "DCH", ACIR)),
     PUBLISHED_RULE,
     Rule(ACIR, Limit(L1, LEARNT)),
@@ -50,6 +58,8 @@ SHOWN = (OURS, Rule("CSQ"))
 
 def refused(scene: Scene, found: Scores, rule: Rule, bits: int) -> np.ndarray:
     """Which images get no class in which training, (trainings, n) bool."""
+    if rule.always is not None:
+        return np.full(found[rule.code].shape, rule.always)
     beyond = found[rule.code] > novelty.ball_radius(bits)
     return beyond if rule.limit is None else beyond | rule.limit.exceeded(scene, found)
 

@@ -62,6 +62,18 @@ def test_a_resnet_without_weights_has_the_size_that_everybody_knows():
     assert rows.loc["PiT", "parameters"] == parts.PAPER.layers * layer + d * (1 + 1 + 49) + 2 * d
 
 
+def test_what_the_paper_leaves_open_is_read_off_what_is_used():
+    """AC-23; a changed design changes the table."""
+    stem, schedule = taps.stem("efficientnet_lite0_96px-untrained"), Even(2, 37)
+    design = Design(narrow=(6, 12), heads=3, window=2, layers=2, width=7, grid=2, hidden=5)
+    by = parts.left_open(design, stem, 96, 5, schedule).set_index("open")
+    wanted = {"pixels of an image": "96", "images of a batch": "37", "pixels of a fingerprint's side": "5"}
+    wanted |= {"layers of PiT": "2", "heads of attention": "3", "inner width of DaRF": "7", "KAN layers (AC-7)": "2"}
+    assert by.loc[list(wanted), "ours"].to_dict() == wanted
+    assert by.loc["window of ConvMSA, pixels of its side", "ours"] == "2"
+    assert by.loc["layers of PiT", "paper"] == str(parts.PAPER.layers) and by.loc["images of a batch", "paper"] == "–"
+
+
 def test_the_sentence_names_the_nearest_depth():
     depths = parts.depths(4)
     assert depths["millions"].is_monotonic_increasing

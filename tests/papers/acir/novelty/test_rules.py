@@ -73,6 +73,17 @@ def test_a_row_of_table_3_holds_what_its_rule_refuses(scene, coders, found):
         assert (row["precision"], row["recall"]) == pytest.approx(tuple(100 * v for v in wanted.values()))
 
 
+def test_trivial_rules_refuse_everything_or_nothing_and_have_a_row_each(scene, coders, found):
+    table = rules.table_3(scene, coders, found, 8, rules.TRIVIAL)
+    everything, nothing = (table[table["rule"] == rule.name].iloc[0] for rule in rules.TRIVIAL)
+    assert [everything[part] for part in (KNOWN, NEAR, FAR)] == [100] * 3
+    assert [nothing[part] for part in (KNOWN, NEAR, FAR)] == [0] * 3
+    assert everything["recall"] == pytest.approx(100 / (1 + len(scene.classes)))
+    rows, n = scene.rows(KNOWN, FAR), 1 + len(scene.classes)
+    assert everything["precision"] == pytest.approx(100 * len(scene.rows(FAR)) / len(rows) / n)
+    assert set(rules.TRIVIAL) <= set(rules.RULES)
+
+
 def test_every_rule_has_a_name_of_its_own_that_says_where_its_limit_is_from():
     names = [rule.name for rule in rules.RULES]
     assert len(set(names)) == len(names)

@@ -104,6 +104,25 @@ def test_what_real_images_say_is_read_from_the_committed_rows(say, name, words):
     assert any(words in line for line in say(pd.read_csv(committed)))
 
 
+def test_trivial_rules_stand_beside_the_best(scene, coders, found):
+    rows = rules.table_3(scene, coders, found, 8, [*rules.TRIVIAL, Rule("CSQ"), Rule(ACIR)])
+    (line,) = findings.trivial(rows)
+    best = rows.groupby("rule")["recall"].mean().drop([rule.name for rule in rules.TRIVIAL])
+    assert f"best recall {best.max():.1f} ({best.idxmax()})" in line
+    assert "everything refused" in line and f" / {100 / (1 + len(scene.classes)):.1f}, nothing refused" in line
+
+
+def test_who_was_refused_is_read_from_the_committed_rows_of_real_images():
+    folder = paths.COMMITTED / "acir/sample/bh200x/novelty"
+    rows = pd.read_csv(folder / "figure_5.csv")
+    lines = findings.refusals(rows)
+    share = rows[(rows["rule"] == rows["rule"].iloc[0]) & (rows["given_class"] == "refused")]
+    known = share[~share["query_class"].isin(figures.ODD)].sort_values("share", ascending=False).iloc[0]
+    assert len(lines) == rows["rule"].nunique()
+    assert f"of the known classes {known['query_class']} {known['share']:.1f} %" in lines[0]
+    assert findings.refused_most(pd.read_csv(folder / "figure_refused.csv"))[0].endswith("trainings)")
+
+
 def test_the_worst_kind_of_the_residual_is_named_with_the_rival_beside():
     cells = {("fog", L1): 20.0, ("noise", L1): 99.0}
     cells |= {("fog", RESIDUAL): 20.0, ("noise", RESIDUAL): 99.0, ("fog", NEAREST): 90.0, ("noise", NEAREST): 95.0}
