@@ -39,7 +39,11 @@ def at_an_end(tried: pd.DataFrame, by: str = "method") -> str:
     'every learning rate lies inside its row'
     >>> at_an_end(rows.assign(chosen=[False, False, True]))
     'at an end of the row, where a better rate may lie beyond: a (3)'
+    >>> at_an_end(rows.iloc[:2])
+    '2 learning rates were tried, so that none lies inside: a better one may lie beyond'
     """
+    if (n := tried["lr"].nunique()) < 3:
+        return f"{n} learning rates were tried, so that none lies inside: a better one may lie beyond"
     ends = tried["lr"].min(), tried["lr"].max()
     there = tried[tried["chosen"] & tried["lr"].isin(ends)]
     if there.empty:
@@ -49,12 +53,13 @@ def at_an_end(tried: pd.DataFrame, by: str = "method") -> str:
 
 
 def ends(tried: pd.DataFrame) -> list[str]:
-    """:func:`at_an_end` of rows of which only ACIR's network was tried, without a column method, or of several methods.
+    """:func:`at_an_end` of a committed table: of several methods (column method), networks (name), or ACIR's alone.
 
-    >>> ends(pd.DataFrame({"lr": [1, 2], "chosen": [False, True]}))
-    ['at an end of the row, where a better rate may lie beyond: ACIR (2)']
+    >>> ends(pd.DataFrame({"lr": [1, 2, 3], "chosen": [False, False, True]}))
+    ['at an end of the row, where a better rate may lie beyond: ACIR (3)']
     """
-    return [at_an_end(tried if "method" in tried else tried.assign(method="ACIR"))]
+    by = next((column for column in ("method", "name") if column in tried), None)
+    return [at_an_end(tried, by) if by else at_an_end(tried.assign(method="ACIR"))]
 
 
 def answerable(labels: np.ndarray, asks: np.ndarray, archive: np.ndarray) -> str:

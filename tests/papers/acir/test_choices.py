@@ -74,10 +74,13 @@ def test_one_row_leaves_them_out(seen):
     assert caught.value.args[0][0].loss == replace(l_wsc(LABELS, SPLIT.train, 12), class_weights=())
 
 
-def test_heads_have_them_and_one_variant_does_not():
+def test_heads_have_them_but_one_and_so_has_every_variant_but_one():
     plan = PLAN.of(LABELS, SPLIT)
     ours = {name: loss for name, loss in hashing.losses(plan, 4).items() if isinstance(loss, StructureAware)}
-    assert len(ours) == 2 and {loss.class_weights for loss in ours.values()} == {WEIGHTS}
+    assert set(ours) == set(hashing.OWN_LOSSES)
+    assert {name: loss.class_weights for name, loss in ours.items() if loss.class_weights != WEIGHTS} == {
+        hashing.UNWEIGHTED: ()
+    }
     without = [one.name for one in hashing.variants(plan, 4, 0.01, 0.5) if one.head.loss.class_weights != WEIGHTS]
     assert without == ["no class weights-4bit"]
 
@@ -87,6 +90,8 @@ def test_a_rate_at_the_end_of_its_row_is_named():
     assert ends(one) == ["at an end of the row, where a better rate may lie beyond: ACIR (0.01)"]
     inner = one.assign(chosen=[False, True, False])
     both = pd.concat([inner.assign(method="ACIR"), one.assign(method="CSQ")])
+    networks = both.rename(columns={"method": "name"})
+    assert ends(networks) == ["at an end of the row, where a better rate may lie beyond: CSQ (0.01)"]
     assert ends(inner) == ["every learning rate lies inside its row"]
     assert ends(both)[0].endswith(": CSQ (0.01)")
 
