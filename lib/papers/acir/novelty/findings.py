@@ -73,10 +73,14 @@ def table_3(rows: pd.DataFrame) -> list[str]:
 
 
 def trivial(rows: pd.DataFrame) -> list[str]:
-    """What refusing everything and refusing nothing come to in Table 3, and how far the best rule lies above both."""
-    means = rows.groupby("rule", sort=False)[["precision", "recall"]].mean()
-    everything, nothing = (means.loc[rule.name] for rule in TRIVIAL)
-    others = means.drop([rule.name for rule in TRIVIAL])
+    """What refusing everything and refusing nothing come to in Table 3, and the best rule beside them.
+
+    Nothing is said of a table that lacks these two rows.
+    """
+    means, names = rows.groupby("rule", sort=False)[["precision", "recall"]].mean(), [rule.name for rule in TRIVIAL]
+    if not set(names) <= set(means.index):
+        return []
+    (everything, nothing), others = (means.loc[name] for name in names), means.drop(names)
     return [
         f"macro precision / recall: everything refused {everything['precision']:.1f} / {everything['recall']:.1f}, "
         f"nothing refused {nothing['precision']:.1f} / {nothing['recall']:.1f} ({ACIR}'s code); best precision "

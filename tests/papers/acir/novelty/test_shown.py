@@ -109,6 +109,7 @@ def test_trivial_rules_stand_beside_the_best(scene, coders, found):
     (line,) = findings.trivial(rows)
     best = rows.groupby("rule")["recall"].mean().drop([rule.name for rule in rules.TRIVIAL])
     assert f"best recall {best.max():.1f} ({best.idxmax()})" in line
+    assert findings.trivial(rows[rows["rule"] != rules.TRIVIAL[0].name]) == []
     assert "everything refused" in line and f" / {100 / (1 + len(scene.classes)):.1f}, nothing refused" in line
 
 
