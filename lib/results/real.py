@@ -104,6 +104,22 @@ def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, l
     return _collected(run, names, ".csv", said, lacking)
 
 
+def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str) -> Real:
+    """What ``say`` makes of one table of all datasets of the sample, by their titles, as one Markdown table."""
+    if run.profile != "demo":
+        return Real((Part(REAL_ALREADY),))
+    folders = {
+        facts(one).title: paths.COMMITTED / run.paper / PROFILE / one / run.section
+        for one in _datasets(run.paper, run.section)
+    }
+    found = {
+        title: pd.read_csv(folder / f"{name}.csv")
+        for title, folder in folders.items()
+        if (folder / f"{name}.csv").exists()
+    }
+    return Real((Part(say(found) if found else NOTHING.format(name)),))
+
+
 def _item(line: str) -> str:
     """A line of a Markdown list, as far in as the ``line``.
 
@@ -118,15 +134,15 @@ def _collected(
 ) -> Real:
     """A part for each file of each dataset of the sample; a picture where the files are pictures.
 
-    Of several ``names`` a dataset may have its own: it is said to miss them where it has none. ``lacking``: as in
-    :func:`sentences`.
+    Of several ``names`` a dataset may have its own: it is said to miss them where it has none, but others of the
+    section. ``lacking``: as in :func:`sentences`.
     """
     if run.profile != "demo":
         return Real((Part(REAL_ALREADY),))
     parts: list[Part] = []
     silent = False
-    absent: dict[bool, list[str]] = {}
-    for dataset in _datasets(run.paper):
+    absent: list[str] = []
+    for dataset in _datasets(run.paper, run.section):
         folder = paths.COMMITTED / run.paper / PROFILE / dataset / run.section
         files = [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
         for file in files:
@@ -135,14 +151,13 @@ def _collected(
             parts += [Part(told, file if suffix == ".png" else None)] if told else []
             silent = silent or not told
         if not files:
-            absent.setdefault(bool(lacking) and any(folder.glob("*.csv")), []).append(facts(dataset).title)
+            absent.append(facts(dataset).title)
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
     if not parts and not silent:
         return Real((Part(NOTHING.format(called)),))
-    if titles := absent.get(True):
-        parts.append(Part(LACKING.format(", ".join(titles), lacking)))
-    if titles := absent.get(False):
-        parts.append(Part(ABSENT.format(called, ", ".join(titles))))
+    if absent:
+        titles = ", ".join(absent)
+        parts.append(Part(LACKING.format(titles, lacking) if lacking else ABSENT.format(called, titles)))
     return Real(tuple(parts))
 
 
@@ -155,10 +170,10 @@ def _readable(name: str, section: str) -> str:
     return f"{name.partition('_')[0]}s of {section}" if set(name) & set("*?[") else name
 
 
-def _datasets(paper: str) -> list[str]:
-    """The datasets of which a paper has sample reports, in the catalogue's order, then by name."""
+def _datasets(paper: str, section: str) -> list[str]:
+    """The datasets of which a section has sample reports, in the catalogue's order, then by name."""
     order = list(DATASETS)
-    there = {folder.name for folder in (paths.COMMITTED / paper / PROFILE).glob("*") if folder.is_dir()}
+    there = {folder.parent.name for folder in (paths.COMMITTED / paper / PROFILE).glob(f"*/{section}")}
     return sorted(there, key=lambda name: (order.index(name) if name in order else len(order), name))
 
 

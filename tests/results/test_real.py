@@ -84,9 +84,9 @@ def test_a_dataset_can_have_a_name_of_its_own(reports):
 def test_a_missing_report_is_named(reports):
     save(reports, "kather", "table_tests", TESTS)
     save(reports, "ham10000", "table_other", TESTS)
-    save(reports, "bh200x", "table_tests", TESTS, section="beyond")
+    save(reports, "bh200x", "table_tests", TESTS, section="beyond")  # nothing of this section was asked of it
     text = real.tests(RUN, "table_tests").markdown
-    assert text.endswith("No sample report of table_tests yet: BreakHis at 200X, HAM10000.")
+    assert text.endswith("No sample report of table_tests yet: HAM10000.")
     assert text.count("- Against flat:") == 0 and text.count("- ball against flat: by image, k = 1 not clearly") == 1
 
 
@@ -100,13 +100,12 @@ def test_a_dataset_that_has_one_of_several_names_misses_none_of_them(reports):
 
 
 def test_a_table_that_a_dataset_never_has_is_told_with_the_reason(reports):
-    """HAM10000 has other tables of the notebook, BreakHis has none."""
+    """HAM10000 has other tables of the section, BreakHis has none of it."""
     save(reports, "kather", "table_tests", TESTS)
     save(reports, "ham10000", "table_other", TESTS)
     save(reports, "bh200x", "table_tests", TESTS, section="beyond")
-    *_, reason, missing = (part.text for part in real.tests(RUN, "table_tests", lacking="no tree").parts)
+    *_, reason = (part.text for part in real.tests(RUN, "table_tests", lacking="no tree").parts)
     assert reason == "HAM10000: no tree."
-    assert missing == "No sample report of table_tests yet: BreakHis at 200X."
     save(reports, "kather", "table_tests", TESTS).with_suffix(".md").write_text("# T\n\n| a |\n\nC.\n\nS.\n")
     assert "HAM10000: no tree." in real.tables(RUN, "table_tests", lacking="no tree").markdown
 
@@ -118,6 +117,20 @@ def test_a_pattern_is_told_in_words(reports):
     assert text.endswith("No sample report of figures of retrieval yet: HAM10000.")
     (reports / "hyper_dino/sample/kather/retrieval/figure_4.png").unlink()
     assert real.figures(RUN, "figure_*").markdown.startswith("There is no sample report of figures of retrieval; `make")
+
+
+def test_an_overview_is_one_table_of_all_datasets_that_have_it(reports):
+    for dataset in ("ham10000", "kather"):
+        save(reports, dataset, "table_tests", TESTS)
+    save(reports, "bh200x", "table_other", TESTS)
+
+    def counted(found):
+        return "; ".join(f"{title}: {len(rows)}" for title, rows in found.items())
+
+    assert real.overview(RUN, counted, "table_tests").markdown == f"Kather 2016: {len(TESTS)}; HAM10000: {len(TESTS)}"
+    assert real.overview(RUN, counted, "table_nine").markdown.startswith("There is no sample report of table_nine;")
+    sample = Run("13_hyper_dino_retrieval", "sample", "kather", "", "", "")
+    assert "real images already" in real.overview(sample, counted, "table_tests").markdown
 
 
 def test_without_any_report_it_says_how_to_make_one(reports):
