@@ -33,6 +33,9 @@ from lib.errors import InputError
 from lib.geometry import Euclidean, Geometry, Sphere
 from lib.taxonomy import Taxonomy
 
+ALL, BY_ROLE = "all", "by role"
+CONSTANTS = (ALL, BY_ROLE)
+"""Which pairs share an average multiplier, controls without a tree: all alike; positives and negatives apart."""
 PRINTED, COSINE, SHIFTED, DIVIDED = "printed", "cosine", "shifted", "divided"
 FORMS = (PRINTED, COSINE, SHIFTED, DIVIDED)
 """How a multiplier acts: on −d/τ; on the cosine over τ; on (d̄ − d)/τ; on −d/τ, where negatives are divided by it.
@@ -165,7 +168,9 @@ class HierarchyWeighted(Contrastive):
         alpha, gamma: α and γ ≥ 0.
         form: one of :data:`FORMS`.
         most: α_max, see :func:`multipliers`.
-        constant: put the batch's average ω̄ in the place of every ω, the control of Section 3.2: a mere temperature.
+        constant: put an average of the batch in the place of every ω: "all" for ω̄ of all pairs, the control of Section
+            3.2 and a mere temperature; "by role" for that of the positives and that of the negatives, which is HWC
+            without its tree (and HWC itself where the tree is flat); None for ω of each pair.
 
     Raises InputError for a value without meaning, and cosine logits in another space than the sphere.
     """
@@ -180,16 +185,17 @@ class HierarchyWeighted(Contrastive):
         gamma: float = 0.5,
         form: str = SHIFTED,
         most: float | None = None,
-        constant: bool = False,
+        constant: str | None = None,
     ) -> None:
         if form not in FORMS:
             raise InputError(f"form = {form!r} is unknown: choose one of {', '.join(FORMS)}")
         super().__init__(tree, geometry, temperature, cosine=form == COSINE)
         checks.values(alpha=alpha, gamma=gamma)
-        checks.switch("constant", constant)
-        if constant and form == DIVIDED:
+        if constant not in (None, *CONSTANTS):
+            raise InputError(f"constant = {constant!r} is unknown: choose one of {', '.join(CONSTANTS)}, or None")
+        if constant == ALL and form == DIVIDED:
             raise InputError(
-                "constant = True is a temperature, and form = 'divided' would have two: choose another form"
+                "constant = 'all' is a temperature, and form = 'divided' would have two: choose another form"
             )
         if most is not None:
             checks.not_negative("most", most)
@@ -199,8 +205,10 @@ class HierarchyWeighted(Contrastive):
         positive = same | (rho == 1)
         nearness = torch.maximum(rho, same.to(rho.dtype))
         omega = multipliers(nearness, positive, self.alpha, self.gamma, self.most)
-        if self.constant:
+        if self.constant == ALL:
             omega = between_others(omega).expand_as(omega)
+        if self.constant == BY_ROLE:  # ω of positives is 1 + α already
+            omega = torch.where(positive, omega, mean_of(omega, ~positive))
         if self.form == SHIFTED:
             s = s - mean_of(s.detach(), ~positive)
         return scaled(s, omega, positive, self.form)

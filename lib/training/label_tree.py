@@ -44,7 +44,7 @@ class Objective:
     """What a head learns by. Values that the paper has ranges for alone are in the middle of them (LT-16).
 
     pairs: one of :data:`PAIRS`, None for the margin alone. geometry: ``Sphere()`` for the paper's Euclidean rows.
-    temperature: τ. cosine: of logits other than HWC's, whose ``form`` says it. alpha, gamma, form, most, constant: of
+    temperature: τ. cosine: of logits other than HWC's, whose ``form`` says it. alpha, gamma, form, constant: of
     :class:`lib.losses.label_tree.HierarchyWeighted`. margin_weight: λ_LAM, 0 for no margin; margin, prototype_rate: m
     and η of :class:`lib.losses.level_margin.LevelAwareMargin`. start_norm: see HD-17; 0 leaves the head as it is made.
     Raises InputError for a value without meaning.
@@ -57,8 +57,7 @@ class Objective:
     alpha: float = 0.5
     gamma: float = 0.5
     form: str = losses.SHIFTED
-    most: float | None = None
-    constant: bool = False
+    constant: str | None = None
     margin_weight: float = 0.0
     margin: float = 0.3
     prototype_rate: float = 0.05
@@ -84,7 +83,7 @@ class Objective:
         if self.pairs == "HXE":
             return PAIRS["HXE"](tree, dim, self.geometry, generator=torch.Generator().manual_seed(seed))
         if self.pairs == "HWC":
-            own = {name: getattr(self, name) for name in ("alpha", "gamma", "form", "most", "constant")}
+            own = {name: getattr(self, name) for name in ("alpha", "gamma", "form", "constant")}
             return PAIRS["HWC"](tree, self.geometry, self.temperature, **own)
         return PAIRS[self.pairs](tree, self.geometry, self.temperature, cosine=self.cosine)
 

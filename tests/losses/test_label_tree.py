@@ -146,11 +146,29 @@ def test_a_flat_tree_gives_all_positives_one_multiplier_and_all_negatives_anothe
 
 def test_a_constant_multiplier_is_a_temperature(batch):
     _, leaves, images = batch
-    constant = losses.HierarchyWeighted(TREE, Sphere(), TAU, form=losses.PRINTED, constant=True)
+    constant = losses.HierarchyWeighted(TREE, Sphere(), TAU, form=losses.PRINTED, constant=losses.ALL)
     pairs = [(i, k) for i in range(12) for k in range(12) if i != k]
     mean = sum(float(omega(i, k, leaves, images, 0.5, 0.5)) for i, k in pairs) / len(pairs)
     warmer = losses.HierarchyWeighted(TREE, Sphere(), TAU / mean, alpha=0, gamma=0, form=losses.PRINTED)
     assert torch.allclose(constant(*batch), warmer(*batch))
+
+
+@pytest.mark.parametrize("form", [losses.SHIFTED, losses.COSINE, losses.DIVIDED])
+def test_without_its_tree_hwc_has_a_multiplier_for_each_role(batch, form):
+    """Positives keep 1 + α; negatives share the mean of theirs. On a flat tree nothing is lost by that."""
+    _, leaves, images = batch
+    alone = losses.HierarchyWeighted(TREE, Sphere(), TAU, alpha=0.2, gamma=0.9, form=form, constant=losses.BY_ROLE)
+    own = (leaves[:, None] == leaves) | (images[:, None] == images)
+    negatives = [(i, k) for i in range(12) for k in range(12) if not own[i, k]]
+    b = sum(float(omega(i, k, leaves, images, 0.2, 0.9)) for i, k in negatives) / len(negatives)
+    flat = losses.HierarchyWeighted(FLAT, Sphere(), TAU, alpha=0.2, gamma=b - 1, form=form)
+    assert alone(*batch).item() == pytest.approx(flat(*batch).item(), rel=1e-6)
+    assert alone(*batch).item() != pytest.approx(
+        losses.HierarchyWeighted(TREE, Sphere(), TAU, alpha=0.2, gamma=0.9, form=form)(*batch).item(), rel=1e-4
+    )
+    options = {"alpha": 0.2, "gamma": 0.9, "form": form}
+    on_flat = [losses.HierarchyWeighted(FLAT, Sphere(), TAU, constant=one, **options) for one in (None, losses.BY_ROLE)]
+    assert torch.allclose(on_flat[0](*batch), on_flat[1](*batch))
 
 
 def test_the_clamp_acts_below_gamma_only():  # LT-3
@@ -264,7 +282,9 @@ def test_float32_agrees_with_float64(batch, geometry):
 
 def test_what_cannot_be_is_refused(batch):
     with pytest.raises(InputError, match="would have two"):
-        losses.HierarchyWeighted(TREE, constant=True, form=losses.DIVIDED)
+        losses.HierarchyWeighted(TREE, constant=losses.ALL, form=losses.DIVIDED)
+    with pytest.raises(InputError, match="constant = 'tree' is unknown: choose one of all, by role, or None"):
+        losses.HierarchyWeighted(TREE, constant="tree")
     z, leaves, _ = batch
     with pytest.raises(InputError, match="no pair of the batch is a positive"):
         losses.SimCLR(TREE)(z, leaves, torch.arange(12))

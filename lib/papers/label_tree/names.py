@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lib.geometry import PoincareBall
-from lib.losses.label_tree import COSINE, DIVIDED, PRINTED, SHIFTED
+from lib.losses.label_tree import ALL, BY_ROLE, COSINE, DIVIDED, PRINTED, SHIFTED
 from lib.training.label_tree import Objective
 
 NONE, CHANCE, COMMONEST = "no head", "chance", "always the commonest class"
@@ -14,12 +14,24 @@ AS_PRINTED, AS_TOLD, BY_COSINE, BY_DIVISION = "HWC as printed", "HWC", "HWC, cos
 OF_FORM = {PRINTED: AS_PRINTED, COSINE: BY_COSINE, SHIFTED: AS_TOLD, DIVIDED: BY_DIVISION}
 """HWC in each form of :mod:`lib.losses.label_tree`."""
 CONSTANT, CONSTANT_COSINE = "HWC, constant ω", "HWC, cosine, constant ω"
+NO_TREE, NO_TREE_COSINE = "HWC, ω by role", "HWC, cosine, ω by role"
+"""One ω for all pairs; one for positives and one for negatives, which is HWC without its tree."""
 MARGIN, MARGIN_ALONE = "SupCon+LAM", "LAM alone"
 BOTH, BOTH_PRINTED = "HWC+LAM", "HWC as printed + LAM"
 FLAT, BALL = " (Euclidean)", " (Hyperbolic)"
-FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, CONSTANT, CONSTANT_COSINE, MARGIN_ALONE, BOTH_PRINTED)
+CONTROLS = (CONSTANT, CONSTANT_COSINE, NO_TREE, NO_TREE_COSINE)
+FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, *CONTROLS, MARGIN_ALONE, BOTH_PRINTED)
 """Without a hyperbolic row: HXE, cosines, other forms of HWC, controls, and LAM alone (see :func:`alone_in_ball`)."""
 CURVED_AGAINST_FLAT = tuple((name + BALL, name + FLAT) for name in (SUPCON, BOTH))
+CHOSEN = {
+    SUPCON: "SupCon, chosen τ",
+    SUPCON_COSINE: "SupCon, cosine logits, chosen τ",
+    AS_TOLD: "HWC, chosen α, γ",
+    BY_COSINE: "HWC, cosine logits, chosen α, γ",
+}
+"""What is trained once more at values chosen on validation images, and what it is called then."""
+CHOSEN_NO_TREE = {AS_TOLD: "HWC, chosen α, γ, ω by role", BY_COSINE: "HWC, cosine, chosen α, γ, ω by role"}
+"""The same without the tree, at the values that were chosen with it."""
 TOGETHER = (SUPCON + FLAT, BOTH + FLAT)
 """What is trained together with the encoder."""
 ROWS = (SIMCLR, SUPCON, OUTSIDE, HXE, AS_PRINTED, AS_TOLD, MARGIN, BOTH)
@@ -57,8 +69,10 @@ def objectives(base: Objective, margin_weight: float, curvature: float) -> dict[
         AS_TOLD: replace(base, pairs="HWC", form=SHIFTED),
         BY_COSINE: replace(base, pairs="HWC", form=COSINE),
         BY_DIVISION: replace(base, pairs="HWC", form=DIVIDED),
-        CONSTANT: replace(base, pairs="HWC", form=PRINTED, constant=True),
-        CONSTANT_COSINE: replace(base, pairs="HWC", form=COSINE, constant=True),
+        CONSTANT: replace(base, pairs="HWC", form=PRINTED, constant=ALL),
+        CONSTANT_COSINE: replace(base, pairs="HWC", form=COSINE, constant=ALL),
+        NO_TREE: replace(base, pairs="HWC", form=SHIFTED, constant=BY_ROLE),
+        NO_TREE_COSINE: replace(base, pairs="HWC", form=COSINE, constant=BY_ROLE),
         MARGIN: replace(base, pairs="SupCon", **lam),
         MARGIN_ALONE: replace(base, pairs=None, **lam),
         BOTH_PRINTED: replace(base, pairs="HWC", form=PRINTED, **lam),
