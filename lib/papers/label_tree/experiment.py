@@ -9,6 +9,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import torch
+from scipy import stats
 from torch import Tensor
 
 from lib import paths
@@ -204,25 +205,39 @@ BY_CLASS = " by class"
 def blind(leaves: np.ndarray, tree: Taxonomy, several: Sequence[Split]) -> dict[str, dict[str, float]]:
     """What answers score that do not look at the image: drawn as often as each leaf has training images, and always
     the leaf that has most of them. Means over the folds, each measure also :data:`BY_CLASS`.
+
+    The nearest parent is then that of the answer; of chance, the five nearest images are drawn from the training
+    images, and of the commonest leaf all five are its own.
     """
     parts = [_blind(leaves, tree, split) for split in several if split.repeat == 0]
     return {name: pd.DataFrame([part[name] for part in parts]).mean().to_dict() for name in (CHANCE, COMMONEST)}
 
 
 def _blind(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, dict[str, float]]:
-    """:func:`blind` of one fold."""
+    """:func:`blind` of one fold: values of every leaf that asks, (n,), averaged over images and over leaves."""
     n = len(tree.leaves)
-    often = np.bincount(leaves[split.train], minlength=n) / len(split.train)
+    counts = np.bincount(leaves[split.train], minlength=n)
     asked = np.bincount(leaves[split.test], minlength=n) / len(split.test)
-    pairs = np.indices((n, n)).reshape(2, -1)
-    every = hierarchy.of_predictions(*pairs, tree).drop(columns="shared_depth")
-    answers = {CHANCE: often, COMMONEST: np.eye(n)[often.argmax()]}
     alike = {"": asked, BY_CLASS: (asked > 0) / (asked > 0).sum()}
-    return {
-        name: {
-            measure + how: (every[measure] * (share[:, None] * answer).ravel()).sum()
-            for how, share in alike.items()
-            for measure in every
+    often, most = counts / counts.sum(), np.eye(n)[counts.argmax()]
+    nobody = stats.hypergeom.pmf(0, counts.sum(), counts, min(5, counts.sum()))  # of five images drawn, none is right
+    by_answer = {CHANCE: (often, 1 - nobody), COMMONEST: (most, most)}
+    found = {}
+    for name, (answer, hit5) in by_answer.items():
+        values = {measure: matrix @ answer for measure, matrix in _of_pairs(tree).items()} | {"hit5": hit5}
+        found[name] = {
+            measure + how: float(share @ value) for how, share in alike.items() for measure, value in values.items()
         }
-        for name, answer in answers.items()
-    }
+    return found
+
+
+def _of_pairs(tree: Taxonomy) -> dict[str, np.ndarray]:
+    """Every measure of one answer, (n, n): of the leaf in the row, answered with the leaf in the column."""
+    n = len(tree.leaves)
+    every = hierarchy.of_predictions(*np.indices((n, n)).reshape(2, -1), tree).drop(columns="shared_depth")
+    found = {measure: every[measure].to_numpy(dtype=float).reshape(n, n) for measure in every}
+    if not tree.is_flat:
+        above = tree.ancestor_codes(tree.depth - 1)
+        order = (above[:, None] == above).astype(float)
+        found |= {"order": order, "violation": 1 - order}
+    return found

@@ -116,6 +116,24 @@ def test_chance_is_the_mean_over_all_answers_drawn_as_often_as_leaves_were_learn
     assert found[names.COMMONEST]["hf1 by class"] == pytest.approx(by_leaf)
 
 
+def test_chance_has_an_order_of_parents_and_five_neighbours(seen, several):
+    """Counted over draws: the parent of a drawn answer, and five training images without replacement."""
+    split, random = several[0], np.random.default_rng(1)
+    found = experiment.blind(seen.leaves, seen.tree, [split])
+    learnt, asked = seen.leaves[split.train], seen.leaves[split.test]
+    above = seen.tree.ancestor_codes(seen.tree.depth - 1)
+    order = np.mean([above[random.choice(learnt)] == above[leaf] for leaf in np.tile(asked, 400)])
+    hit5 = np.mean([leaf in random.choice(learnt, 5, replace=False) for leaf in np.tile(asked, 400)])
+    one = found[names.CHANCE]
+    assert one["order"] == pytest.approx(order, abs=0.02) and one["hit5"] == pytest.approx(hit5, abs=0.02)
+    assert one["order"] + one["violation"] == pytest.approx(1)
+    most = np.bincount(learnt).argmax()
+    assert found[names.COMMONEST]["order"] == pytest.approx((above[asked] == above[most]).mean())
+    assert found[names.COMMONEST]["hit5"] == pytest.approx((asked == most).mean())
+    flat = seen.cut(1)
+    assert "order" not in experiment.blind(flat.leaves, flat.tree, [split])[names.CHANCE]
+
+
 def test_chance_is_the_mean_over_folds(seen, several):
     one, other = (experiment.blind(seen.leaves, seen.tree, [split]) for split in several[:2])
     both = experiment.blind(seen.leaves, seen.tree, [several[0], replace(several[1], repeat=0)])

@@ -49,9 +49,9 @@ def mistakes(rows: pd.DataFrame, levels: Sequence[str]) -> Figure:
     with style.house():
         figure, axis = plt.subplots(figsize=(style.WIDTH, 0.9 + 0.24 * len(methods)))
         left, n_depths = pd.Series(0.0, index=methods), rows["depth"].nunique()
-        for number, depth in enumerate(sorted(rows["depth"].unique(), reverse=True)):
+        for number, depth in enumerate(sorted(rows["depth"].unique())):  # the worst first, on one base line
             part = rows[rows["depth"] == depth].set_index("method")["share"].loc[methods]
-            grey = LIGHT - (LIGHT - DARK) * number / max(1, n_depths - 1)
+            grey = DARK + (LIGHT - DARK) * number / max(1, n_depths - 1)
             look = {"color": str(grey), "hatch": HATCHES[number % len(HATCHES)], "edgecolor": "black", "linewidth": 0.4}
             axis.barh(methods, part, left=left, label=levels[depth], **look)
             left += part

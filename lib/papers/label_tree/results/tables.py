@@ -9,22 +9,13 @@ from lib.papers.label_tree.experiment import BY_CLASS, SHARES, Images, Scored
 from lib.papers.label_tree.names import (
     AS_PRINTED,
     AS_TOLD,
-    BALL,
-    BOTH,
     BY_COSINE,
     CONSTANT,
-    CONSTANT_COSINE,
     FLAT,
-    HXE,
-    MARGIN,
-    MARGIN_ALONE,
+    NO_TREE,
     NONE,
-    OUTSIDE,
-    SIMCLR,
     SUPCON,
-    SUPCON_COSINE,
 )
-from lib.papers.label_tree.results.end_to_end import BEFORE, END, PLACES
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
 from lib.taxonomy import Taxonomy
@@ -50,8 +41,9 @@ ABOUT = (
     "Percent. HF1 with the root among the ancestors; H-Acc, Top-1: of one balanced logistic regression on the "
     "standardised embeddings. PC-Order, Violations: nearest parent prototype; a class that hangs on "
     "the root is its own parent there. R@5: an image of the own leaf among the five nearest training images. Class "
-    "mean: per leaf first. ±: of HF1, over trainings. At the rim: points at the edge of the ball, worst training; "
-    "steps: of the optimiser. Chance: an answer drawn without looking, each leaf as often as in training."
+    "mean: per leaf first, folds together (of answers without looking: fold by fold). ±: of HF1, over trainings. At "
+    "the rim: points at the edge of the ball, worst training; steps: of the optimiser. Chance: an answer drawn without "
+    "looking, each leaf as often as in training; PC-Order of its parent, R@5 of five training images drawn."
 )
 NOT_THEIRS = (
     " Published HF1 is not to be compared with ours. ✗ at HF1: below its Top-1, which no predictions can do (LT-4). At "
@@ -76,8 +68,8 @@ def marked(row: Mapping[str, float]) -> dict[str, str]:
 
 def rows(found: Found) -> pd.DataFrame:
     """A row per method and measure: columns method, measure, ours (mean over splits, percent), class_mean (per leaf
-    first), seeds_spread (over trainings), n_seeds, n_queries, and the health of the training as first_loss, loss,
-    rim, steps.
+    first, folds together), seeds_spread (over trainings), n_seeds, n_queries, and the health of the training as
+    first_loss, loss, rim, steps.
     """
     lines = []
     for method, several in found.items():
@@ -88,15 +80,16 @@ def rows(found: Found) -> pd.DataFrame:
             "steps": max(one.health.steps for one in several),
         }
         first = [one for one in several if one.split.repeat == 0]
+        all_of = pd.concat([one.values.assign(repeat=one.split.repeat) for one in several])
+        by_leaf = all_of.groupby(["repeat", "leaf"])[SHARES].mean().groupby("repeat").mean().mean()
         for measure in SHARES:
             of_training = _by_training(several, measure)
-            by_leaf = np.mean([one.values.groupby("leaf")[measure].mean().mean() for one in several])
             lines.append(
                 {
                     "method": method,
                     "measure": measure,
                     "ours": of_training.mean(),
-                    "class_mean": 100 * by_leaf,
+                    "class_mean": 100 * by_leaf[measure],
                     "seeds_spread": of_training.std() if len(of_training) > 1 else np.nan,
                     "n_seeds": len(of_training),
                     "n_queries": sum(len(one.values) for one in first),
@@ -136,7 +129,8 @@ def layout(table: pd.DataFrame, theirs: pd.DataFrame | None = None) -> str:
         of_measure = part.set_index("measure")
         first = of_measure.loc["hf1"]
         cells = {"method": method, "whose": "ours"} | _cells(of_measure["ours"], COLUMNS)
-        cells |= {"± HF1": percent(first["seeds_spread"])} | _cells(of_measure["class_mean"], CLASS_MEANS)
+        spread = "–" if np.isnan(first["steps"]) or not first["steps"] else percent(first["seeds_spread"])
+        cells |= {"± HF1": spread} | _cells(of_measure["class_mean"], CLASS_MEANS)
         begun = "–" if np.isnan(first["first_loss"]) else f"{first['first_loss']:.3f}"
         health = {} if np.isnan(first["steps"]) else answers.health(first)  # who does not look has not learnt
         lines.append(cells | {"first loss": begun} | health)
@@ -146,34 +140,6 @@ def layout(table: pd.DataFrame, theirs: pd.DataFrame | None = None) -> str:
 
 def _cells(values: pd.Series, titles: Mapping[str, str]) -> dict[str, str]:
     return {title: percent(values[name]) for name, title in titles.items() if name in values}
-
-
-def pairs(found: Found) -> list[tuple[str, str]]:
-    """What the paper claims, as comparisons: first against second, as far as both were trained."""
-    flat = [
-        (SUPCON, NONE),
-        (BOTH, NONE),
-        (AS_TOLD, CONSTANT),
-        (AS_PRINTED, CONSTANT),
-        (CONSTANT, SUPCON),
-        (AS_TOLD, SUPCON),
-        (AS_TOLD, AS_PRINTED),
-        (BY_COSINE, SUPCON_COSINE),
-        (BY_COSINE, CONSTANT_COSINE),
-        (MARGIN, SUPCON),
-        (MARGIN_ALONE, SUPCON),
-        *((BOTH, rival) for rival in (SIMCLR, SUPCON, OUTSIDE, HXE, AS_TOLD, MARGIN)),
-    ]
-    named = [(first + FLAT, second if second == NONE else second + FLAT) for first, second in flat]
-    curved = [(name + BALL, name + FLAT) for name in (SUPCON, AS_TOLD, MARGIN, BOTH)]
-    return [(first, second) for first, second in [*named, *curved] if first in found and second in found]
-
-
-def end_pairs(found: Found) -> list[tuple[str, str]]:
-    """Of trainings end to end: HWC+LAM against SupCon, head and encoder; each encoder against no training."""
-    kinds = [name + END for name in (BOTH + FLAT, SUPCON + FLAT)]
-    between = [(f"{kinds[0]}, {place}", f"{kinds[1]}, {place}") for place in PLACES]
-    return [*between, *((f"{kind}, encoder", BEFORE) for kind in kinds)]
 
 
 def tests(found: Found, between: Sequence[tuple[str, str]], seed: int = 0) -> pd.DataFrame:
@@ -210,32 +176,45 @@ TEST_NAMES = paired.METHODS | {"measure": "measure"}
 
 def apart(found: Found, tree: Taxonomy) -> pd.DataFrame:
     """How far leaves that part at each depth are from each other: columns method, depth, apart (share of the mean
-    distance between leaves), spread (over trainings).
+    distance between leaves), spread (standard deviation over trainings, NaN of one).
     """
     lines = []
     for method, several in found.items():
-        each = np.array([one.apart for one in several])
-        for depth in range(tree.depth):
-            lines.append(
-                {"method": method, "depth": depth, "apart": each[:, depth].mean(), "spread": each[:, depth].std()}
-            )
+        each = pd.DataFrame([one.apart for one in several]).groupby([one.split.repeat for one in several]).mean()
+        lines += [
+            {"method": method, "depth": depth, "apart": each[depth].mean(), "spread": each[depth].std()}
+            for depth in range(tree.depth)
+        ]
     return pd.DataFrame(lines)
 
 
 def apart_sentences(table: pd.DataFrame) -> list[str]:
     """Whether LT-1 is to be seen on images: siblings under each form of HWC, beside its controls and no head."""
     deepest = table[table["depth"] == table["depth"].max()].set_index("method")["apart"]
-    shown = [NONE, *(name + FLAT for name in (SUPCON, CONSTANT, AS_PRINTED, AS_TOLD, BY_COSINE))]
+    shown = [NONE, *(name + FLAT for name in (SUPCON, CONSTANT, NO_TREE, AS_PRINTED, AS_TOLD, BY_COSINE))]
     told = "; ".join(f"{name} {deepest[name]:.2f}" for name in shown if name in deepest)
     return [f"siblings, over the mean of all classes: {told}"]
 
 
-def apart_layout(table: pd.DataFrame) -> str:
-    """The same as Markdown, a column per depth."""
-    wide = table.assign(cell=[f"{one.apart:.2f}" for one in table.itertuples()]).pivot_table(
-        index="method", columns="depth", values="cell", aggfunc="first", sort=False
-    )
-    return markdown_table(wide.rename(columns=lambda depth: f"leaves that part at level {depth + 1}").reset_index())
+def apart_layout(table: pd.DataFrame, scores: pd.DataFrame) -> str:
+    """The same as Markdown, a column per depth; beside it HF1 and violations of :func:`rows`, each ± over trainings."""
+    beside = scores[scores["measure"].isin(["hf1", "violation"])].set_index(["method", "measure"])
+    lines = []
+    for method, part in table.groupby("method", sort=False):
+        cells = {
+            f"leaves that part at level {one.depth + 1}": f"{one.apart:.2f}" + _spread(one.spread, ".3f")
+            for one in part.itertuples()
+        }
+        for measure in ("hf1", "violation"):
+            row = beside.loc[(method, measure)]
+            cells[COLUMNS[measure]] = percent(row["ours"]) + _spread(row["seeds_spread"], ".2f")
+        lines.append({"method": method} | cells)
+    return markdown_table(pd.DataFrame(lines))
+
+
+def _spread(value: float, digits: str) -> str:
+    """± and a standard deviation; nothing where nothing was trained (0), or one training alone (NaN)."""
+    return f" ± {value:{digits}}" if value > 0 else ""
 
 
 def by_depth(cuts: Mapping[int, Found], between: Sequence[tuple[str, str]], seed: int = 0) -> pd.DataFrame:

@@ -1,28 +1,12 @@
 """What the tables say, in words: every verdict with its p after Holm's correction."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 
-from lib.papers.label_tree.names import (
-    AS_TOLD,
-    BALL,
-    BOTH,
-    CHANCE,
-    COMMONEST,
-    CONSTANT,
-    FLAT,
-    LONGER,
-    MARGIN,
-    NONE,
-    SUPCON,
-)
+from lib.papers.label_tree.names import CHANCE, COMMONEST, LONGER, NONE
 from lib.results import paired
-
-QUESTIONS = {
-    "weights from the tree (HWC against a constant ω)": ((AS_TOLD, CONSTANT),),
-    "the margin (with LAM against without)": ((MARGIN, SUPCON), (BOTH, AS_TOLD)),
-    "both (HWC+LAM against SupCon)": ((BOTH, SUPCON),),
-}
-"""What the notebook asks, and the comparisons on the sphere that answer."""
+from lib.results.markdown import markdown_table
 
 
 def clear(tested: pd.DataFrame) -> list[str]:
@@ -30,27 +14,45 @@ def clear(tested: pd.DataFrame) -> list[str]:
     found = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
     lines = [f"{one.first} {paired.relation(one)} {one.second} in {one.measure} ({paired.size(one)})" for one in found]
     few = sum("cannot" in paired.relation(test) for test in tested.itertuples())
-    why = f"; with so few groups p cannot reach 0.05 in {few} of them, whatever the methods do" if few else ""
+    why = (
+        f"; with so few groups and so many tests p cannot reach 0.05 in {few} of them, whatever the methods do"
+        if few
+        else ""
+    )
     rest = f"not clear: {len(tested) - len(found)} of {len(tested)} comparisons{why}"
     return [*lines, rest]
 
 
 def answered(tested: pd.DataFrame) -> list[str]:
-    """What is clear of the tree in the loss, of the margin, of both, and of the ball."""
-    pairs = tested["first"] + tested["second"]
-    asked = {what: tested[pairs.isin([a + FLAT + b + FLAT for a, b in these])] for what, these in QUESTIONS.items()}
-    asked["the ball (against the sphere)"] = tested[tested["first"].str.endswith(BALL)]
+    """What is clear of each question; rows of :func:`.comparisons.tests`."""
     lines = []
-    for what, part in asked.items():
+    for question, part in tested.groupby("question", sort=False):
         told = [
-            f"{test.first} {paired.OUTCOMES[paired.relation(test)]} in {test.measure} ({test.difference:+.1f})"
+            f"{test.first} {paired.OUTCOMES[paired.relation(test)]} than {test.second} in {test.measure} "
+            f"({test.difference:+.1f})"
             for test in part.itertuples()
             if paired.relation(test) in paired.CLEAR
         ]
-        untold = {paired.outcome(test) for test in part.itertuples()} if len(part) and not told else set()
+        untold = {paired.outcome(test) for test in part.itertuples()} if not told else set()
         nothing = untold.pop() if len(untold) == 1 else "nothing clear"
-        lines.append(f"{what}: {'; '.join(told) or nothing}, of {len(part)} tests")
+        lines.append(f"{question} {'; '.join(told) or nothing}, of {len(part)} tests")
     return lines
+
+
+def overview(tested: Mapping[str, pd.DataFrame]) -> str:
+    """How many tests of each question are clear on each dataset (title → rows of :func:`.comparisons.tests`).
+
+    As Markdown, a row per question, a column per dataset: "3 better, 1 worse of 12".
+    """
+    lines: dict[str, dict[str, str]] = {}
+    for title, table in tested.items():
+        for question, part in table.groupby("question", sort=False):
+            found = [paired.relation(test) for test in part.itertuples()]
+            better, worse = (found.count(outcome) for outcome in paired.CLEAR)
+            nothing = "cannot be told" if all("cannot" in one for one in found) else "nothing clear"
+            told = f"{better} better, {worse} worse of {len(part)}" if better or worse else nothing
+            lines.setdefault(question, {"question": question})[title] = told
+    return markdown_table(pd.DataFrame(lines.values()).fillna("–"))
 
 
 def clear_by_depth(table: pd.DataFrame) -> list[str]:
@@ -132,6 +134,20 @@ def beside_features(table: pd.DataFrame) -> list[str]:
             f"by the nearest image, {above['top1']} in Top-1, {above['hf1']} in HF1"
         )
     return told
+
+
+def beside_chance(table: pd.DataFrame) -> list[str]:
+    """How many heads are below chance in R@5 and PC-Order; rows of :func:`.tables.with_blind`.
+
+    Raises KeyError where chance has no such row.
+    """
+    heads, plain, _ = _apart(table, "ours")
+    chance = table[table["method"] == CHANCE].set_index("measure")["ours"]
+    return [
+        f"{title} of chance: {chance[measure]:.1f}, of the features without a head: {plain[measure]:.1f}; "
+        f"{int((heads[measure] < chance[measure]).sum())} of {len(heads)} heads are below chance"
+        for measure, title in {"hit5": "R@5", "order": "PC-Order"}.items()
+    ]
 
 
 def beside_commonest(table: pd.DataFrame) -> list[str]:

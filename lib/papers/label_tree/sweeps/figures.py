@@ -21,7 +21,7 @@ from lib.papers.label_tree.sweeps import tables
 PANELS = (("hf1", "HF1 (%), higher is better"), ("violation", "violations (%), lower is better"))
 COLUMNS = {
     "weights inside of the softmax": (AS_PRINTED, AS_TOLD, BY_COSINE, CONSTANT),
-    "weights outside, margins": (OUTSIDE, MARGIN, BOTH),
+    "weights outside; with LAM": (OUTSIDE, MARGIN, BOTH),
 }
 """Which methods stand beside SupCon in a column of Fig. 2."""
 MAPS = {"hf1": "cividis", "violation": "cividis_r"}
@@ -31,15 +31,15 @@ MAPS = {"hf1": "cividis", "violation": "cividis_r"}
 def temperatures(rows: pd.DataFrame) -> Figure:
     """Fig. 2: HF1 (above) and violations (below) against τ, bars over trainings; the grey band is SupCon's best τ.
 
-    Methods stand in two columns, :data:`COLUMNS`, SupCon in both; each panel has a scale of its own.
+    Methods stand in two columns, :data:`COLUMNS`, SupCon in both; the panels of a line have one scale.
     """
     of_best = tables.best(rows)
     star = float(of_best.loc[of_best["method"] == SUPCON, "temperature"].iloc[0])
     with style.house():
-        figure, axes = plt.subplots(2, len(COLUMNS), figsize=(style.WIDTH, 6.0), sharex=True)
+        figure, axes = plt.subplots(2, len(COLUMNS), figsize=(style.WIDTH, 6.0), sharex=True, sharey="row")
         for column, (about, methods) in zip(axes.T, COLUMNS.items(), strict=True):
             shown = [SUPCON, *(name for name in methods if name in set(rows["method"]))]
-            for axis, (measure, title) in zip(column, PANELS, strict=True):
+            for axis, (measure, _) in zip(column, PANELS, strict=True):
                 for number, method in enumerate(shown):
                     cells = rows[rows["method"] == method].groupby("temperature")[measure].agg(["mean", "std"])
                     aside = 1.025 ** (number - (len(shown) - 1) / 2)  # bars beside each other, not on each other
@@ -49,10 +49,11 @@ def temperatures(rows: pd.DataFrame) -> Figure:
                 axis.set_xscale("log")
                 axis.set_xticks(cells.index, [f"{tau:g}" for tau in cells.index])
                 axis.minorticks_off()
-                axis.set_ylabel(title)
             column[0].set_title(about)
             column[-1].set_xlabel("temperature τ (log scale, no unit)")
             column[-1].legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
+        for axis, (_, title) in zip(axes[:, 0], PANELS, strict=True):
+            axis.set_ylabel(title)
         plt.close(figure)
     return figure
 

@@ -21,7 +21,7 @@ from lib.papers.label_tree.names import (
     OUTSIDE,
     SUPCON,
 )
-from lib.papers.label_tree.results.tables import tests
+from lib.papers.label_tree.results.comparisons import tests
 from lib.results.markdown import markdown_table, percent
 from lib.training.label_tree import Objective, Schedule
 from lib.training.splits import Split
@@ -50,22 +50,18 @@ def trained(
 
 
 def temperatures(found: Found) -> pd.DataFrame:
-    """What :func:`trained` gave: columns method, temperature, repeat, hf1, violation, top1, rim (percent), loss."""
+    """What :func:`trained` gave: columns method, temperature, repeat, hf1, violation, top1, rim (percent), first_loss,
+    loss, steps.
+    """
     parts = [_rows(scored).assign(method=name, temperature=tau) for (name, tau), scored in found.items()]
     return pd.concat(parts, ignore_index=True)
 
 
-def rivals(found: Found, rows: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
-    """Each method at its own best τ against SupCon at its own, paired over groups and trainings.
-
-    Rows as :func:`lib.papers.label_tree.results.tables.tests`. The images are those that chose τ, so p is too small.
-    """
-    of_best = best(rows).set_index("method")["temperature"]
-    chosen = {name: found[name, of_best[name]] for name in of_best.index}
-    return tests(chosen, [(name, SUPCON) for name in chosen if name != SUPCON], seed)
+Cells = Mapping[tuple[str, float, float], Sequence[Scored]]
+"""Form, α and γ → one per training."""
 
 
-def weights(
+def at_weights(
     seen: Images,
     base: Objective,
     several: Sequence[Split],
@@ -73,8 +69,8 @@ def weights(
     alphas: Sequence[float],
     gammas: Sequence[float],
     forms: Sequence[str] = FORMS[:3],
-) -> pd.DataFrame:
-    """HWC at every pair of α and γ; columns form, alpha, gamma, repeat, hf1, violation, top1, rim (percent), loss."""
+) -> Cells:
+    """HWC at every pair of α and γ, in several forms."""
     tried = {
         (form, alpha, gamma): replace(base, pairs="HWC", form=form, alpha=alpha, gamma=gamma)
         for form in forms
@@ -82,27 +78,76 @@ def weights(
         for gamma in gammas
     }
     names = {f"HWC {form}, α = {alpha:g}, γ = {gamma:g}": one for (form, alpha, gamma), one in tried.items()}
-    found = run(seen, names, several, schedule)
+    return dict(zip(tried, run(seen, names, several, schedule).values(), strict=True))
+
+
+def weights(found: Cells) -> pd.DataFrame:
+    """What :func:`at_weights` gave: columns form, alpha, gamma, else as :func:`temperatures`."""
     parts = [
-        _rows(scored).assign(form=form, alpha=alpha, gamma=gamma)
-        for (form, alpha, gamma), scored in zip(tried, found.values(), strict=True)
+        _rows(scored).assign(form=form, alpha=alpha, gamma=gamma) for (form, alpha, gamma), scored in found.items()
     ]
     return pd.concat(parts, ignore_index=True)
 
 
 def _rows(several: Sequence[Scored]) -> pd.DataFrame:
     lines = [
-        {"repeat": one.split.repeat, "loss": one.health.loss, "rim": one.health.rim}
+        {"repeat": one.split.repeat, "first_loss": one.history[0], "loss": one.health.loss}
+        | {"rim": one.health.rim, "steps": one.health.steps}
         | {measure: 100 * one.values[measure].mean() for measure in MEASURES}
         for one in several
     ]
     return pd.DataFrame(lines)
 
 
-def best(rows: pd.DataFrame) -> pd.DataFrame:
-    """Every method at the τ where its HF1, the mean of its trainings, is highest; of equal ones the first."""
+def rivals(found: Found, rows: pd.DataFrame, cells: Cells, by_weight: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Each method at its own best τ, and each form at its best α and γ, against SupCon at its own τ.
+
+    The best has the highest HF1 less violations. Paired over groups and trainings; rows as
+    :func:`lib.papers.label_tree.results.comparisons.tests`, each rival a question. The images are those that chose, so
+    p is too small.
+    """
+    of_best = best(rows, with_violations=True).set_index("method")["temperature"]
+    chosen = {name: found[name, of_best[name]] for name in of_best.index}
+    chosen |= {called(key): cells[key] for key in best_cells(by_weight)}
+    return tests(chosen, {f"{name} against SupCon": [(name, SUPCON)] for name in chosen if name != SUPCON}, seed)
+
+
+def called(cell: tuple[str, float, float]) -> str:
+    """What a form at one α and γ is called.
+
+    >>> called(("shifted", 0.2, 1.0))
+    'HWC at α = 0.2, γ = 1'
+    """
+    form, alpha, gamma = cell
+    return f"{OF_FORM[form]} at α = {alpha:g}, γ = {gamma:g}"
+
+
+def best_cells(by_weight: pd.DataFrame) -> list[tuple[str, float, float]]:
+    """Of every form the α and γ with the highest HF1 less violations, means of trainings; of equal ones the first."""
+    means = by_weight.groupby(["form", "alpha", "gamma"], sort=False)[["hf1", "violation"]].mean()
+    score = means["hf1"] - means["violation"]
+    return list(score.groupby("form", sort=False).idxmax())
+
+
+def health(rows: pd.DataFrame) -> list[str]:
+    """Whether the trainings of Fig. 2, or of the weights, have come anywhere: losses, points at the rim, steps."""
+    fell = int((rows["loss"] < rows["first_loss"]).sum())
+    rim = rows["rim"].max()
+    return [
+        f"the loss fell in {fell} of {len(rows)} trainings of {rows['steps'].max()} steps, by "
+        f"{(1 - rows['loss'] / rows['first_loss']).median():.0%} at the median; points at the rim, worst training: "
+        + ("none, on the sphere there is no rim" if np.isnan(rim) else f"{rim:.1f} %")
+    ]
+
+
+def best(rows: pd.DataFrame, *, with_violations: bool = False) -> pd.DataFrame:
+    """Every method at the τ where its HF1, the mean of its trainings, is highest; of equal ones the first.
+
+    with_violations: HF1 less violations, as in :func:`best_cells`.
+    """
     means = rows.groupby(["method", "temperature"], sort=False)[[*MEASURES, "loss"]].mean().reset_index()
-    return means.loc[means.groupby("method", sort=False)["hf1"].idxmax()].reset_index(drop=True)
+    score = means["hf1"] - with_violations * means["violation"]
+    return means.loc[score.groupby(means["method"], sort=False).idxmax()].reset_index(drop=True)
 
 
 def best_layout(rows: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ from PIL import Image
 
 from lib.datasets.table import ImageTable
 from lib.papers.label_tree import experiment
-from lib.papers.label_tree.results import end_to_end, tables
+from lib.papers.label_tree.results import comparisons, end_to_end
 from lib.training import two_views
 from lib.training.label_tree import Objective
 from lib.training.photos import Preparation
@@ -48,7 +48,8 @@ def test_head_encoder_and_the_encoder_before_answer_the_same_images(seen, images
     other = found[f"{name}, end to end, head"][1]
     assert head.history != other.history  # another seed
     both = {key.replace("HWC+LAM", "SupCon"): value for key, value in found.items()} | found
-    assert len(tables.end_pairs(both)) == 4 and all(one in both for pair in tables.end_pairs(both) for one in pair)
+    asked = [pair for several in comparisons.end_pairs().values() for pair in several]
+    assert len(asked) == 6 and all(one in both for pair in asked for one in pair)
 
 
 def test_two_trainings_agree_and_test_images_have_no_say(seen, images, several, small, tmp_path):

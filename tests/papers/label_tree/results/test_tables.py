@@ -8,15 +8,17 @@ import pytest
 
 from lib.metrics import hierarchy
 from lib.papers.label_tree import names, published
-from lib.papers.label_tree.experiment import Scored
-from lib.papers.label_tree.results import figures, mistakes, tables, verdicts
+from lib.papers.label_tree.experiment import Images, Scored
+from lib.papers.label_tree.results import chosen, comparisons, figures, mistakes, tables, verdicts
 from lib.results import paired
 from lib.taxonomy import from_paths
+from lib.training.label_tree import Objective
 from lib.training.methods import Health
 from lib.training.splits import Split
 
 TREE = from_paths("toy", ["a/1", "a/2", "b/3", "b/4"])
 LEAVES = np.arange(40) % 4
+SEEN = Images(np.zeros((2, 40, 1)), LEAVES, TREE, np.arange(40))
 GROUPS = np.array([f"p{number // 4}" for number in range(40)])
 
 
@@ -93,18 +95,82 @@ def test_verdicts_name_what_is_clear_and_count_the_rest(found):
     assert rest.endswith("comparisons") and all("; p (Holm) " in line for line in clear)
     few = verdicts.clear(tests.assign(p_floor=0.125, p_holm=1.0, n_units=4))
     assert few[-1].endswith(f"p cannot reach 0.05 in {len(tests)} of them, whatever the methods do")
-    both = tests.assign(first=names.BOTH + names.FLAT)
-    tree, _, told, _ = verdicts.answered(both)
-    assert tree == "weights from the tree (HWC against a constant ω): nothing clear, of 0 tests"
-    assert "HWC+LAM (Euclidean) better in Top-1 (+" in told and told.endswith("of 6 tests")
-    untold = verdicts.answered(both.assign(p_holm=1.0, p_floor=0.01, n_units=12, n_tests=126))[2]
-    assert untold.endswith("(HWC+LAM against SupCon): cannot be told with 12 groups and 126 tests, of 6 tests")
+    (told,) = verdicts.answered(tests.assign(question="is it the tree?"))
+    assert told.startswith("is it the tree? HWC (Euclidean) better than SupCon (Euclidean) in HF1 (+")
+    assert told.endswith(", of 6 tests")
+    untold = tests.assign(p_holm=1.0, p_floor=0.01, n_units=12, n_tests=126, question="is it?")
+    assert verdicts.answered(untold) == ["is it? cannot be told with 12 groups and 126 tests, of 6 tests"]
 
 
-def test_the_pairs_are_those_that_were_trained(found):
-    between = tables.pairs(found)
-    assert (names.SUPCON + names.FLAT, names.NONE) in between
-    assert all(first in found and second in found for first, second in between)
+def test_an_overview_counts_what_is_clear_of_each_question_and_dataset(found):
+    tested = comparisons.tests(found, comparisons.pairs(found))
+    untold = tested.assign(p_holm=1.0, p_floor=0.5)
+    one = tested[tested["question"] == "does a head help?"]
+    text = verdicts.overview({"birds": tested, "tiles": untold, "eyes": one})
+    lines = text.splitlines()
+    assert lines[0] == "| question | birds | tiles | eyes |" and len(lines) == 2 + tested["question"].nunique()
+    same = next(line for line in lines if "same values" in line)
+    part = tested[tested["question"].str.contains("same values")]
+    better = int(((part["p_holm"] <= 0.05) & (part["difference"] > 0)).sum())
+    worse = int(((part["p_holm"] <= 0.05) & (part["difference"] < 0)).sum())
+    assert better > 0 and f"| {better} better, {worse} worse of 6 | cannot be told | – |" in same
+
+
+def test_class_means_are_of_all_folds_together(found):
+    """A leaf that is common in one fold and rare in the other is one leaf, not two."""
+    one = found[names.NONE][0]
+    parts = [one.values.iloc[:30], one.values.iloc[30:].assign(top1=0.0)]
+    folds = [replace(one, values=part, split=replace(one.split, fold=n)) for n, part in enumerate(parts)]
+    row = tables.rows({names.NONE: folds}).set_index("measure").loc["top1"]
+    together = pd.concat(parts).groupby("leaf")["top1"].mean().mean()
+    by_fold = np.mean([part.groupby("leaf")["top1"].mean().mean() for part in parts])
+    assert row["class_mean"] == pytest.approx(100 * together) and together != pytest.approx(by_fold)
+
+
+def test_heads_below_chance_are_counted(found):
+    rows = tables.rows(found)
+    blind = {"hf1": 0.0, "hit5": 0.99, "order": 0.0}
+    blind |= {f"{measure} by class": 0.0 for measure in blind}
+    hits, order = verdicts.beside_chance(tables.with_blind(rows, {names.CHANCE: blind}))
+    assert hits.startswith("R@5 of chance: 99.0, of the features without a head: 100.0; 0 of 2 heads")
+    low = rows.assign(ours=rows["ours"].where(rows["measure"] != "hit5", 50.0))
+    hits, _ = verdicts.beside_chance(tables.with_blind(low, {names.CHANCE: blind}))
+    assert "2 of 2 heads are below chance" in hits and order.endswith("0 of 2 heads are below chance")
+
+
+def test_every_question_is_corrected_for_its_own_tests(found):
+    asked = comparisons.pairs(found)
+    assert asked["does a head help?"] == [(names.SUPCON + names.FLAT, names.NONE)]
+    assert all(set(pair) <= set(found) for several in asked.values() for pair in several)
+    tested = comparisons.tests(found, asked)
+    assert list(tested["question"].unique()) == list(asked)
+    for question, part in tested.groupby("question"):
+        alone = tables.tests(found, asked[question])
+        assert part["p_holm"].to_numpy() == pytest.approx(alone["p_holm"].to_numpy(), nan_ok=True)
+    assert comparisons.layout(tested).startswith("| question | first | second | measure |")
+
+
+def test_no_comparison_is_asked_twice():
+    every = {
+        name + end
+        for name in (*names.objectives(Objective(), 1, 1), *chosen.OWN.values(), *names.CHOSEN_NO_TREE.values())
+        for end in ("", " (Euclidean)")
+    }
+    asked = [pair for several in comparisons.pairs(every | {names.NONE}).values() for pair in several]
+    assert len(asked) == len(set(asked)) > 20
+    ends = [pair for several in comparisons.end_pairs().values() for pair in several]
+    assert len(ends) == len(set(ends)) == 6
+
+
+def test_distances_stand_beside_scores_with_their_spread(found):
+    apart = tables.apart(found, TREE)
+    assert set(apart["depth"]) == {0, 1} and (apart["spread"] == 0).all()  # the toy has the same in every training
+    several = [replace(one, apart=[1.0, 0.5 + 0.1 * one.split.repeat]) for one in found[names.NONE]]
+    moved = tables.apart({names.NONE: several}, TREE).set_index("depth")
+    assert moved.loc[1, "spread"] == pytest.approx(np.std([0.5, 0.6, 0.7], ddof=1))
+    text = tables.apart_layout(tables.apart(found | {names.NONE: several}, TREE), tables.rows(found))
+    row = next(line for line in text.splitlines() if names.NONE in line)
+    assert row.startswith("| no head | 1.00 | 0.60 ± 0.100 | ") and "±" in row.split("|")[5]
 
 
 def test_mistakes_add_up_to_the_wrong_answers(found):
@@ -118,13 +184,13 @@ def test_mistakes_add_up_to_the_wrong_answers(found):
 
 
 def test_confusions_are_counted_by_hand_and_told_by_kinship(found):
-    rows = mistakes.confusions(found, TREE, each=4)
+    rows = mistakes.confusions(found, SEEN, each=4)
     assert rows["kin"].all() and set(rows["method"]) == {names.SUPCON + names.FLAT, names.NONE}
     several = found[names.NONE]
     one = rows[rows["method"] == names.NONE].iloc[0]
     pair = [list(TREE.leaves).index(one[side]) for side in ("true", "answered")]
     shares = [100 * np.mean((s.values["leaf"] == pair[0]) & (s.values["predicted"] == pair[1])) for s in several]
-    assert one["share"] == pytest.approx(np.mean(shares)) and one["spread"] == pytest.approx(np.std(shares))
+    assert one["share"] == pytest.approx(np.mean(shares)) and one["spread"] == pytest.approx(np.std(shares, ddof=1))
     assert rows.groupby("method")["share"].sum()[names.NONE] == pytest.approx(70)  # the toy has no other mistakes
     axis = figures.confusions(rows).axes[0]
     assert len(axis.patches) == len(rows) and axis.get_yticklabels()[0].get_fontweight() == "normal"
@@ -139,7 +205,7 @@ def test_the_spread_of_confusions_is_over_trainings_not_over_folds(found):
         for repeat in range(2)
         for fold, half in enumerate(halves)
     ]
-    rows = mistakes.confusions({names.NONE: folds}, TREE, each=2)
+    rows = mistakes.confusions({names.NONE: folds}, SEEN, each=2)
     assert (rows["spread"] == 0).all() and (rows["share"] > 0).all()
 
 
@@ -186,14 +252,24 @@ def test_pictures_show_every_method(found):
     assert widths.sum(0) == pytest.approx(wrong.loc[list(found)].to_numpy())
 
 
-def test_confusions_across_groups_are_shown_however_rare_they_are(found):
-    """One answer of another branch among many of the own one."""
+def test_confusions_across_groups_are_shown_beside_commoner_ones_but_no_accident(found):
+    """Two answers of another branch among many of the own one are shown, one is not; nor what nobody could know."""
     one = found[names.NONE][0]
-    values = one.values.assign(predicted=one.values["predicted"])
-    other = next(leaf for leaf in range(len(TREE.leaves)) if TREE.lca_depth()[values["leaf"].iloc[0], leaf] == 0)
-    values.loc[values.index[0], "predicted"] = other
-    rows = mistakes.confusions({names.NONE: [replace(one, values=values)]}, TREE, each=1)
-    assert rows["kin"].tolist() == [False, True] and rows["share"].iloc[0] == pytest.approx(2.5)
+    leaf = one.values["leaf"].iloc[0]
+    other = next(other for other in range(len(TREE.leaves)) if TREE.lca_depth()[leaf, other] == 0)
+    of_leaf = one.values.index[one.values["leaf"] == leaf]
+
+    def changed(n):
+        values = one.values.assign(predicted=one.values["predicted"])
+        values.loc[of_leaf[:n], "predicted"] = other
+        return replace(one, values=values)
+
+    rows = mistakes.confusions({names.NONE: [changed(2)]}, SEEN, each=1)
+    assert rows["kin"].tolist() == [False, True] and rows["share"].iloc[0] == pytest.approx(5)
+    assert mistakes.confusions({names.NONE: [changed(1)]}, SEEN, each=1)["kin"].all()
+    without = np.flatnonzero(leaf != LEAVES)
+    unknown = replace(changed(10), split=replace(one.split, train=without))
+    assert TREE.leaves[leaf] not in set(mistakes.confusions({names.NONE: [unknown]}, SEEN)["true"])
 
 
 def test_heads_are_counted_beside_the_features_and_the_commonest_class(found):

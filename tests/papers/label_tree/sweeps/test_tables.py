@@ -89,8 +89,11 @@ def test_sweeps_train_every_cell_on_validation_images_alone(seen):
     found = tables.trained(seen, names.objectives(Objective(), 1.0, 1.0), several, SCHEDULE, [0.1, 0.5])
     by_tau = tables.temperatures(found)
     assert len(by_tau) == 2 * 2 * (len(tables.DRAWN) + 1)
-    between = tables.rivals(found, by_tau)
+    cells = tables.at_weights(seen, Objective(), several, SCHEDULE, [0.5], [0.0, 1.0], ["printed", "shifted"])
+    by_weight = tables.weights(cells)
+    between = tables.rivals(found, by_tau, cells, by_weight)
     assert set(between["second"]) == {names.SUPCON} and names.BOTH in set(between["first"])
+    assert {tables.called(cell) for cell in tables.best_cells(by_weight)} < set(between["first"])
     own = tables.best(by_tau).set_index("method")["hf1"]
     hf1 = between[between["measure"] == "HF1"].set_index("first")["difference"]
     groups = np.unique(seen.groups[inner.test], return_counts=True)[1]
@@ -98,8 +101,8 @@ def test_sweeps_train_every_cell_on_validation_images_alone(seen):
         assert hf1[names.BOTH] == pytest.approx(own[names.BOTH] - own[names.SUPCON], abs=1e-9)
     assert set(by_tau["method"]) == {*tables.DRAWN, names.CONSTANT} and set(by_tau["temperature"]) == {0.1, 0.5}
     assert by_tau["hf1"].between(0, 100).all() and np.isfinite(by_tau["loss"]).all()
-    by_weight = tables.weights(seen, Objective(), [inner], SCHEDULE, [0.5], [0.0, 1.0], ["printed", "shifted"])
-    assert len(by_weight) == 4
+    assert len(by_weight) == 2 * 4 and set(by_weight["steps"]) == {int(by_tau["steps"].max())}
+    assert axis_limits(figures.temperatures(by_tau)) == 2  # a line of panels has one scale
     drawn = figures.temperatures(by_tau).axes
     assert len(drawn) == 4 and len(figures.weights(by_weight).axes) == 4
     shown = [[container.get_label() for container in axis.containers] for axis in drawn[:2]]
@@ -107,3 +110,25 @@ def test_sweeps_train_every_cell_on_validation_images_alone(seen):
     assert {name for column in shown for name in column} == {*tables.DRAWN, names.CONSTANT}
     looks = [container.lines[0].get_marker() for container in drawn[0].containers]
     assert len(set(looks)) == len(looks)
+
+
+def axis_limits(figure):
+    """How many different scales the panels have."""
+    return len({axis.get_ylim() for axis in figure.axes})
+
+
+def test_the_best_cell_of_each_form_has_the_highest_hf1_less_violations():
+    cells = [("printed", 0.2, 0.2, 80, 21), ("printed", 1.0, 0.2, 83, 25), ("shifted", 0.2, 1.0, 70, 20)]
+    columns = ["form", "alpha", "gamma", "hf1", "violation"]
+    rows = pd.DataFrame(cells, columns=columns)
+    assert tables.best_cells(rows) == [("printed", 0.2, 0.2), ("shifted", 0.2, 1.0)]
+    worse_seed = rows.assign(hf1=rows["hf1"] - 9 * (rows["alpha"] == 0.2))  # of two trainings the mean counts
+    assert tables.best_cells(pd.concat([rows, worse_seed]))[0] == ("printed", 1.0, 0.2)
+
+
+def test_whether_sweeps_trained_is_told_by_their_losses():
+    rows = pd.DataFrame({"first_loss": [2.0, 4.0, 1.0], "loss": [1.0, 1.0, 1.5], "rim": np.nan, "steps": 40})
+    (line,) = tables.health(rows)
+    assert line.startswith("the loss fell in 2 of 3 trainings of 40 steps, by 50% at the median")
+    assert line.endswith("none, on the sphere there is no rim")
+    assert tables.health(rows.assign(rim=[0.0, 2.5, 1.0]))[0].endswith("worst training: 2.5 %")
