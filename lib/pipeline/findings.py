@@ -47,7 +47,7 @@ COMPARED = {
     "own_plain": Compared(1, "plain features", LEAKAGE, f"method == '{PLAIN}'", -1),
     "curved": Compared(2, "ball, not flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
     "larger": Compared(2, f"margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
-    "larger_new": Compared(2, "new archive", MARGINS, f"{LARGER}rule.str.startswith('open')"),
+    "larger_new": Compared(2, "4, new archive", MARGINS, f"{LARGER}rule.str.startswith('open')"),
     "plain": Compared(3, "head, not plain features", TESTS, f"{APART}second == '{PLAIN}'"),
     "plain_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
     "classifier": Compared(3, "head, not classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),

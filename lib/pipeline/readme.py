@@ -34,7 +34,7 @@ NOTE = (
 )
 MORE = (
     "Hyp-ViT: another photograph of an unlearnt species or lesion (not its diagnosis). ACIR, label tree: birds by "
-    "image, others by group; MAP@100: 16-bit codes; HF1: mistakes inside families cost less. Sph: head on the sphere; "
+    "image, others by group; MAP@100: 16-bit codes; HF1: right family counts; /: commonest class. Sph: on the sphere; "
     "CSQ: fixed code per class; SupCon: no tree. ACIR: its loss. *Over plain*, *difference* to rival: groups first; "
     "*by class*: alike (– untested)."
 )

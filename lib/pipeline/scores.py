@@ -30,7 +30,8 @@ class Claim:
 
     Rows are those of the section's table where the columns of ``where`` have these values; ``of`` are those of its
     ``table_tests`` (first, second, and columns), and with ``plain`` as the second the gain over plain features;
-    ``by_class`` of its tests of class means, and ``classes`` their table.
+    ``by_class`` of its tests of class means, and ``classes`` their table; ``blind``: an answer that does not look at
+    images, behind a stroke after the plain features.
     """
 
     section: str
@@ -43,6 +44,7 @@ class Claim:
     of: Mapping[str, Any] = field(default_factory=dict)
     classes: str = "table_tests"
     by_class: Mapping[str, Any] = field(default_factory=dict)
+    blind: str = ""
 
 
 CLAIMS = {
@@ -78,6 +80,7 @@ CLAIMS = {
         "SupCon (Euclidean)",
         {"first": "HWC+LAM (Euclidean)", "second": "SupCon (Euclidean)", "measure": "HF1"},
         by_class={"first": "HWC+LAM (Euclidean)", "second": "SupCon (Euclidean)", "measure": "HF1, class mean"},
+        blind="always the commonest class",
     ),
 }
 
@@ -138,6 +141,8 @@ def others() -> pd.DataFrame:
                 about = {"paper": index.PAPERS[paper], "images": record["images"].partition(",")[0]}
                 names = {"plain": claim.plain, _named("ours"): claim.ours, _named("rival"): claim.rival}
                 cells = {"measure": claim.measure} | {column: percent(rows[name]) for column, name in names.items()}
+                if claim.blind:
+                    cells["plain"] += f"/{percent(rows[claim.blind])}"
                 lines.append(about | cells | {column: _gain(folder, *of) for column, of in gains.items()})
     return pd.DataFrame(lines)
 

@@ -76,6 +76,9 @@ def test_the_other_papers_rows_are_those_of_their_tables_and_tests():
     assert row["over plain"].strip("*") == f"{over['difference'].item():+.2f}"
     assert row["over plain"].startswith("**") == (over["p_holm"].item() <= 0.05)
     assert rows.loc["Hyp-ViT"]["by class"].eq("–").all(), "its categories are all new: each counts alike already"
+    tree = pd.read_csv(paths.REPORTS / "label_tree/sample/odir/results/table_2.csv").query("measure == 'hf1'")
+    plain, blind = (tree.set_index("method")["ours"][name] for name in ("no head", "always the commonest class"))
+    assert rows.loc["Label tree", "ODIR-5K fundus photographs"]["plain"] == f"{percent(plain)}/{percent(blind)}"
     by_class = pd.read_csv(paths.REPORTS / "acir/sample/ham10000/hashing/table_tests_by_class.csv")
     gain = by_class.query("first == 'ACIR-16bit' and second == 'CSQ-16bit'")["difference"].item()
     assert rows.loc["ACIR", "HAM10000"]["by class"].strip("*") == f"{gain:+.2f}"
