@@ -34,8 +34,8 @@ NOTE = (
 )
 MORE = (
     "Hyp-ViT: another photograph of an unlearnt species or lesion (not its diagnosis). ACIR, label tree: birds by "
-    "image, others by group; MAP@100: 16-bit codes; HF1: right family counts; /: commonest class. Sph: on the sphere; "
-    "CSQ: fixed code per class; SupCon: no tree. ACIR: its loss. *Over plain*, *difference* to rival: groups first; "
+    "image, others by group; MAP@100: 16-bit codes; HF1: family counts; /: commonest class. Sph: on the sphere; "
+    "CSQ: fixed codes; SupCon: no tree. ACIR: its loss. *Over plain*, *difference* to rival: groups first; "
     "*by class*: alike (– untested)."
 )
 
