@@ -23,15 +23,6 @@ CONTROLS = (CONSTANT, CONSTANT_COSINE, NO_TREE, NO_TREE_COSINE)
 FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, *CONTROLS, MARGIN_ALONE, BOTH_PRINTED)
 """Without a hyperbolic row: HXE, cosines, other forms of HWC, controls, and LAM alone (see :func:`alone_in_ball`)."""
 CURVED_AGAINST_FLAT = tuple((name + BALL, name + FLAT) for name in (SUPCON, BOTH))
-CHOSEN = {
-    SUPCON: "SupCon, chosen τ",
-    SUPCON_COSINE: "SupCon, cosine logits, chosen τ",
-    AS_TOLD: "HWC, chosen α, γ",
-    BY_COSINE: "HWC, cosine logits, chosen α, γ",
-}
-"""What is trained once more at values chosen on validation images, and what it is called then."""
-CHOSEN_NO_TREE = {AS_TOLD: "HWC, chosen α, γ, ω by role", BY_COSINE: "HWC, cosine, chosen α, γ, ω by role"}
-"""The same without the tree, at the values that were chosen with it."""
 TOGETHER = (SUPCON + FLAT, BOTH + FLAT)
 """What is trained together with the encoder."""
 ROWS = (SIMCLR, SUPCON, OUTSIDE, HXE, AS_PRINTED, AS_TOLD, MARGIN, BOTH)

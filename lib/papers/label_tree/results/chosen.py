@@ -10,8 +10,8 @@ from lib.losses.label_tree import BY_ROLE
 from lib.papers.label_tree import experiment
 from lib.papers.label_tree.experiment import Images, Scored
 from lib.papers.label_tree.names import (
-    CHOSEN,
-    CHOSEN_NO_TREE,
+    AS_TOLD,
+    BY_COSINE,
     FLAT,
     NO_TREE,
     NO_TREE_COSINE,
@@ -23,8 +23,17 @@ from lib.results.markdown import markdown_table, percent
 from lib.training.label_tree import Objective, Schedule
 from lib.training.splits import Split
 
-OWN = CHOSEN | {NO_TREE: "HWC, ω by role, chosen α, γ", NO_TREE_COSINE: "HWC, cosine, ω by role, chosen α, γ"}
-"""What chooses, and what it is called then."""
+CHOSEN = {
+    SUPCON: "SupCon, chosen τ",
+    SUPCON_COSINE: "SupCon, cosine logits, chosen τ",
+    AS_TOLD: "HWC, chosen α, γ",
+    BY_COSINE: "HWC, cosine logits, chosen α, γ",
+    NO_TREE: "HWC, ω by role, chosen α, γ",
+    NO_TREE_COSINE: "HWC, cosine, ω by role, chosen α, γ",
+}
+"""What is trained at values of its own choice, and what it is called then."""
+AT_THEIRS = {AS_TOLD: "HWC, chosen α, γ, ω by role", BY_COSINE: "HWC, cosine, chosen α, γ, ω by role"}
+"""HWC without its tree, at the values that HWC has chosen."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class Candidates:
         kinds = objectives(base, 1.0, 1.0)
         tau = [{"temperature": value} for value in self.temperatures]
         weights = [{"alpha": alpha, "gamma": gamma} for alpha, gamma in product(self.alphas, self.gammas)]
-        tried = {name: tau if name in (SUPCON, SUPCON_COSINE) else weights for name in OWN}
+        tried = {name: tau if name in (SUPCON, SUPCON_COSINE) else weights for name in CHOSEN}
         return {name: [replace(kinds[name + FLAT], **one) for one in several] for name, several in tried.items()}
 
 
@@ -85,15 +94,15 @@ def trained(
     found: dict[tuple[str, int, int], Scored] = {}
     for fold in dict.fromkeys(split.fold for split in several):
         mine = [split for split in several if split.fold == fold]
-        values = {name: best.loc[(name, fold), ["temperature", "alpha", "gamma"]].to_dict() for name in OWN}
-        named = {title + FLAT: replace(kinds[name + FLAT], **values[name]) for name, title in OWN.items()}
+        values = {name: best.loc[(name, fold), ["temperature", "alpha", "gamma"]].to_dict() for name in CHOSEN}
+        named = {title + FLAT: replace(kinds[name + FLAT], **values[name]) for name, title in CHOSEN.items()}
         named |= {
             title + FLAT: replace(kinds[name + FLAT], constant=BY_ROLE, **values[name])
-            for name, title in CHOSEN_NO_TREE.items()
+            for name, title in AT_THEIRS.items()
         }
         for name, scored in experiment.run(seen, named, mine, schedule, what="chosen").items():
             found |= {(name, fold, one.split.repeat): one for one in scored}
-    names = [name + FLAT for name in (*OWN.values(), *CHOSEN_NO_TREE.values())]
+    names = [name + FLAT for name in (*CHOSEN.values(), *AT_THEIRS.values())]
     return {name: [found[name, split.fold, split.repeat] for split in several] for name in names}
 
 
@@ -105,7 +114,7 @@ def layout(table: pd.DataFrame) -> str:
         values = ["temperature"] if name in (SUPCON, SUPCON_COSINE) else ["alpha", "gamma"]
         ends = [SIGNS[key] for key in values if one[key] in (part[key].min(), part[key].max())]
         lines.append(
-            {"method": OWN[name], "fold": fold + 1, "tried": len(part)}
+            {"method": CHOSEN[name], "fold": fold + 1, "tried": len(part)}
             | {"chosen": ", ".join(f"{SIGNS[key]} = {one[key]:g}" for key in values)}
             | {"at an end of what was tried": ", ".join(ends) or "–"}
             | {title: percent(one[key]) for key, title in MEASURES.items()}

@@ -10,8 +10,6 @@ from lib.papers.label_tree.names import (
     BALL,
     BOTH,
     BY_COSINE,
-    CHOSEN,
-    CHOSEN_NO_TREE,
     CONSTANT,
     CONSTANT_COSINE,
     FLAT,
@@ -27,7 +25,7 @@ from lib.papers.label_tree.names import (
     SUPCON_COSINE,
 )
 from lib.papers.label_tree.results import tables
-from lib.papers.label_tree.results.chosen import OWN
+from lib.papers.label_tree.results.chosen import AT_THEIRS, CHOSEN
 from lib.papers.label_tree.results.end_to_end import BEFORE, END, PLACES
 from lib.papers.label_tree.results.tables import Found
 from lib.results import paired
@@ -51,11 +49,11 @@ ON_THE_SPHERE: Pairs = {
     ],
     "is it the tree? (HWC against ω by role, same values)": [(AS_TOLD, NO_TREE), (BY_COSINE, NO_TREE_COSINE)],
     "is it the tree? (same values, those that HWC has chosen)": [
-        (CHOSEN[name], without) for name, without in CHOSEN_NO_TREE.items()
+        (CHOSEN[name], without) for name, without in AT_THEIRS.items()
     ],
     "is it the tree? (each with values of its own choice)": [
-        (OWN[AS_TOLD], OWN[NO_TREE]),
-        (OWN[BY_COSINE], OWN[NO_TREE_COSINE]),
+        (CHOSEN[AS_TOLD], CHOSEN[NO_TREE]),
+        (CHOSEN[BY_COSINE], CHOSEN[NO_TREE_COSINE]),
     ],
     "are weights more than a temperature? (HWC against constant ω)": [
         (AS_TOLD, CONSTANT),

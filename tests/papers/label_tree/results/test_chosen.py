@@ -25,7 +25,7 @@ def tried(seen, several):
 
 
 def test_every_candidate_is_tried_in_every_fold_and_one_of_each_is_chosen(tried):
-    assert len(tried) == 2 * (2 + 2 + 4 * 2) and set(tried["name"]) == set(chosen.OWN)
+    assert len(tried) == 2 * (2 + 2 + 4 * 2) and set(tried["name"]) == set(chosen.CHOSEN)
     for _, part in tried.groupby(["name", "fold"]):
         score = part["hf1"] + part["order"]
         assert part["chosen"].sum() == 1 and score[part["chosen"]].item() == score.max()
@@ -43,28 +43,28 @@ def test_nothing_is_chosen_on_images_that_a_fold_tests(seen, several, tried):
 
 def test_what_is_trained_is_what_was_chosen_and_stands_in_the_order_of_the_splits(seen, several, tried):
     found = chosen.trained(seen, Objective(), tried, several, SCHEDULE)
-    titles = (*chosen.OWN.values(), *names.CHOSEN_NO_TREE.values())
+    titles = (*chosen.CHOSEN.values(), *chosen.AT_THEIRS.values())
     assert list(found) == [name + names.FLAT for name in titles]
     (best,) = tried[tried["chosen"] & (tried["name"] == names.AS_TOLD) & (tried["fold"] == 1)].itertuples()
     mine = next(split for split in several if split.fold == 1 and split.repeat == 1)
     alone = Objective(pairs="HWC", alpha=best.alpha, gamma=best.gamma)
     (wanted,) = experiment.run(seen, {"one": alone}, [mine], SCHEDULE)["one"]
-    of_hwc = found[names.CHOSEN[names.AS_TOLD] + names.FLAT]
+    of_hwc = found[chosen.CHOSEN[names.AS_TOLD] + names.FLAT]
     assert [(one.split.fold, one.split.repeat) for one in of_hwc] == [(s.fold, s.repeat) for s in several]
     (one,) = [one for one in of_hwc if (one.split.fold, one.split.repeat) == (1, 1)]
     pd.testing.assert_frame_equal(one.values, wanted.values)
     (bare,) = tried[tried["chosen"] & (tried["name"] == names.NO_TREE) & (tried["fold"] == 1)].itertuples()
     without = Objective(pairs="HWC", alpha=bare.alpha, gamma=bare.gamma, constant="by role")
     (same,) = experiment.run(seen, {"one": without}, [mine], SCHEDULE)["one"]
-    of_bare = [one.history for one in found[chosen.OWN[names.NO_TREE] + names.FLAT]]
+    of_bare = [one.history for one in found[chosen.CHOSEN[names.NO_TREE] + names.FLAT]]
     assert same.history in of_bare and wanted.history not in of_bare
     (beside,) = experiment.run(seen, {"one": replace(alone, constant="by role")}, [mine], SCHEDULE)["one"]
-    assert beside.history in [one.history for one in found[names.CHOSEN_NO_TREE[names.AS_TOLD] + names.FLAT]]
+    assert beside.history in [one.history for one in found[chosen.AT_THEIRS[names.AS_TOLD] + names.FLAT]]
 
 
 def test_an_end_of_what_was_tried_is_named(tried):
     text = chosen.layout(tried)
-    assert len(text.splitlines()) == 2 + 2 * len(chosen.OWN)
+    assert len(text.splitlines()) == 2 + 2 * len(chosen.CHOSEN)
     rows = pd.DataFrame({"name": names.AS_TOLD, "fold": 0, "temperature": 0.1, "alpha": [0.2, 0.5, 1.0]})
     rows = rows.assign(gamma=1.0, hf1=[1.0, 3.0, 2.0], order=[50.0, 60.0, 55.0], chosen=[False, True, False])
     assert "| HWC, chosen α, γ | 1 | 3 | α = 0.5, γ = 1 | γ | 3.00 | 60.00 | 1.00 | 50.00 |" in chosen.layout(rows)

@@ -153,7 +153,7 @@ def test_every_question_is_corrected_for_its_own_tests(found):
 def test_no_comparison_is_asked_twice():
     every = {
         name + end
-        for name in (*names.objectives(Objective(), 1, 1), *chosen.OWN.values(), *names.CHOSEN_NO_TREE.values())
+        for name in (*names.objectives(Objective(), 1, 1), *chosen.CHOSEN.values(), *chosen.AT_THEIRS.values())
         for end in ("", " (Euclidean)")
     }
     asked = [pair for several in comparisons.pairs(every | {names.NONE}).values() for pair in several]
