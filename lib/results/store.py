@@ -66,8 +66,12 @@ class Run:
 
     @property
     def stamp(self) -> str:
-        """The line under every table and figure."""
-        return f"Profile: {self.profile} · images: {self.images} · encoder: {self.encoder} · notebook: {self.notebook}"
+        """The line under every table and figure; the notebook's parameter ``asked``, if any, says how many ask."""
+        asked = f" · asked: {self.parameters['asked']}" if "asked" in self.parameters else ""
+        return (
+            f"Profile: {self.profile} · images: {self.images}{asked} · encoder: {self.encoder} · "
+            f"notebook: {self.notebook}"
+        )
 
     def save(self, name: str, shown: Shown) -> Shown:
         """Write a table or figure to the run's folder under ``name``; return it with its stamp, for a cell to show.

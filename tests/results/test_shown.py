@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import pandas as pd
@@ -38,6 +39,12 @@ def test_a_table_shows_what_is_saved():
     text = (RUN.folder / "table_2.md").read_text()
     assert text == f"# Hyper-DINO, MAP@k on tissue\n\n| a |\n\nIn percent.\n\n{RUN.stamp}\n"
     assert pd.read_csv(RUN.folder / "table_2.csv").equals(ROWS)
+
+
+def test_who_asks_stands_below_where_it_is_known():
+    assert "asked" not in RUN.stamp
+    asked = replace(RUN, parameters={"asked": 7})
+    assert " · asked: 7 · " in asked.stamp
 
 
 def test_a_figure_shows_what_is_saved():

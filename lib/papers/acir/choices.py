@@ -1,9 +1,12 @@
 """What the notebooks of this paper decide alike: class weights, α where none is chosen, and how choices are told."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
 from lib.losses.acir import StructureAware, class_weights
+from lib.results.markdown import markdown_table
 
 
 def of_classes(labels: np.ndarray, rows: np.ndarray) -> tuple[float, ...]:
@@ -18,6 +21,30 @@ def of_classes(labels: np.ndarray, rows: np.ndarray) -> tuple[float, ...]:
     found = np.ones(labels.max() + 1)
     found[there] = class_weights(counted)
     return tuple(found.tolist())
+
+
+def weights(labels: np.ndarray, rows: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
+    """How much of a loss over pairs a class carries, with and without its weight w (Equations 16 and 17).
+
+    Columns class, images (of ``rows``), weight, pairs (the share of pairs of one class that are of this one, percent)
+    and weighted (the same, each pair counting w squared).
+
+    >>> rows = weights(np.array([0, 0, 0, 1, 1]), np.arange(5), ["duct", "fat"])
+    >>> rows[["pairs", "weighted"]].round(1).values.tolist()
+    [[75.0, 57.1], [25.0, 42.9]]
+    """
+    classes, counts = np.unique(labels[rows], return_counts=True)
+    w, pairs = np.array(of_classes(labels, rows))[classes], counts * (counts - 1)
+    shares = {name: 100 * part / part.sum() for name, part in (("pairs", pairs), ("weighted", w**2 * pairs))}
+    return pd.DataFrame({"class": [names[c] for c in classes], "images": counts, "weight": w} | shares)
+
+
+def weights_layout(rows: pd.DataFrame) -> str:
+    """:func:`weights` as Markdown."""
+    numbers = {"weight": rows["weight"].map("{:.2f}".format)}
+    numbers |= {name: rows[name].map("{:.1f} %".format) for name in ("pairs", "weighted")}
+    titles = {"weight": "weight w", "pairs": "of the pairs of one class", "weighted": "of their weight"}
+    return markdown_table(rows.assign(**numbers).rename(columns=titles))
 
 
 ALPHA = 0.0

@@ -1,6 +1,7 @@
 """What each part earns, and mAP over α."""
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -16,21 +17,24 @@ BEYOND = 3.0
 
 
 def gains(table: pd.DataFrame) -> Figure:
-    """A dot and its 95 % interval for every comparison of :func:`.tables.gains`; diamonds: the paper's gains.
+    """A sign and its 95 % interval for every comparison of :func:`.tables.gains`; diamonds: the paper's gains.
 
-    The largest gain may lie beyond the edge (:data:`BEYOND`); then it is written there.
+    Filled where the corrected test is clear. The largest gain may lie beyond the edge (:data:`BEYOND`); then it is
+    written there.
     """
-    names = [f"{row.part}" for row in table.itertuples()]
+    names = [row.part + ", taken out" * (row.where == "off") for row in table.itertuples()]
     places = range(len(table))
     with style.house():
         figure, axis = plt.subplots(figsize=(style.WIDTH, 1.1 + 0.27 * len(table)))
         axis.axvline(0, color="black", linewidth=0.8)
         for number, (where, (marker, title)) in enumerate(LOOKS.items()):
-            at = [place for place in places if table["where"].iloc[place] == where]
-            part = table.iloc[at]
-            error = [part["difference"] - part["low"], part["high"] - part["difference"]]
             look = {"fmt": marker, "color": style.PALETTE[number], "capsize": 2, "markersize": 5}
-            axis.errorbar(part["difference"], at, xerr=error, label=title, **look)
+            axis.errorbar([], [], label=title, **look)
+            for filled in (True, False):
+                chosen = (table["where"] == where) & ((table["p_holm"] <= 0.05) == filled)
+                part, at = table[chosen], np.flatnonzero(chosen)
+                error = [part["difference"] - part["low"], part["high"] - part["difference"]]
+                axis.errorbar(part["difference"], at, xerr=error, fillstyle="full" if filled else "none", **look)
         known = [place for place in places if pd.notna(table["published"].iloc[place])]
         look = {"marker": "D", "facecolors": "white", "edgecolors": "black", "s": 28, "zorder": 3}
         axis.scatter(table["published"].iloc[known], known, label="published, by hits", **look)

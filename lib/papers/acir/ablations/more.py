@@ -58,7 +58,7 @@ def alpha_sentences(rows: pd.DataFrame, chosen: float) -> list[str]:
         f"as printed and as in the authors' code the largest α is {'' if same else 'not '}α = 0, to the last digit; "
         f"the paper reports {theirs[0.0]:.1f} at 0 and {theirs[0.5]:.1f} at 0.5",
         f"ours, min(k, R): {', '.join(f'{value:.1f} at α = {alpha:g}' for alpha, value in mean.items())}"
-        f"{few(rows['repeat'].nunique())}; patients set aside chose {chosen:g}",
+        f"{few(rows['repeat'].nunique())}; groups set aside chose {chosen:g}",
     ]
 
 
@@ -84,7 +84,7 @@ def _alpha(value: float) -> str:
 def alpha_verdicts(tests: pd.DataFrame, chosen: float) -> list[str]:
     """What the α that patients set aside ``chosen`` is worth, or what the others would be where they chose none."""
     asked = tests[tests["alpha"] == chosen] if chosen else tests
-    head = f"patients set aside chose {_alpha(chosen)}" + ("" if chosen else ", no term at all; the others")
+    head = f"groups set aside chose {_alpha(chosen)}" + ("" if chosen else ", no term at all; the others")
     told = "; ".join(
         f"{'it' if chosen else row.first} {paired.relation(row)} {row.second} ({paired.size(row)})"
         for row in asked.itertuples()
@@ -150,7 +150,13 @@ def longer_layout(table: pd.DataFrame) -> str:
             change = f"{one['loss_last']:.3f} / {one['loss_first']:.3f}"
             cells |= {epochs: score(one), f"min(k, R), {epochs}": score(one, "_min"), f"last / first, {epochs}": change}
         lines.append(cells)
-    return markdown_table(pd.DataFrame(lines))
+    random = chance(table)
+    cells = {
+        title: random["ours" if title == epochs else "min(k, R)"]
+        for epochs in _parted(table)[1].unique()
+        for title in (epochs, f"min(k, R), {epochs}")
+    }
+    return markdown_table(pd.DataFrame([*lines, {"row": "chance"} | cells]).fillna("–"))
 
 
 def longer_sentence(table: pd.DataFrame) -> str:
@@ -181,11 +187,13 @@ def answered(
     costs: pd.DataFrame,
     codes: pd.DataFrame,
     lengths: Sequence[int],
+    longer: str,
+    weight: str,
 ) -> list[str]:
     """The five questions of the notebook, each with what was measured.
 
     gains: of :func:`.tables.gains`; swept: of :func:`alpha_rows`; costs: of :func:`.tables.suffers`; codes: means of
-    Table 5.
+    Table 5; longer: :func:`longer_sentence`; weight: of :func:`alpha_verdicts`.
     """
     out = gains[gains["where"] == "off"]
     needed = out[(out["p_holm"] <= 0.05) & (out["difference"] > 0)]["part"].tolist()
@@ -193,16 +201,14 @@ def answered(
     told = f"of the parts taken out {_names(needed)} clearly missed, and {_names(harmful)} better left out"
     opponents = gains[(gains["where"] == "ours") & gains["second"].str.startswith(LAYER)]
     simple = "; ".join(f"it {paired.relation(row)} {row.second} ({paired.size(row)})" for row in opponents.itertuples())
-    mean = swept[swept["form"] == "ours"].groupby("alpha")["mAP_min"].mean()
-    printed, n = alpha_sentences(swept, 0.0)[0].split(";")[0], swept["repeat"].nunique()
+    printed = alpha_sentences(swept, 0.0)[0].split(";")[0]
     by = codes.set_index("name")["mAP_min"]
     ends = [by[f"{FULL}, {bits} bits"] for bits in (min(lengths), max(lengths))]
     made = by[[str(name).startswith("what") for name in by.index]].iloc[0]
     return [
         f"1. {counted(gains)}; {told}",
-        f"2. the whole without ranking by content: {simple}",
-        f"3. with a term that has a gradient mAP goes from {mean.iloc[0]:.1f} at α = {mean.index[0]:g} to "
-        f"{mean.iloc[-1]:.1f} at α = {mean.index[-1]:g}{few(n)}; {printed}",
+        f"2. the whole without ranking by content: {simple}; {longer}",
+        f"3. {weight}; {printed}",
         f"4. {suffers_sentence(costs)}",
         f"5. {FULL}, mAP from {min(lengths)} to {max(lengths)} bits: {ends[0]:.1f} to {ends[1]:.1f}; what it makes "
         f"its code of: {made:.1f}{few(int(codes['n_seeds'].max()))}",

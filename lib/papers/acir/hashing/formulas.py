@@ -45,6 +45,13 @@ def _pairs(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return same, ~same
 
 
+def negative_sentence(h: np.ndarray, labels: np.ndarray) -> str:
+    """How many pairs of codes ``h: (n, bits)`` have a coefficient below 0, which has no log (AC-3)."""
+    r = correlations(h)
+    shares = [(r[np.triu(mask, k=1)] < 0).mean() for mask in _pairs(labels)]
+    return f"negative coefficients, whose log is not defined: {shares[0]:.0%} of one class, {shares[1]:.0%} of two"
+
+
 def readings_layout(rows: pd.DataFrame) -> str:
     """Both readings as Markdown."""
     names = {"reading": "mean of Equation 12", "one_class": "S of one class", "two_classes": "of two classes"}

@@ -28,9 +28,6 @@ from lib.training.methods import Answer
 HITS = "ap_hits"
 """The mAP of deep hashing, and of the authors' code: divided by the hits in the list."""
 
-radius_layout = radius.layout
-means = radius.means
-
 OF_CLASSES = "Each class counts alike: as the mean of its groups, a group in it as the mean of its queries."
 """What is added where they compare means over classes."""
 
@@ -131,23 +128,24 @@ def looks_layout(rows: pd.DataFrame) -> str:
 
 def ranking_layout(rows: pd.DataFrame) -> str:
     """Content-guided ranking for everybody: mAP with ties in expectation, with content, and the gain."""
+    spread = rows.groupby("method", sort=False)["plain"].std()
     lines = [
         {
             "method": row.method,
             f"items at the distance of rank {TOP}": f"{row.tied:.0f}",
-            "mAP, ties in expectation": percent(row.plain),
+            "mAP, ties in expectation": f"{percent(row.plain)} ± {percent(spread[row.method])}",
             "mAP, ties by content": percent(row.content),
             "gain": points(row.content - row.plain),
             "gain, min(k, R)": points(row.content_min - row.plain_min),
         }
-        for row in means(rows).itertuples()
+        for row in radius.means(rows).itertuples()
     ]
     return markdown_table(pd.DataFrame(lines))
 
 
 def ranking_sentence(rows: pd.DataFrame) -> str:
     """Who gains by content, beside the published gain."""
-    table = means(rows).set_index("method")
+    table = radius.means(rows).set_index("method")
     gain = table["content"] - table["plain"]
     more = int((gain.drop(ACIR) >= gain[ACIR]).sum())
     return (
@@ -155,6 +153,12 @@ def ranking_sentence(rows: pd.DataFrame) -> str:
         f"from {gain.drop(ACIR).min():+.1f} to {gain.drop(ACIR).max():+.1f} to the others; {more} of {len(gain) - 1} "
         "gain as much or more"
     )
+
+
+def chance_sentence(rows: pd.DataFrame, metric: str = HITS) -> str:
+    """What an archive in random order gives, closed gallery: mAP (maAP); rows: of :func:`maps`."""
+    part = rows[(rows["metric"] == metric) & (rows["gallery"] == "closed") & (rows["k"] == TOP)]
+    return f"Random order: {_chance(part)}."
 
 
 def bits_layout(rows: pd.DataFrame) -> str:
@@ -169,14 +173,14 @@ def bits_layout(rows: pd.DataFrame) -> str:
             "mean distance from a bit": f"{row.off:.3f}",
             "last loss": f"{row.loss_last:.3f}",
         }
-        for row in means(rows).itertuples()
+        for row in radius.means(rows).itertuples()
     ]
     return markdown_table(pd.DataFrame(lines))
 
 
 def bits_sentences(rows: pd.DataFrame) -> list[str]:
     """Whether terms without a gradient differ from none at all, and what a sign costs."""
-    table = means(rows).set_index("method")
+    table = radius.means(rows).set_index("method")
     none = [name for name in table.index if name.startswith("L_Q")]
     same = all((table.loc[name, ["codes", "off"]] == table.loc["α = 0", ["codes", "off"]]).all() for name in none)
     cost = table["numbers"] - table["codes"]

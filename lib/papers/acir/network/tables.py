@@ -145,7 +145,7 @@ def came_out(table: pd.DataFrame, exchanged: pd.DataFrame, tested: pd.DataFrame)
     for state in (UNTRAINED, TRAINED):
         own = by.xs(state, level="network")[inner]
         lines.append(
-            f"{state}: best level {own.idxmax()} ({own.max():.1f}), worst {own.idxmin()} ({own.min():.1f}); "
+            f"{state}: best inner level {own.idxmax()} ({own.max():.1f}), worst {own.idxmin()} ({own.min():.1f}); "
             f"code {by[CODE, state]:.1f}"
         )
     lines.append(f"{POOLED}: {by[POOLED].iloc[0]:.1f}")

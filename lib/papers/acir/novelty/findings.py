@@ -32,10 +32,10 @@ def limits(rows: pd.DataFrame, names: Sequence[str] = (RESIDUAL, L1)) -> list[st
         change = 100 * (aside["mean"] / learnt["mean"] - 1)
         more = "larger" if change > 0 else "smaller"
         lines += [
-            f"{name}: that of patients set aside is {abs(change):.1f} % {more} than that of images learnt from "
+            f"{name}: that of groups set aside is {abs(change):.1f} % {more} than that of images learnt from "
             f"({aside['mean']:.3f}, {learnt['mean']:.3f})",
             f"  limit from images learnt from: {learnt[KNOWN]:.1f} % false alarms, {learnt[FAR]:.1f} % of OOD "
-            f"detected; from patients set aside: {aside[KNOWN]:.1f} %, {aside[FAR]:.1f} %",
+            f"detected; from groups set aside: {aside[KNOWN]:.1f} %, {aside[FAR]:.1f} %",
         ]
         if name == RESIDUAL and min(learnt["limit"], aside["limit"]) >= 1:
             lines.append(
@@ -65,7 +65,7 @@ def table_3(rows: pd.DataFrame) -> list[str]:
         f"false alarms {plain[KNOWN]:.1f} and {printed[KNOWN]:.1f} %"
     ]
     for code in (ACIR, "CSQ"):
-        lines.append(f"{code}'s balls and, at limits of patients set aside (OOD, left-out class, false alarms):")
+        lines.append(f"{code}'s balls and, at limits of groups set aside (OOD, left-out class, false alarms):")
         for score in (L1, NEAREST, MAHALANOBIS):
             told = means.loc[Rule(code, Limit(score)).name]
             lines.append(f"  {score}: {told[FAR]:.1f} %, {told[NEAR]:.1f} %, {told[KNOWN]:.1f} %")
@@ -75,15 +75,15 @@ def table_3(rows: pd.DataFrame) -> list[str]:
 def trivial(rows: pd.DataFrame) -> list[str]:
     """What refusing everything and refusing nothing come to in Table 3, and the best rule beside them.
 
-    Nothing is said of a table that lacks these two rows.
+    Nothing is said of a table that lacks these rows.
     """
     means, names = rows.groupby("rule", sort=False)[["precision", "recall"]].mean(), [rule.name for rule in TRIVIAL]
     if not set(names) <= set(means.index):
         return []
-    (everything, nothing), others = (means.loc[name] for name in names), means.drop(names)
+    told = ", ".join(f"{name} {means.loc[name, 'precision']:.1f} / {means.loc[name, 'recall']:.1f}" for name in names)
+    others = means.drop(names)
     return [
-        f"macro precision / recall: everything refused {everything['precision']:.1f} / {everything['recall']:.1f}, "
-        f"nothing refused {nothing['precision']:.1f} / {nothing['recall']:.1f} ({ACIR}'s code); best precision "
+        f"macro precision / recall: {told}; best precision "
         f"{others['precision'].max():.1f} ({others['precision'].idxmax()}), best recall {others['recall'].max():.1f} "
         f"({others['recall'].idxmax()})"
     ]
@@ -147,13 +147,15 @@ def turns(rows: pd.DataFrame, left_out: str) -> list[str]:
             f"{name}: {left_out} {by[left_out]:.1f}, place {place} of {len(by)} from below; all classes {by.min():.1f} "
             f"({by.idxmin()}) to {by.max():.1f} ({by.idxmax()}), mean {by.mean():.1f}{few(1)}"
         )
-    return lines
+    wide = rows.pivot(index="class", columns="score", values="auroc")
+    above = int((wide[L1] > wide[NEAREST]).sum()) if L1 in wide else 0
+    return lines + [f"{L1} is above the {NEAREST} in {above} of {len(wide)} classes"] * (L1 in wide)
 
 
 def passed_over(rows: pd.DataFrame, classes: Sequence[str]) -> list[str]:
     """The classes that could not be left out, since nobody asks with them; nothing where there are none."""
     missing = [name for name in classes if name not in set(rows["class"])]
-    return [f"not left out, as none of their patients asks: {', '.join(missing)}"] if missing else []
+    return [f"not left out, as none of their groups asks: {', '.join(missing)}"] if missing else []
 
 
 def verdict(tested: pd.DataFrame) -> list[str]:
@@ -161,6 +163,8 @@ def verdict(tested: pd.DataFrame) -> list[str]:
     lines = []
     for part, title in SORTS.items():
         of_part = tested[tested["gallery"] == part]
+        named = of_part["left_out"].iloc[:1] if part == NEAR and "left_out" in of_part else []
+        title = " ".join([title, *(f"({name})" for name in named)])
         for name in (RESIDUAL, L1):
             pair = of_part[(of_part["first"] == name) & (of_part["second"] == NEAREST)]
             for test in pair.itertuples():

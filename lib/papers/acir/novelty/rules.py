@@ -31,19 +31,20 @@ class Rule:
             return "everything refused" if self.always else f"{self.code}, nothing refused"
         if self.limit is None:
             return f"{self.code}, balls"
-        of = {LEARNT: "images learnt from", ASIDE: "patients set aside"}[self.limit.of]
+        of = {LEARNT: "images learnt from", ASIDE: "groups set aside"}[self.limit.of]
         return f"{self.code}, balls and {self.limit.score} (limit: {of})"
 
 
 PUBLISHED_RULE = Rule(ACIR, Limit(RESIDUAL, LEARNT))
 """ACIR with the threshold of Equation 19, as read here: of the training images, and MS-SSIM for colour."""
 
-TRIVIAL = (Rule(ACIR, always=True), Rule(ACIR, always=False))
-"""What needs no score: everything is novel, and nothing is. Between them lies what a rule may be worth."""
+CODES = ("CSQ", "DPN", "DCH", ACIR)
+TRIVIAL = (Rule(ACIR, always=True), *(Rule(code, always=False) for code in CODES))
+"""What needs no score: everything is novel, and nothing is, by every code."""
 
 RULES = (
     *TRIVIAL,
-    *(Rule(code) for code in ("CSQ", "DPN", "DCH", ACIR)),
+    *(Rule(code) for code in CODES),
     PUBLISHED_RULE,
     Rule(ACIR, Limit(L1, LEARNT)),
     *(Rule(ACIR, Limit(score)) for score in (RESIDUAL, L1, NEAREST, MAHALANOBIS)),

@@ -19,10 +19,10 @@ from lib.losses.acir import fingerprints
 LEARNT, HELD_OUT, ASIDE, KNOWN, NEAR, FAR = "learnt", "held out", "aside", "known", "near", "far"
 PARTS = {
     LEARNT: "known classes, learnt from",
-    HELD_OUT: "known classes, other images of the same patients",
-    ASIDE: "known classes, patients set aside",
-    KNOWN: "known classes, patients who ask",
-    NEAR: "a class left out, patients who ask",
+    HELD_OUT: "known classes, other images of the same groups",
+    ASIDE: "known classes, groups set aside",
+    KNOWN: "known classes, groups who ask",
+    NEAR: "a class left out, groups who ask",
     FAR: "pictures of other kinds",
 }
 """What an image is in the experiment."""

@@ -105,7 +105,9 @@ def between_trainings(values: pd.DataFrame, bits: int) -> pd.DataFrame:
 def trainings_sentence(rows: pd.DataFrame) -> str:
     """The same in words."""
     told = ", ".join(f"{row.method} {row.n_alarms} of {row.n_pairs}" for row in rows.itertuples())
-    return f"between two trainings of one method, where none is better, it sees a difference: {told}"
+    return (
+        f"of pairs of trainings that differ in their seed alone it tells apart, as if the method were another: {told}"
+    )
 
 
 def alarms_layout(rows: pd.DataFrame) -> str:

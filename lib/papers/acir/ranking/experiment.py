@@ -233,6 +233,16 @@ def measured(
     return pd.concat(frames, ignore_index=True)
 
 
+def random_order(scene: Scene) -> dict[str, float]:
+    """ap_hits and ap_min of an archive in random order, percent: all images at one distance, in expectation."""
+    relevant = scene.relevant
+    key = np.zeros(relevant.shape)
+    found = {
+        z: retrieval.average_precision_at_k(key, relevant, [min(TOP, len(scene.gallery))], z) for z in ("hits", "min")
+    }
+    return {f"ap_{z}": 100 * value.nanmean().item() for z, value in found.items()}
+
+
 def all_measured(
     coders: Sequence[Coder], pooled: np.ndarray, scene: Scene, *, workers: int = -1, what: str = "rankings"
 ) -> pd.DataFrame:

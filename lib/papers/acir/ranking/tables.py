@@ -122,8 +122,8 @@ def summary(values: pd.DataFrame) -> pd.DataFrame:
     return grouped.mean().assign(spread=grouped[MAP].std(), n_seeds=grouped.size()).reset_index()
 
 
-def ties_layout(rows: pd.DataFrame) -> str:
-    """What ties cost: a row per method and length; rows: of :func:`summary`."""
+def ties_layout(rows: pd.DataFrame, chance: float) -> str:
+    """What ties cost: a row per method and length; rows: of :func:`summary`; chance: of a random order, percent."""
     lines = []
     for (method, bits), part in rows.groupby(["method", "bits"], sort=False):
         by = part.set_index("ranking")
@@ -140,11 +140,15 @@ def ties_layout(rows: pd.DataFrame) -> str:
                 "± over trainings": percent(by.loc[HAMMING, "spread"]),
             }
         )
-    return markdown_table(pd.DataFrame(lines))
+    lines.append({"method": "chance", "in expectation": percent(chance)})
+    return markdown_table(pd.DataFrame(lines, dtype=object).fillna("–"))
 
 
-def levels_layout(rows: pd.DataFrame) -> str:
-    """ACIR's mAP by what breaks its ties: a row per content, a column per length, with the gain in brackets."""
+def levels_layout(rows: pd.DataFrame, chance: float) -> str:
+    """ACIR's mAP by what breaks its ties: a row per content, a column per length, with the gain in brackets.
+
+    chance: of a random order, percent.
+    """
     part = rows[(rows["method"] == ACIR) & ~rows["ranking"].isin([BEST, WORST])]
     by = part.set_index(["ranking", "bits"])[MAP]
     lines = []
@@ -154,6 +158,7 @@ def levels_layout(rows: pd.DataFrame) -> str:
             gain = "" if name == HAMMING else f" ({points(by[name, bits] - by[HAMMING, bits])})"
             cells[f"{bits} bits"] = percent(by[name, bits]) + gain
         lines.append(cells)
+    lines.append({"ties broken by": "chance"} | {f"{bits} bits": percent(chance) for bits in part["bits"].unique()})
     return markdown_table(pd.DataFrame(lines))
 
 

@@ -87,7 +87,13 @@ def verdicts(table: pd.DataFrame) -> list[str]:
 
 
 def answered(
-    centralised: Sequence[str], ties: Sequence[str], gain: str, within: Sequence[str], tests: pd.DataFrame, bits: int
+    steps: str,
+    centralised: Sequence[str],
+    ties: Sequence[str],
+    gain: str,
+    within: Sequence[str],
+    tests: pd.DataFrame,
+    bits: int,
 ) -> list[str]:
     """The five questions of the notebook, each with what was measured."""
     relation = {
@@ -101,7 +107,7 @@ def answered(
         for name in finer
     )
     return [
-        "1. it sorts by Hamming distance, and by content where that is equal",
+        f"1. {steps}",
         f"2. {centralised[0]}; {centralised[-1]}",
         f"3. {'; '.join(ties)}",
         f"4. mAP, {bits} bits: {LEVELS} {relation[MAP, levels, none]} {HAMMING}, and {relation[MAP, levels, pooled]} "

@@ -86,6 +86,20 @@ def test_too_few_groups_are_said_to_be_too_few():
 def test_the_figure_has_a_dot_for_every_comparison_and_a_diamond_for_every_published_gain():
     axis = figures.gains(GAINS).axes[0]
     assert len(axis.get_yticklabels()) == len(GAINS)
+    filled, hollow = (
+        sorted(
+            place
+            for line in axis.lines
+            if line.get_fillstyle() == how
+            for place in line.get_ydata()
+            if line.get_marker() in "os^"
+        )
+        for how in ("full", "none")
+    )
+    assert (
+        filled == np.flatnonzero(GAINS["p_holm"] <= 0.05).tolist()
+        and hollow == np.flatnonzero(GAINS["p_holm"] > 0.05).tolist()
+    )
     assert len(axis.collections[-1].get_offsets()) == 3
 
 
@@ -155,10 +169,10 @@ def test_our_term_is_tested_at_each_alpha_against_none():
     tests = more.alpha_tests(found, groups)
     assert tests["alpha"].tolist() == [0.5] and tests["difference"].tolist() == [pytest.approx(20)]
     assert more.alpha_verdicts(tests, 0.5)[0].startswith(
-        "patients set aside chose α = 0.5: it is better than α = 0 (+20.00"
+        "groups set aside chose α = 0.5: it is better than α = 0 (+20.00"
     )
     none = more.alpha_verdicts(tests, 0.0)[0]
-    assert none.startswith("patients set aside chose α = 0, no term at all; the others: α = 0.5 is better than α = 0")
+    assert none.startswith("groups set aside chose α = 0, no term at all; the others: α = 0.5 is better than α = 0")
 
 
 def test_a_caption_names_the_vision_transformer_and_what_taught_it():
@@ -187,7 +201,9 @@ def test_long_training_is_compared_with_short():
         "after 10 epochs ACIR without CGR is -10.0 points from CNN; after 40 epochs ACIR without CGR is +1.0 points"
     )
     once = table.assign(seeds_spread=np.nan, seeds_spread_min=np.nan)
-    assert cells(more.longer_layout(once))[2][:2] == ["CNN", "80.00 (79.00)"]
+    lines = cells(more.longer_layout(once))
+    assert lines[2][:2] == ["CNN", "80.00 (79.00)"]
+    assert lines[-1] == ["chance", *[RANDOM["ours"], RANDOM["min(k, R)"], "–"] * 2]
 
 
 def test_the_five_questions_are_answered_from_the_tables():
@@ -195,11 +211,12 @@ def test_the_five_questions_are_answered_from_the_tables():
     costs = paired.together([{"first": "ACIR's loss", "second": "CSQ's"} | TEST])
     names = (("ACIR, 16 bits", 70.0), ("ACIR, 256 bits", 75.0), ("what ACIR makes its code of, 192 numbers", 60.0))
     codes = pd.DataFrame([mean(name, value) for name, value in names]).assign(n_seeds=2)
-    told = more.answered(gains, swept(50.0), costs, codes, [16, 256])
+    told = more.answered(gains, swept(50.0), costs, codes, [16, 256], "after 9 epochs", "groups set aside chose α = 0")
     assert "of the parts taken out none is clearly missed, and DaRF is better left out" in told[0]
-    assert told[1].endswith("it is better than one layer, Cauchy (+4.00 points, -4.00 to +5.00; p (Holm) = 0.010)")
-    assert "from 40.0 at α = 0 to 30.0 at α = 0.5" in told[2]
-    assert "largest α is α = 0" in told[2]
+    assert told[1].endswith(
+        "it is better than one layer, Cauchy (+4.00 points, -4.00 to +5.00; p (Holm) = 0.010); after 9 epochs"
+    )
+    assert told[2].startswith("3. groups set aside chose α = 0; ") and "largest α is α = 0" in told[2]
     assert told[3].startswith("4. ACIR's loss is more than CSQ's (+3.00 points, +1.00 to +5.00; p (Holm)")
     assert told[4].endswith("what it makes its code of: 50.0 (2 trainings, no test: not to be ranked)")
 

@@ -59,3 +59,9 @@ def test_a_product_of_matrices_counts_a_pair_by_its_first_image():
     assert told.startswith(
         "3 images of a frequent class, 1 of a rare one: element by element a pair of both counts 1.33"
     )
+
+
+def test_pairs_without_a_log_are_counted():
+    h = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 4.0], [3.0, 2.0, 1.0], [3.0, 1.0, 1.0]])
+    said = formulas.negative_sentence(h, np.array([0, 0, 1, 1]))
+    assert said.endswith("0% of one class, 100% of two")

@@ -16,5 +16,5 @@ def test_each_class_that_somebody_asks_with_is_left_out_once(scene):
     assert turns.drop_duplicates("class")["class"].tolist() == ["a", "b", "new"]
     assert turns["auroc"].between(0, 100).all() and (turns["n"] > 0).all()
     said = findings.passed_over(turns, ["a", "b", "c", "new"])
-    assert said == ["not left out, as none of their patients asks: c"]
+    assert said == ["not left out, as none of their groups asks: c"]
     assert findings.passed_over(turns, ["a", "b", "new"]) == []

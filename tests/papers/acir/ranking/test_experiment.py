@@ -121,14 +121,15 @@ def test_every_table_says_what_it_was_made_of(coders, scene):
     rows = tables.summary(values)
     chance = tables.chances_of(scene)
     assert rows["n_seeds"].eq(2).all() and chance == {"finer": scene.chance("finer")}
-    assert tables.ties_layout(rows).count("\n") == 1 + 8
+    lines = tables.ties_layout(rows, 12.5).splitlines()
+    assert len(lines) == 2 + 8 + 1 and "| chance | – | – | – | 12.50 |" in lines[-1]
     assert (
         f"8 bits: {rows.query('method == @ACIR and bits == 8 and ranking == @HAMMING')['tied'].item():.0f} %"
         in (tables.ties_sentences(rows)[0])
     )
     assert "| chance | – |" in tables.within_layout(rows[rows["bits"] == 16], chance)
     assert "published: +1.5" in tables.gain_sentence(rows, 16)
-    assert tables.levels_layout(rows).count("(") > 0
+    assert tables.levels_layout(rows, 12.5).splitlines()[-1] == "| chance | 12.50 | 12.50 |"
     health = tables.health(coders)
     assert health["loss_last"].eq(1.0).all() and len(health) == 8
     table = tables.radii(coders, scene, 16, [0, 16])
@@ -158,14 +159,27 @@ def test_algorithm_1_is_a_lexsort(scene):
     assert by_hamming.groupby("distance")["image"].apply(lambda part: part.is_monotonic_increasing).all()
     assert sorted(listed.rows["by_content"]) == list(range(1, 25))
     assert figures.listing(rows.head(3)).count("\n") == 4 and "distance" in figures.readout(listed)
+    near = rows[rows["distance"] == rows["distance"].min()]
+    assert f"{len(near)} images lie at the smallest distance" in figures.right_sentence(listed)
+    ten = rows.head(10)["right"].sum()
+    assert figures.right_sentence(listed).endswith(f"and {ten} by content")
 
 
-def test_the_query_with_most_ties_is_shown(scene):
-    one = coder()
-    h = one.h.copy()
-    h[SPLIT.train] = 1.0
-    h[27] = 1.0
-    assert figures.most_tied(replace(one, h=h), scene) == SPLIT.test[0]
+def test_the_query_with_most_ties_of_which_half_are_right_is_shown():
+    """Query 0 has two of four nearest images right, query 1 one of eight."""
+    h = np.array([[1, 1], [-1, -1], *[[1, 1]] * 4, *[[-1, -1]] * 8], dtype=float)
+    labels = np.array([0, 0, 0, 0, 1, 1, 0, *[1] * 7])
+    scene = experiment.Scene(np.arange(2), np.arange(2, 14), labels)
+    assert figures.most_tied(replace(coder(), h=h), scene) == 0
+    assert figures.most_tied(replace(coder(), h=h), replace(scene, labels=np.ones(14))) == 1
+
+
+def test_an_archive_in_random_order_has_the_mean_of_all_orders():
+    scene = experiment.Scene(np.arange(1), np.arange(1, 3), np.array([0, 0, 1]))
+    assert experiment.random_order(scene) == {"ap_hits": pytest.approx(75), "ap_min": pytest.approx(75)}
+
+
+def test_first_of_classes_are_one_each(scene):
     assert [LABELS[query] for query in figures.first_of_classes(scene)] == [0, 1, 2]
     assert figures.unanswerable(scene, ["x", "y", "z"]) == ""
 
