@@ -54,7 +54,7 @@ def _lines(axis: plt.Axes, table: pd.DataFrame, metric: str) -> None:
 
 def _look(number: int) -> dict[str, object]:
     """Sign, filling and dashes tell methods apart in grey; ACIR is black and thick."""
-    color = "black" if number == 0 else style.PALETTE[number % len(style.PALETTE)]
+    color = "black" if number == 0 else style.dark(style.PALETTE[number % len(style.PALETTE)])
     filling = ("full", "none", "left")[number // len(style.MARKERS)]
     look = {"color": color, "marker": style.MARKERS[number % len(style.MARKERS)], "fillstyle": filling}
     look |= {"dashes": style.DASHES[number // len(style.MARKERS)] or (None, None), "markersize": 5}
