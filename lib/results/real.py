@@ -108,15 +108,8 @@ def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str)
     """What ``say`` makes of one table of all datasets of the sample, by their titles, as one Markdown table."""
     if run.profile != "demo":
         return Real((Part(REAL_ALREADY),))
-    folders = {
-        facts(one).title: paths.COMMITTED / run.paper / PROFILE / one / run.section
-        for one in _datasets(run.paper, run.section)
-    }
-    found = {
-        title: pd.read_csv(folder / f"{name}.csv")
-        for title, folder in folders.items()
-        if (folder / f"{name}.csv").exists()
-    }
+    files = {facts(dataset).title: folder / f"{name}.csv" for dataset, folder in _folders(run).items()}
+    found = {title: pd.read_csv(file) for title, file in files.items() if file.exists()}
     return Real((Part(say(found) if found else NOTHING.format(name)),))
 
 
@@ -142,8 +135,7 @@ def _collected(
     parts: list[Part] = []
     silent = False
     absent: list[str] = []
-    for dataset in _datasets(run.paper, run.section):
-        folder = paths.COMMITTED / run.paper / PROFILE / dataset / run.section
+    for dataset, folder in _folders(run).items():
         files = [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
         for file in files:
             record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
@@ -170,11 +162,11 @@ def _readable(name: str, section: str) -> str:
     return f"{name.partition('_')[0]}s of {section}" if set(name) & set("*?[") else name
 
 
-def _datasets(paper: str, section: str) -> list[str]:
-    """The datasets of which a section has sample reports, in the catalogue's order, then by name."""
+def _folders(run: Run) -> dict[str, Path]:
+    """Dataset → its sample reports of the section, in the catalogue's order, then by name."""
     order = list(DATASETS)
-    there = {folder.parent.name for folder in (paths.COMMITTED / paper / PROFILE).glob(f"*/{section}")}
-    return sorted(there, key=lambda name: (order.index(name) if name in order else len(order), name))
+    there = {folder.parent.name: folder for folder in (paths.COMMITTED / run.paper / PROFILE).glob(f"*/{run.section}")}
+    return dict(sorted(there.items(), key=lambda one: (order.index(one[0]) if one[0] in order else len(order), one[0])))
 
 
 def _stamp(record: dict[str, Any]) -> str:
