@@ -129,6 +129,21 @@ def leads(rows: pd.DataFrame, ours: str = "ACIR", theirs: str = "CSQ") -> list[s
     ]
 
 
+def beside_commonest(rows: pd.DataFrame) -> list[str]:
+    """Accuracy in the largest ball, every training's, beside always the commonest class.
+
+    rows: of :func:`by_radius`, with method and repeat, and :func:`commonest`.
+    """
+    last = rows[rows["radius"] == rows["radius"].max()]
+    trivial = last.loc[last["method"] == COMMONEST, "accuracy"].mean()
+    told = [
+        f"{name} {part['accuracy'].mean():.1f} ({part['accuracy'].min():.0f} to {part['accuracy'].max():.0f})"
+        for name, part in last[last["method"] != COMMONEST].groupby("method", sort=False)
+    ]
+    radius = f"R = {last['radius'].iloc[0]}, accuracy (lowest to highest training)"
+    return [f"{radius}: {', '.join(told)}; {COMMONEST} {trivial:.1f}"]
+
+
 def centralisation_layout(rows: pd.DataFrame) -> str:
     """How close the codes of a class lie, as Markdown; rows: of :func:`centralisation`, with method and repeat."""
     lines = [

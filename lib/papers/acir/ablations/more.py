@@ -28,17 +28,17 @@ def alpha_layout(rows: pd.DataFrame) -> str:
     """A row per α: ours over trainings, the two other forms of the first training, and the published values."""
     theirs = published.alphas().set_index("alpha")
     lines = []
-    for alpha, part in rows.groupby("alpha"):
-        cells = {"α": f"{alpha:g}"}
+    for alpha in sorted({*rows["alpha"], *theirs.index}):
+        part, cells = rows[rows["alpha"] == alpha], {"α": f"{alpha:g}"}
         known = theirs.loc[alpha] if alpha in theirs.index else None
         cells |= {"published": "not printed (AC-12)" if known is None else f"{known['mAP']:.1f} ({known['maAP']:.1f})"}
         for form, title in FORMS.items():
             of_form = part[part["form"] == form]
             if of_form.empty:
-                cells |= {f"{title}, one training": "–"}
+                cells |= {title if form == "ours" else f"{title}, one training": "–"}
                 continue
             mean = scores.means(of_form.drop(columns=["form", "alpha"])).iloc[0]
-            cells |= {title: score(mean)} if form == "ours" else {f"{title}, one training": score(mean)}
+            cells |= {title if form == "ours" else f"{title}, one training": score(mean)}
             if form == "ours":
                 cells |= {"min(k, R)": score(mean, "_min")} | health(mean)
         lines.append(cells)

@@ -195,14 +195,14 @@ def pretraining_layout(table: pd.DataFrame, needs: str) -> str:
         cells |= {
             f"published, {word}": f"{value.loc[on, 'mAP']:.1f} ({value.loc[on, 'maAP']:.1f})" for on, word in WORDS
         }
-        cells |= {"published loss": points(value.loc[False, "mAP"] - value.loc[True, "mAP"])}
+        cells |= {"published drop": points(value.loc[False, "mAP"] - value.loc[True, "mAP"])}
         ours = {on: by.get(f"{method}, {eye}") for on, eye in ((False, UNTRAINED), (True, PRETRAINED))}
         cells |= {f"ours, {word}": score(ours[on]) if ours[on] is not None else needs for on, word in WORDS}
         if ours[True] is not None:
             lost = ours[False]["mAP"] - ours[True]["mAP"]
             cells |= {
-                "ours, loss": points(lost),
-                "min(k, R), loss": points(ours[False]["mAP_min"] - ours[True]["mAP_min"]),
+                "ours, drop": points(lost),
+                "min(k, R), drop": points(ours[False]["mAP_min"] - ours[True]["mAP_min"]),
             }
             cells |= {f"min(k, R), {word}": score(ours[on], "_min") for on, word in WORDS}
             cells |= {f"{name}, untrained": text for name, text in health(ours[False]).items()}

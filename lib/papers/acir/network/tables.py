@@ -114,6 +114,24 @@ def evenness_layout(rows: pd.DataFrame) -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
+def answered(
+    shown: str, evenness: pd.DataFrame, exchanged: pd.DataFrame, rows: pd.DataFrame, tested: pd.DataFrame
+) -> list[str]:
+    """The four questions of the notebook, each with what was measured.
+
+    shown: how large it is; evenness: what :func:`evenness_sentence` reads; the rest as in :func:`came_out`.
+    """
+    best, *others = came_out(rows, exchanged, tested)
+    n = len(exchanged_sentences(exchanged))
+    return [
+        f"1. {shown}",
+        f"2. {evenness_sentence(evenness)}",
+        f"3. {'; '.join(others[2 : 2 + n])}",
+        f"4. {'; '.join([best, *others[:2]])}",
+        *others[2 + n :],
+    ]
+
+
 def evenness_sentence(rows: pd.DataFrame) -> str:
     """How even each part's attention is, untrained and trained."""
     by = rows[rows["network"] == TRAINED].groupby("part", sort=False)["evenness"].mean()

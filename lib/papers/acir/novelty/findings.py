@@ -65,7 +65,7 @@ def table_3(rows: pd.DataFrame) -> list[str]:
         f"false alarms {plain[KNOWN]:.1f} and {printed[KNOWN]:.1f} %"
     ]
     for code in (ACIR, "CSQ"):
-        lines.append(f"{code}'s balls and, at limits of groups set aside (OOD, left-out class, false alarms):")
+        lines.append(_codes_head(code))
         for score in (L1, NEAREST, MAHALANOBIS):
             told = means.loc[Rule(code, Limit(score)).name]
             lines.append(f"  {score}: {told[FAR]:.1f} %, {told[NEAR]:.1f} %, {told[KNOWN]:.1f} %")
@@ -142,9 +142,9 @@ def turns(rows: pd.DataFrame, left_out: str) -> list[str]:
     lines = []
     for name, part in rows.groupby("score", sort=False):
         by = part.set_index("class")["auroc"]
-        place = int((by < by[left_out]).sum()) + 1
+        place = int((by > by[left_out]).sum()) + 1
         lines.append(
-            f"{name}: {left_out} {by[left_out]:.1f}, place {place} of {len(by)} from below; all classes {by.min():.1f} "
+            f"{name}: {left_out} {by[left_out]:.1f}, place {place} of {len(by)}; all classes {by.min():.1f} "
             f"({by.idxmin()}) to {by.max():.1f} ({by.idxmax()}), mean {by.mean():.1f}{few(1)}"
         )
     wide = rows.pivot(index="class", columns="score", values="auroc")
@@ -171,6 +171,37 @@ def verdict(tested: pd.DataFrame) -> list[str]:
                 told, by = paired.relation(test), paired.size(test).replace(" points", " points of AUROC", 1)
                 lines.append(f"{title}: the decoder's {name} {told} the nearest feature ({by})")
     return lines
+
+
+def answered(
+    held: pd.DataFrame,
+    sources: pd.DataFrame,
+    tested: pd.DataFrame,
+    turned: pd.DataFrame,
+    by_kind: pd.DataFrame,
+    rule_rows: pd.DataFrame,
+    drawn: Mapping[str, Page],
+) -> list[str]:
+    """The six questions of the notebook, each with what was measured.
+
+    held: of :func:`.rules.balls`; sources: of :func:`.scores.limits`; tested: of :func:`.scores.tests`; turned: of
+    :func:`.experiment.each_class`; by_kind: of :func:`.scores.by_kind`; rule_rows: of :func:`.rules.table_3`.
+    """
+    of_balls, of_limits = balls(held), limits(sources, [L1])
+    others = [line for line in turns(turned, turned["class"].iloc[0]) if line.startswith(f"{L1} is above")]
+    by_code = table_3(rule_rows)
+    return [
+        f"1. {of_balls[0]}; {of_balls[-1]}",
+        f"2. {of_limits[0]};{of_limits[1].replace('  ', ' ', 1)}",
+        "3. " + "; ".join([*verdict(tested), *others]),
+        "4. " + "; ".join(line.strip() for line in kinds(by_kind)),
+        "5. " + "; ".join(line.strip() for line in by_code[by_code.index(_codes_head("CSQ")) :]),
+        "6. " + "; ".join(pages(drawn)),
+    ]
+
+
+def _codes_head(code: str) -> str:
+    return f"{code}'s balls and, at limits of groups set aside (OOD, left-out class, false alarms):"
 
 
 def sentences(tested: pd.DataFrame) -> list[str]:

@@ -190,10 +190,16 @@ def answer(rows: pd.DataFrame) -> str:
     table, ends = of_best["hf1"], rows["temperature"].agg(["min", "max"])
     beyond = [name for name, tau in of_best["temperature"].items() if tau in ends.values]
     spread = rows.groupby(["method", "temperature"])["hf1"].std().mean()
-    forms = [name for name in (AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH) if name in table]
+    forms = [name for name in (AS_PRINTED, AS_TOLD, BY_COSINE, CONSTANT, MARGIN, BOTH) if name in table]
     told = "; ".join(f"{name}: {table[name]:.2f}" for name in forms)
     said = f"HF1 at each one's own best τ: SupCon: {table[SUPCON]:.2f}; {told}. Spread of trainings: {spread:.2f}"
     return said + (f". Best at an end of the τ tried, so it may lie beyond: {', '.join(beyond)}" if beyond else "")
+
+
+def rival_values(rows: pd.DataFrame) -> str:
+    """The τ of each method in :func:`rivals`."""
+    of_best = best(rows, with_violations=True).set_index("method")["temperature"]
+    return "τ with the highest HF1 less violations: " + ", ".join(f"{name}: {tau:g}" for name, tau in of_best.items())
 
 
 def beside(rows: pd.DataFrame, temperature: float) -> str:
@@ -217,7 +223,7 @@ def plateau(rows: pd.DataFrame, low: float = 0.2, high: float = 1.0) -> list[str
         width = means.max() - means.min()
         raw = {m: stats.f_oneway(*(cell[m] for _, cell in cells)).pvalue for m in ("hf1", "violation")}
         p_of = {m: min(1.0, n_tests * p) for m, p in raw.items()}
-        few = f"as flat as can be told with {cells.size().min()} trainings"
+        few = f"not clear with {cells.size().min()} trainings"
         spread = cells.std().mean()
         verdict = "cells differ" if min(p_of.values()) <= 0.05 else few
         alpha, gamma = means["violation"].idxmin()

@@ -117,10 +117,10 @@ def test_table_4_says_what_is_published_only():
     lines = cells(tables.pretraining_layout(table, "published only"))
     by = {line[0]: dict(zip(lines[0], line, strict=True)) for line in lines[2:]}
     assert by["FIRe"]["ours, untrained"] == "published only"
-    assert (by["CSQ"]["published loss"], by["CSQ"]["ours, loss"]) == ("-4.20", "-50.00")
+    assert (by["CSQ"]["published drop"], by["CSQ"]["ours, drop"]) == ("-4.20", "-50.00")
     assert by["ACIR"]["ours, pretrained"] == "80.00 ± 0.50 (79.00)"
     assert by["ACIR"]["min(k, R), untrained"] == "40.00 ± 0.25 (39.00)"
-    assert by["chance"]["ours, untrained"] == RANDOM["ours"] and by["chance"]["published loss"] == "–"
+    assert by["chance"]["ours, untrained"] == RANDOM["ours"] and by["chance"]["published drop"] == "–"
 
 
 def swept(printed):

@@ -75,7 +75,7 @@ def test_a_plateau_is_as_wide_as_its_cells_inside_the_printed_ranges():
     (line,) = tables.plateau(pd.DataFrame(rows))
     assert "HF1 lies within 3.00 points" in line
     p = stats.ttest_ind([80, 82], [83, 85]).pvalue  # of two cells, an analysis of variance is a t-test
-    assert f"p = {2 * p:.2g} and 1, corrected for 2 tests: as flat as can be told with 2 trainings" in line
+    assert f"p = {2 * p:.2g} and 1, corrected for 2 tests: not clear with 2 trainings" in line
     assert line.endswith("fewest violations at α = 1, γ = 0.2")
     steep = pd.DataFrame(rows).assign(hf1=lambda rows: 10 * rows["alpha"] + 0.01 * rows["repeat"])
     assert "tests: cells differ; " in tables.plateau(steep)[0]
