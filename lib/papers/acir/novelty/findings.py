@@ -190,12 +190,13 @@ def answered(
     of_balls, of_limits = balls(held), limits(sources, [L1])
     others = [line for line in turns(turned, turned["class"].iloc[0]) if line.startswith(f"{L1} is above")]
     by_code = table_3(rule_rows)
+    head, *rest = (line.strip() for line in by_code[by_code.index(_codes_head("CSQ")) :])
     return [
         f"1. {of_balls[0]}; {of_balls[-1]}",
         f"2. {of_limits[0]};{of_limits[1].replace('  ', ' ', 1)}",
         "3. " + "; ".join([*verdict(tested), *others]),
         "4. " + "; ".join(line.strip() for line in kinds(by_kind)),
-        "5. " + "; ".join(line.strip() for line in by_code[by_code.index(_codes_head("CSQ")) :]),
+        f"5. {head} {'; '.join(rest)}",
         "6. " + "; ".join(pages(drawn)),
     ]
 
