@@ -119,16 +119,15 @@ def answered(
 ) -> list[str]:
     """The four questions of the notebook, each with what was measured.
 
-    shown: how large it is; evenness: what :func:`evenness_sentence` reads; the rest as in :func:`came_out`.
+    shown: how large it is; evenness, exchanged: what :func:`evenness_sentence` and :func:`exchanged_sentences` read;
+    rows: of :func:`levels`; tested: of :func:`tests`, every one of which follows.
     """
-    best, *others = came_out(rows, exchanged, tested)
-    n = len(exchanged_sentences(exchanged))
     return [
         f"1. {shown}",
         f"2. {evenness_sentence(evenness)}",
-        f"3. {'; '.join(others[2 : 2 + n])}",
-        f"4. {'; '.join([best, *others[:2]])}",
-        *others[2 + n :],
+        f"3. {'; '.join(exchanged_sentences(exchanged))}",
+        f"4. {'; '.join(level_sentences(rows))}",
+        *paired.sentences(tested),
     ]
 
 
@@ -155,9 +154,9 @@ def splines_sentence(
     )
 
 
-def came_out(table: pd.DataFrame, exchanged: pd.DataFrame, tested: pd.DataFrame) -> list[str]:
-    """The best level trained and untrained, what an exchange does, and every test."""
-    by = table.set_index(["level", "network"])["mAP"]
+def level_sentences(rows: pd.DataFrame) -> list[str]:
+    """The best and the worst level untrained and trained, and the map that the network was given."""
+    by = rows.set_index(["level", "network"])["mAP"]
     inner = [name for name in LEVELS if name not in (NUMBERS, CODE)]
     lines = []
     for state in (UNTRAINED, TRAINED):
@@ -166,8 +165,7 @@ def came_out(table: pd.DataFrame, exchanged: pd.DataFrame, tested: pd.DataFrame)
             f"{state}: best inner level {own.idxmax()} ({own.max():.1f}), worst {own.idxmin()} ({own.min():.1f}); "
             f"code {by[CODE, state]:.1f}"
         )
-    lines.append(f"{POOLED}: {by[POOLED].iloc[0]:.1f}")
-    return [*lines, *exchanged_sentences(exchanged), *paired.sentences(tested)]
+    return [*lines, f"{POOLED}: {by[POOLED].iloc[0]:.1f}"]
 
 
 def _mean(values: pd.Series) -> str:

@@ -65,10 +65,17 @@ def table_3(rows: pd.DataFrame) -> list[str]:
         f"false alarms {plain[KNOWN]:.1f} and {printed[KNOWN]:.1f} %"
     ]
     for code in (ACIR, "CSQ"):
-        lines.append(_codes_head(code))
-        for score in (L1, NEAREST, MAHALANOBIS):
-            told = means.loc[Rule(code, Limit(score)).name]
-            lines.append(f"  {score}: {told[FAR]:.1f} %, {told[NEAR]:.1f} %, {told[KNOWN]:.1f} %")
+        head, *beside = _with_limits(means, code)
+        lines += [head, *(f"  {line}" for line in beside)]
+    return lines
+
+
+def _with_limits(means: pd.DataFrame, code: str) -> list[str]:
+    """A heading, and what each score adds to the balls of a code; means: over trainings, by rule."""
+    lines = [f"{code}'s balls and, at limits of groups set aside (OOD, left-out class, false alarms):"]
+    for score in (L1, NEAREST, MAHALANOBIS):
+        told = means.loc[Rule(code, Limit(score)).name]
+        lines.append(f"{score}: {told[FAR]:.1f} %, {told[NEAR]:.1f} %, {told[KNOWN]:.1f} %")
     return lines
 
 
@@ -147,9 +154,15 @@ def turns(rows: pd.DataFrame, left_out: str) -> list[str]:
             f"{name}: {left_out} {by[left_out]:.1f}, place {place} of {len(by)}; all classes {by.min():.1f} "
             f"({by.idxmin()}) to {by.max():.1f} ({by.idxmax()}), mean {by.mean():.1f}{few(1)}"
         )
+    return lines + agreement(rows)
+
+
+def agreement(rows: pd.DataFrame) -> list[str]:
+    """In how many classes, each left out in turn, the decoder is ahead; nothing where none was trained anew."""
     wide = rows.pivot(index="class", columns="score", values="auroc")
-    above = int((wide[L1] > wide[NEAREST]).sum()) if L1 in wide else 0
-    return lines + [f"{L1} is above the {NEAREST} in {above} of {len(wide)} classes"] * (L1 in wide)
+    if L1 not in wide:
+        return []
+    return [f"{L1} is above the {NEAREST} in {(wide[L1] > wide[NEAREST]).sum()} of {len(wide)} classes"]
 
 
 def passed_over(rows: pd.DataFrame, classes: Sequence[str]) -> list[str]:
@@ -188,21 +201,15 @@ def answered(
     :func:`.experiment.each_class`; by_kind: of :func:`.scores.by_kind`; rule_rows: of :func:`.rules.table_3`.
     """
     of_balls, of_limits = balls(held), limits(sources, [L1])
-    others = [line for line in turns(turned, turned["class"].iloc[0]) if line.startswith(f"{L1} is above")]
-    by_code = table_3(rule_rows)
-    head, *rest = (line.strip() for line in by_code[by_code.index(_codes_head("CSQ")) :])
+    head, *beside = _with_limits(rule_rows.groupby("rule").mean(numeric_only=True), "CSQ")
     return [
         f"1. {of_balls[0]}; {of_balls[-1]}",
-        f"2. {of_limits[0]};{of_limits[1].replace('  ', ' ', 1)}",
-        "3. " + "; ".join([*verdict(tested), *others]),
+        "2. " + "; ".join(line.strip() for line in of_limits),
+        "3. " + "; ".join([*verdict(tested), *agreement(turned)]),
         "4. " + "; ".join(line.strip() for line in kinds(by_kind)),
-        f"5. {head} {'; '.join(rest)}",
+        f"5. {head} {'; '.join(beside)}",
         "6. " + "; ".join(pages(drawn)),
     ]
-
-
-def _codes_head(code: str) -> str:
-    return f"{code}'s balls and, at limits of groups set aside (OOD, left-out class, false alarms):"
 
 
 def sentences(tested: pd.DataFrame) -> list[str]:

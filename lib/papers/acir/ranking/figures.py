@@ -202,10 +202,15 @@ def listing(rows: pd.DataFrame) -> str:
     return markdown_table(pd.DataFrame(lines))
 
 
+def _right(one: Listed) -> dict[str, int]:
+    """How many of the first ten answers are of the query's class, in each order."""
+    return {order: int(one.rows.loc[one.rows[order] <= 10, "right"].sum()) for order in ("by_hamming", "by_content")}
+
+
 def right_sentence(one: Listed) -> str:
     """What Algorithm 1 changes for one query, in a sentence."""
     near = one.rows["distance"] == one.rows["distance"].min()
-    right = {order: int(one.rows.loc[one.rows[order] <= 10, "right"].sum()) for order in ("by_hamming", "by_content")}
+    right = _right(one)
     return (
         f"in the example {near.sum()} images lie at the smallest distance, {one.rows.loc[near, 'right'].mean():.0%} of "
         f"them of the query's class; of its first ten {right['by_hamming']} are right in the order of the archive and "
@@ -216,7 +221,7 @@ def right_sentence(one: Listed) -> str:
 def readout(one: Listed) -> str:
     """How many images share each of the smallest distances, and how many of the first ten are of the query's class."""
     counts = one.rows["distance"].value_counts().sort_index().head(4)
-    right = {order: int(one.rows.loc[one.rows[order] <= 10, "right"].sum()) for order in ("by_hamming", "by_content")}
+    right = _right(one)
     return "\n".join(
         [
             *(f"distance {distance:>2}: {n:>4} images" for distance, n in counts.items()),

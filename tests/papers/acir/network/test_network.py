@@ -13,6 +13,7 @@ from lib.heads.acir import he_normal
 from lib.heads.kan import KAN
 from lib.papers.acir import published
 from lib.papers.acir.network import diagram, experiment, figures, parts, sliders, tables
+from lib.results import paired
 from lib.training.acir import Design
 from lib.training.hashing import Even
 from lib.training.splits import Split, repeated
@@ -117,6 +118,13 @@ def test_every_level_answers_untrained_and_trained(maps, several):
         round(x, 6) for axis in figures.levels(rows).axes for line in axis.lines for x in np.ravel(line.get_data())
     }
     assert set(rows["mAP"].round(6)) <= drawn
+    even, moved = (
+        experiment.evenness(networks, maps, np.arange(9)),
+        experiment.exchanged(networks, maps, LABELS, splits),
+    )
+    told = tables.answered("its size", even, moved, rows, tested)
+    assert [line[:3] for line in told[:4]] == [f"{n}. " for n in range(1, 5)] and told[0] == "1. its size"
+    assert told[4:] == paired.sentences(tested)
 
 
 def test_levels_have_a_class_mean_beside_the_mean_and_an_order_by_it():

@@ -12,7 +12,7 @@ from lib.errors import InputError
 from lib.metrics import novelty
 from lib.papers.acir import published
 from lib.papers.acir.novelty import figures, findings, maps, pictures, rules, scores, sliders, tables
-from lib.papers.acir.novelty.experiment import ACIR, L1, NEAREST, RESIDUAL, Coder
+from lib.papers.acir.novelty.experiment import ACIR, L1, MAHALANOBIS, NEAREST, RESIDUAL, Coder
 from lib.papers.acir.novelty.rules import Rule
 from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR
 from lib.papers.acir.novelty.scores import Limit
@@ -102,6 +102,30 @@ def test_the_verdict_counts_points_of_auroc():
 def test_what_real_images_say_is_read_from_the_committed_rows(say, name, words):
     committed = paths.COMMITTED / "acir/sample/bh200x/novelty" / f"{name}.csv"
     assert any(words in line for line in say(pd.read_csv(committed)))
+
+
+def test_the_decoder_is_ahead_in_as_many_classes_as_are_counted():
+    rows = pd.DataFrame({"class": ["a", "a", "b", "b"], "score": [L1, NEAREST] * 2, "auroc": [60.0, 50.0, 40.0, 50.0]})
+    assert findings.agreement(rows) == ["residual, L1 is above the nearest feature in 1 of 2 classes"]
+    assert findings.agreement(rows[rows["score"] == NEAREST]) == []
+
+
+def test_the_six_questions_are_answered_in_their_order(scene, coders, found):
+    turned = pd.DataFrame({"class": ["a", "a"], "score": [L1, NEAREST], "auroc": [60.0, 50.0]})
+    with_limits = [Rule("CSQ", Limit(score)) for score in (L1, NEAREST, MAHALANOBIS)]
+    told = findings.answered(
+        rules.balls(scene, {8: coders["CSQ"]}),
+        scores.limits(scene, found),
+        scores.tests(scene, found, [(L1, NEAREST)]),
+        turned,
+        scores.by_kind(scene, found, [RESIDUAL, L1, NEAREST], 8),
+        rules.table_3(scene, coders, found, 8, with_limits),
+        {"features": maps.Page(np.zeros((3, 2)), kept=0.5, trust=0.9, chance=0.1)},
+    )
+    assert [line[:3] for line in told] == [f"{n}. " for n in range(1, 7)]
+    assert told[2].endswith("in 1 of 1 classes") and "left-out class (new)" in told[2]
+    assert told[4].startswith("5. CSQ's balls and") and told[4].count(" %, ") == 6
+    assert told[5].endswith("50 % of the 10 nearest neighbours kept (at random 10.0 %)")
 
 
 def test_trivial_rules_stand_beside_the_best(scene, coders, found):
