@@ -87,7 +87,7 @@ def alphas(rows: pd.DataFrame) -> Figure:
             axis.set_title(title)
             axis.set_xlabel("α, weight of the quantisation term")
             axis.set_ylabel(f"mAP, {divided} (%)")
-            axis.set_xticks(sorted(rows["alpha"].unique()))
+            axis.set_xticks(sorted({*rows["alpha"], *theirs["alpha"]}))
         figure.legend(loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure

@@ -155,6 +155,7 @@ def test_alpha_stands_beside_the_published_values_as_far_as_there_are_any():
     assert (left.get_ylabel(), right.get_ylabel()) == ("mAP, min(k, R) (%)", "mAP, hits (%)")
     assert left.containers[0].lines[0].get_ydata().tolist() == [40.0, 40.0, 30.0]  # 10 below the mean by hits
     assert right.lines[0].get_ydata().tolist() == [66.2, 70.1, 69.3, 68.1]
+    assert all(axis.get_xticks().tolist() == [0, 0.25, 0.5, 0.75, 1] for axis in (left, right))  # whoever tried them
 
 
 def test_our_term_is_tested_at_each_alpha_against_none():
