@@ -33,9 +33,9 @@ NOTE = (
     "*Published*: best printed; other encoders, all images, patient rule unknown."
 )
 MORE = (
-    "Hyp-ViT: another photograph of an unlearnt species or lesion (not its diagnosis). ACIR, label tree: birds by "
-    "image, others by group; MAP@100: 16-bit codes; HF1: family counts; /: commonest class. Sph: on the sphere; "
-    "CSQ: fixed codes; SupCon: no tree. ACIR: its loss. *Over plain*, *difference* to rival: groups first; "
+    "Hyp-ViT: another photograph of an unlearnt species or lesion (not diagnosis). ACIR, label tree: birds by image, "
+    "others by group. MAP@100: 16-bit codes, ACIR's loss; /: linear classifier. HF1: family counts; /: commonest "
+    "class. Sph: sphere; CSQ: fixed codes; SupCon: no tree. *Over plain*, *difference* to rival: groups first; "
     "*by class*: alike (– untested)."
 )
 

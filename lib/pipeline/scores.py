@@ -30,8 +30,8 @@ class Claim:
 
     Rows are those of the section's table where the columns of ``where`` have these values; ``of`` are those of its
     ``table_tests`` (first, second, and columns), and with ``plain`` as the second the gain over plain features;
-    ``by_class`` of its tests of class means, and ``classes`` their table; ``blind``: an answer that does not look at
-    images, behind a stroke after the plain features.
+    ``by_class`` of its tests of class means, and ``classes`` their table; ``beside``: what else a method is held
+    against, behind a stroke after the plain features: a simple opponent, or an answer that does not look at images.
     """
 
     section: str
@@ -44,7 +44,7 @@ class Claim:
     of: Mapping[str, Any] = field(default_factory=dict)
     classes: str = "table_tests"
     by_class: Mapping[str, Any] = field(default_factory=dict)
-    blind: str = ""
+    beside: str = ""
 
 
 CLAIMS = {
@@ -69,6 +69,7 @@ CLAIMS = {
         {"first": "ACIR-16bit", "second": "CSQ-16bit"},
         "table_tests_by_class",
         {"first": "ACIR-16bit", "second": "CSQ-16bit"},
+        "linear classifier, no code",
     ),
     "label_tree": Claim(
         "results",
@@ -80,7 +81,7 @@ CLAIMS = {
         "SupCon (Euclidean)",
         {"first": "HWC+LAM (Euclidean)", "second": "SupCon (Euclidean)", "measure": "HF1"},
         by_class={"first": "HWC+LAM (Euclidean)", "second": "SupCon (Euclidean)", "measure": "HF1, class mean"},
-        blind="always the commonest class",
+        beside="always the commonest class",
     ),
 }
 
@@ -141,8 +142,8 @@ def others() -> pd.DataFrame:
                 about = {"paper": index.PAPERS[paper], "images": record["images"].partition(",")[0]}
                 names = {"plain": claim.plain, _named("ours"): claim.ours, _named("rival"): claim.rival}
                 cells = {"measure": claim.measure} | {column: percent(rows[name]) for column, name in names.items()}
-                if claim.blind:
-                    cells["plain"] += f"/{percent(rows[claim.blind])}"
+                if claim.beside:
+                    cells["plain"] += f"/{percent(rows[claim.beside])}"
                 lines.append(about | cells | {column: _gain(folder, *of) for column, of in gains.items()})
     return pd.DataFrame(lines)
 

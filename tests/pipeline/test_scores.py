@@ -79,6 +79,10 @@ def test_the_other_papers_rows_are_those_of_their_tables_and_tests():
     tree = pd.read_csv(paths.REPORTS / "label_tree/sample/odir/results/table_2.csv").query("measure == 'hf1'")
     plain, blind = (tree.set_index("method")["ours"][name] for name in ("no head", "always the commonest class"))
     assert rows.loc["Label tree", "ODIR-5K fundus photographs"]["plain"] == f"{percent(plain)}/{percent(blind)}"
+    codes = pd.read_csv(paths.REPORTS / "acir/sample/bh200x/hashing/table_1_min.csv").query("gallery == 'closed'")
+    values = codes[codes["bits"].isna()].set_index("method")["ours"]
+    cells = [percent(values[name]) for name in ("features, no code", "linear classifier, no code")]
+    assert rows.loc["ACIR", "BreakHis at 200X"]["plain"] == "/".join(cells)
     by_class = pd.read_csv(paths.REPORTS / "acir/sample/ham10000/hashing/table_tests_by_class.csv")
     gain = by_class.query("first == 'ACIR-16bit' and second == 'CSQ-16bit'")["difference"].item()
     assert rows.loc["ACIR", "HAM10000"]["by class"].strip("*") == f"{gain:+.2f}"

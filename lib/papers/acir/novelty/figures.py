@@ -1,6 +1,7 @@
 """Figs. 4 and 5, and which kinds of odd pictures which score finds."""
 
 from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,8 +48,12 @@ MARKERS = (*style.MARKERS, "<", ">", "*", "h")
 def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes: Sequence[str]) -> Figure:
     """t-SNE of several representations: known classes in colours and markers, novel pictures black.
 
-    kind, part: (n,) of the points. classes: the known ones, in their order.
+    Each kind of OOD pictures is a letter. kind, part: (n,) of the points. classes: the known ones, in their order.
     """
+    novel = [(part == NEAR, "x", "left-out class", 0.7)]
+    for number, name in enumerate(dict.fromkeys(kind[part == FAR].tolist())):
+        letter = ascii_uppercase[number % len(ascii_uppercase)]
+        novel.append(((part == FAR) & (kind == name), rf"$\mathrm{{{letter}}}$", style.legible(name), 0))
     with style.house():
         figure, axes = plt.subplots(2, -(-len(drawn) // 2), figsize=(style.WIDTH, 6.6), squeeze=False)
         for axis, (name, one) in zip(axes.flat, drawn.items(), strict=False):
@@ -57,14 +62,13 @@ def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes
                 look = {"color": style.PALETTE[number % len(style.PALETTE)], "s": 12, "linewidth": 0, "alpha": 0.8}
                 marker = MARKERS[number % len(MARKERS)]
                 axis.scatter(*one.points[own].T, marker=marker, label=style.legible(label), rasterized=True, **look)
-            for of, marker, text in ((NEAR, "x", "left-out class"), (FAR, "+", "OOD")):
-                own = part == of
-                style_of = {"color": "black", "s": 16, "linewidth": 0.7}
-                axis.scatter(*one.points[own].T, marker=marker, label=text, rasterized=True, **style_of)
+            for own, marker, label, linewidth in novel:
+                look = {"color": "black", "s": 16, "linewidth": linewidth}
+                axis.scatter(*one.points[own].T, marker=marker, label=label, rasterized=True, **look)
             axis.set(xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
             axis.set_title(f"{name}\n{100 * one.kept:.0f} % of 10 neighbours kept, trustworthiness {one.trust:.2f}")
         handles, labels = axes.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=5, markerscale=2)
+        figure.legend(handles, labels, loc="outside lower center", ncols=4, markerscale=2)
         plt.close(figure)
     return figure
 

@@ -194,6 +194,12 @@ def test_figures_are_drawn_of_all_that_they_show(scene, coders, found, decoders)
     assert scene.part[picked].tolist() == [KNOWN, KNOWN, NEAR, NEAR, FAR, FAR]
     drawn = pictures.rebuilt(scene, decoders[0], picked, found[RESIDUAL][0])
     assert len([axis for axis in drawn.axes if axis.images]) == 3 * len(picked)
+    page = maps.Page(scene.features()[:, :2], 0.5, 0.9, 0.1)
+    shown = figures.pages({"stem": page}, scene.kind, scene.part, scene.classes)
+    (legend,) = shown.legends
+    assert [text.get_text() for text in legend.get_texts()] == [*scene.classes, "left-out class", "fog", "noise"]
+    counts = [len(points.get_offsets()) for points in shown.axes[0].collections]
+    assert counts[-3:] == [(scene.part == NEAR).sum(), *((scene.kind == name).sum() for name in ("fog", "noise"))]
 
 
 def test_pictures_of_other_datasets_are_published_only_where_all_allow_it(tmp_path, monkeypatch):
