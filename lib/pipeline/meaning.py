@@ -22,7 +22,7 @@ MEANING: dict[str, checks.Check] = checks.MEANING | {
     **dict.fromkeys(("decoder_epochs", "decoder_batch", "end_to_end_epochs", "n_novel", "repeats"), checks.whole),
     "decoder_lr": checks.positive,
     **dict.fromkeys(("end_to_end_rates", "classifier_rates"), partial(checks.several, each=checks.positive)),
-    **dict.fromkeys(("n_tried", "resize"), checks.whole),
+    **dict.fromkeys(("n_choosing", "n_tried", "resize"), checks.whole),
     "end_to_end": partial(checks.several, each=name, least=0),  # settings of a head; without any, heads alone learn
     **dict.fromkeys(("turn_decoders", "published_rates"), checks.switch),
     "novel": partial(checks.several, each=name, least=0),  # datasets; without any, pictures are drawn

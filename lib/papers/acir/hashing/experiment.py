@@ -151,14 +151,15 @@ def choose(
     split: Split,
     *,
     alphas: Sequence[float] = (ALPHA,),
+    n_seeds: int = 1,
     workers: int = -1,
 ) -> pd.DataFrame:
-    """mAP of every loss at each learning rate, ACIR's at each α too, on images set aside.
+    """mAP of every loss at each learning rate, ACIR's at each α too, on images set aside, mean of ``n_seeds``.
 
     Columns method, alpha (NaN where there is none), lr, validation (percent), chosen: the best of each method. Class
     weights are those of the images that teach there.
     """
-    rows, plan = [], plan.of(labels, split)
+    rows, plan, several = [], plan.of(labels, split), repeated([split], n_seeds)
     for lr in candidates:
         for alpha in alphas:
             own = dict.fromkeys(OWN_LOSSES, alpha)
@@ -169,9 +170,9 @@ def choose(
                 if name in own or alpha == alphas[0]
             }
             what = f"learning rate {lr:g}, α {alpha:g}"
-            found = experiment.answers(x, labels, list(methods.values()), [split], [TOP], workers=workers, what=what)
+            found = experiment.answers(x, labels, list(methods.values()), several, [TOP], workers=workers, what=what)
             for name, method in methods.items():
-                value = 100 * found[method.name][0].per_query.values["ap_min", TOP].mean()
+                value = 100 * np.mean([one.per_query.values["ap_min", TOP].mean() for one in found[method.name]])
                 rows.append({"method": name, "alpha": own.get(name, np.nan), "lr": lr, "validation": value})
     return choose_best(pd.DataFrame(rows))
 

@@ -123,18 +123,19 @@ def _of_network(one: Trained, scene: Scene) -> Coder:
     return Coder(ACIR, coded.h, coded.levels, one.history[0], one.history[-1], one.steps)
 
 
-def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float]) -> pd.DataFrame:
-    """The learning rate of every method, by one training: columns method, lr, validation (percent), chosen.
+def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float], n_seeds: int = 1) -> pd.DataFrame:
+    """The learning rate of every method, by ``n_seeds`` trainings: columns method, lr, validation (percent), chosen.
 
     validation: of the known images of patients set aside, how many are nearest to the centre of their own class. No
     novel image has a say.
     """
-    rows = []
+    rows, plan = [], replace(plan, n_seeds=n_seeds)
     for rate in rates:
-        found = heads(scene, plan, dict.fromkeys(HEADS, rate), n_seeds=1)
-        found[ACIR] = networks(scene, plan, prints, rate, plan.seeds[:1])
-        for name, (coder,) in found.items():
-            rows.append({"method": name, "lr": rate, "validation": 100 * right(coder, scene, ASIDE).mean()})
+        found = heads(scene, plan, dict.fromkeys(HEADS, rate))
+        found[ACIR] = networks(scene, plan, prints, rate, plan.seeds)
+        for name, coders in found.items():
+            value = np.mean([right(coder, scene, ASIDE).mean() for coder in coders])
+            rows.append({"method": name, "lr": rate, "validation": 100 * value})
     return choose_best(pd.DataFrame(rows))
 
 

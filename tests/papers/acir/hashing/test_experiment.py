@@ -15,6 +15,7 @@ from lib.papers.acir.hashing import codes, experiment, fingerprints
 from lib.papers.acir.radius import COMMONEST
 from lib.results.rates import best_rates
 from lib.training.fit import Schedule
+from lib.training.splits import repeated
 
 RNG = np.random.default_rng(0)
 N, DIM, SIDE, CLASSES, BITS = 240, 10, 2, 3, 6
@@ -60,6 +61,9 @@ def test_rates_are_chosen_without_those_who_ask(monkeypatch):
     best = chosen.loc[chosen.groupby("method")["validation"].idxmax()].set_index("method")
     assert best_rates(chosen) == best["lr"].to_dict()
     assert experiment.alphas(chosen) == {"ACIR": best.loc["ACIR", "alpha"]}
+    twice = experiment.choose(X, LABELS, PLAN, BITS, [1e-4, 1e-2], ASIDE, n_seeds=2, **options)["validation"]
+    each = [experiment.choose(X, LABELS, PLAN, BITS, [1e-4, 1e-2], one, **options) for one in repeated([ASIDE], 2)]
+    assert np.allclose(twice, np.mean([one["validation"] for one in each], axis=0))
 
 
 def test_a_chosen_alpha_is_the_one_that_is_trained():

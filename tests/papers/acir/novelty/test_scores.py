@@ -127,6 +127,10 @@ def test_no_novel_image_chooses_a_rate(scene, monkeypatch):
     assert chosen.equals(again)
     best = chosen.loc[chosen.groupby("method")["validation"].idxmax()]
     assert best_rates(chosen) == best.set_index("method")["lr"].to_dict()
+    twice = experiment.choose(scene, plan, scene.prints(2), [1e-3], 2).set_index("method")["validation"]
+    several = experiment.heads(scene, replace(plan, n_seeds=2), dict.fromkeys(experiment.HEADS, 1e-3))
+    shares = {name: [experiment.right(one, scene, ASIDE).mean() for one in ones] for name, ones in several.items()}
+    assert all(twice[name] == pytest.approx(100 * np.mean(both)) for name, both in shares.items() if len(both) == 2)
 
 
 def test_a_rule_without_codes_of_its_name_is_an_error(scene, coders, found):

@@ -15,7 +15,7 @@ from lib.papers.acir.ranking import experiment, figures, tables, tested
 from lib.papers.acir.ranking.experiment import BEST, HAMMING, LEVELS, POOLED, WORST
 from lib.training.acir import Design
 from lib.training.hashing import Even
-from lib.training.splits import Split
+from lib.training.splits import Split, repeated
 
 RNG = np.random.default_rng(0)
 LABELS = np.arange(48) % 3
@@ -103,6 +103,9 @@ def test_network_and_heads_learn_and_keep_their_seeds(monkeypatch, tmp_path):
     assert list(found[0].levels) == ["shallow", "fused", "pixels", "token"] and not found[2].levels
     chosen = experiment.choose(material, [0.001, 0.01], SPLIT, workers=1)
     assert len(chosen) == 8 and chosen.groupby("method")["chosen"].sum().eq(1).all()
+    twice = experiment.choose(material, [0.01], SPLIT, 2, workers=1)["validation"]
+    each = [experiment.choose(material, [0.01], one, workers=1)["validation"] for one in repeated([SPLIT], 2)]
+    assert np.allclose(twice, np.mean(each, axis=0)) and not np.allclose(*each)
 
 
 def test_tests_pair_patients_and_trainings(coders, scene):
