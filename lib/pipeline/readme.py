@@ -34,9 +34,9 @@ NOTE = (
 )
 MORE = (
     "Hyp-ViT: another photograph of an unlearnt species or lesion (not diagnosis). ACIR, label tree: birds by image, "
-    "others by group. MAP@100: 16-bit codes, ACIR's loss; /: linear classifier. HF1: family counts; /: commonest "
-    "class. Sph: sphere; CSQ: fixed codes; SupCon: no tree. *Over plain*, *difference* to rival: groups first; "
-    "*by class*: alike (– untested)."
+    "others by group. MAP@100: 16-bit codes, ACIR's loss, over min(100, R); /: linear classifier. HF1: family counts; "
+    "/: commonest class. Sph: sphere; CSQ: fixed codes; SupCon: no tree. *Over plain*, *difference* to rival: groups "
+    "first; *by class*: alike (– untested)."
 )
 
 

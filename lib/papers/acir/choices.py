@@ -1,12 +1,13 @@
 """What the notebooks of this paper decide alike: class weights, α where none is chosen, and how choices are told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from lib.losses.acir import StructureAware, class_weights
 from lib.results.markdown import markdown_table
+from lib.training.methods import Answer
 
 
 def of_classes(labels: np.ndarray, rows: np.ndarray) -> tuple[float, ...]:
@@ -98,6 +99,14 @@ def answerable(labels: np.ndarray, asks: np.ndarray, archive: np.ndarray) -> str
     lost = int((~np.isin(labels[asks], labels[archive])).sum())
     rest = f"; {lost} have no image of their class in the archive" if lost else ""
     return f"{len(asks) - lost} of {len(asks)} queries{rest}"
+
+
+def first_losses(found: Mapping[str, Sequence[Answer]]) -> dict[str, float]:
+    """Method → the loss of its first epoch, the mean over trainings; NaN where nothing was trained."""
+    return {
+        name: float(np.mean([one.history[0] if len(one.history) else np.nan for one in several]))
+        for name, several in found.items()
+    }
 
 
 def trainings(n: int) -> str:

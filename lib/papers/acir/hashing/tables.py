@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from lib.papers.acir import radius
+from lib.papers.acir.choices import first_losses
 from lib.papers.acir.hashing.experiment import (
     ACIR,
     ALPHA,
@@ -34,10 +35,12 @@ OF_CLASSES = "Each class counts alike: as the mean of its groups, a group in it 
 
 def maps(found: Mapping[str, Answers]) -> pd.DataFrame:
     """mAP and maAP of every method in every gallery: the columns of :func:`lib.results.answers.values`, with gallery in
-    place of rule, bits (NaN without a code), which is taken out of the method's name, and chance_class (the class mean
-    of a gallery in random order).
+    place of rule, bits (NaN without a code), which is taken out of the method's name, loss_first (of the first epoch)
+    and chance_class (the class mean of a gallery in random order).
     """
     rows = answers.values(found).rename(columns={"rule": "gallery"}).drop(columns="spread")
+    first = {name: loss for several in found.values() for name, loss in first_losses(several).items()}
+    rows = rows.assign(loss_first=rows["method"].map(first))
     parts = rows["method"].str.extract(r"^(?P<name>.*?)(?:-(?P<bits>\d+)bit)?$")
     rows["method"] = parts["name"]
     rows.insert(2, "bits", parts["bits"].astype(float))
@@ -81,7 +84,7 @@ def layout(rows: pd.DataFrame, theirs: pd.DataFrame, metric: str = HITS) -> str:
     for gallery, of_one in rows.dropna(subset="bits").groupby("gallery", sort=False):
         lines.append({"method": "chance", "gallery": gallery} | {_bits(bits): _chance(of_one) for bits in lengths})
     columns = ["method", "whose", "gallery", *map(_bits, lengths), "no code", "± over trainings, at most"]
-    columns += ["last loss", "steps"]
+    columns += ["first loss", "last loss", "steps"]
     return markdown_table(pd.DataFrame(lines, columns=columns, dtype=object).fillna("–").replace("", "–"))
 
 
@@ -94,10 +97,12 @@ def table_1(rows: pd.DataFrame, theirs: pd.DataFrame, metric: str, text: str) ->
 
 
 def _health(rows: pd.DataFrame) -> dict[str, str]:
-    """Last loss at every length and steps; nothing where nothing was trained."""
+    """First and last loss at every length and steps; nothing where nothing was trained."""
     if not rows["steps"].max() > 0:
         return {}
-    return {"last loss": " / ".join(rows["loss"].map("{:.3f}".format)), "steps": f"{rows['steps'].max():.0f}"}
+    columns = {"first loss": "loss_first", "last loss": "loss"}
+    losses = {title: " / ".join(rows[column].map("{:.3f}".format)) for title, column in columns.items()}
+    return losses | {"steps": f"{rows['steps'].max():.0f}"}
 
 
 def _bits(bits: float) -> str:

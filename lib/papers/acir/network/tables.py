@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from lib.papers.acir.choices import first_losses
 from lib.papers.acir.network.experiment import EXCHANGES, FUSED, LEVELS, POOLED, TOP, TRAINED, UNTRAINED
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
@@ -27,16 +28,16 @@ def rates_layout(rows: pd.DataFrame) -> str:
 
 
 def levels(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
-    """mAP of every level: columns level, network, mAP, spread (over trainings), class_mean, chance (percent), loss
-    (last) and steps of the training, n_seeds.
+    """mAP of every level: columns level, network, mAP, spread (over trainings), class_mean, chance (percent),
+    loss_first, loss (last) and steps of the training, n_seeds.
     """
     rows = answers.values({"closed": found}).query("metric == 'ap_min' and k == @TOP")
     parts = rows["method"].str.rsplit(", ", n=1)
-    named = {"level": parts.str[0], "network": parts.str[1]}
+    named = {"level": parts.str[0], "network": parts.str[1], "loss_first": rows["method"].map(first_losses(found))}
     rows = rows.assign(**named).drop(columns="spread").rename(columns={"ours": "mAP", "seeds_spread": "spread"})
     plain = rows["method"] == POOLED
     rows.loc[plain, ["level", "network"]] = [POOLED, "–"]
-    columns = ["level", "network", "mAP", "spread", "class_mean", "chance", "loss", "steps", "n_seeds"]
+    columns = ["level", "network", "mAP", "spread", "class_mean", "chance", "loss_first", "loss", "steps", "n_seeds"]
     return rows[columns].reset_index(drop=True)
 
 
@@ -52,7 +53,8 @@ def levels_layout(rows: pd.DataFrame) -> str:
             cells[state] = _score(by.loc[name]) if there else "–"
         lines.append(cells)
     trained = rows[rows["network"] == TRAINED].iloc[0]
-    health = {"level": "last loss; steps", UNTRAINED: "–", TRAINED: f"{trained['loss']:.3f}; {trained['steps']:.0f}"}
+    told = f"{trained['loss_first']:.3f} → {trained['loss']:.3f}; {trained['steps']:.0f}"
+    health = {"level": "first → last loss; steps", UNTRAINED: "–", TRAINED: told}
     chance = {"level": "random order", UNTRAINED: percent(rows["chance"].mean()), TRAINED: "–"}
     return markdown_table(pd.DataFrame([*lines, chance, health]))
 

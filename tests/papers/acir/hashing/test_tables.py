@@ -15,6 +15,7 @@ ROWS = pd.DataFrame(
     [
         {"gallery": "closed", "method": name, "bits": bits, "metric": metric, "k": 100, "ours": value + shift}
         | {"class_mean": value - 1, "chance": 10.0, "chance_class": 8.0, "seeds_spread": 0.5, "loss": 0.1 * (bits or 0)}
+        | {"loss_first": 0.3 * (bits or 0)}
         | {"steps": 60 if bits else np.nan}
         for name, bits, value in (
             ("CSQ", 8, 80.0),
@@ -44,10 +45,11 @@ def test_table_1_has_published_rows_first_and_a_column_for_what_has_no_code():
     theirs = published.maps().query("dataset == 'bps' and method == 'CSQ' and bits <= 16")
     head, _, first, *others = cells(tables.layout(ROWS, theirs))
     columns = ["method", "whose", "gallery", "8 bits", "16 bits", "no code", "± over trainings, at most"]
-    assert head == [*columns, "last loss", "steps"]
-    assert first == ["CSQ", "published, BPS", "–", "97.0 (96.7)", "96.0 (95.6)", "–", "–", "–", "–"]
-    assert others[0] == ["CSQ", "ours", "closed", "80.00 (79.00)", "82.00 (81.00)", "–", "0.50", "0.800 / 1.600", "60"]
-    assert others[2] == [NONE, "ours", "closed", "–", "–", "60.00 (59.00)", "0.50", "–", "–"]
+    assert head == [*columns, "first loss", "last loss", "steps"]
+    assert first == ["CSQ", "published, BPS", "–", "97.0 (96.7)", "96.0 (95.6)", "–", "–", "–", "–", "–"]
+    values = ["80.00 (79.00)", "82.00 (81.00)", "–", "0.50", "2.400 / 4.800", "0.800 / 1.600", "60"]
+    assert others[0] == ["CSQ", "ours", "closed", *values]
+    assert others[2] == [NONE, "ours", "closed", "–", "–", "60.00 (59.00)", "0.50", "–", "–", "–"]
     assert others[3][:4] == ["chance", "–", "closed", "10.00 (8.00)"]
 
 

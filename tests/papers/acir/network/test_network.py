@@ -109,7 +109,8 @@ def test_every_level_answers_untrained_and_trained(maps, several):
     by = rows.set_index(["level", "network"])["mAP"]
     assert by["code", "trained"] > by["code", "untrained"] + 5
     health = rows.set_index(["level", "network"]).loc[("code", "trained")]
-    assert health["steps"] == 16 and health["loss"] < networks["trained"][0].history[0]
+    starts = [one.history[0] for one in networks["trained"]]
+    assert health["steps"] == 16 and health["loss"] < health["loss_first"] == pytest.approx(np.mean(starts))
     tested = tables.tests(found, GROUPS)
     assert set(tested["n_seeds"].dropna()) == {2}
     text = tables.levels_layout(rows)
@@ -128,7 +129,7 @@ def test_every_level_answers_untrained_and_trained(maps, several):
 
 
 def test_levels_have_a_class_mean_beside_the_mean_and_an_order_by_it():
-    own = {"chance": 12.0, "loss": 0.5, "steps": 9, "n_seeds": 2}
+    own = {"chance": 12.0, "loss_first": 1.5, "loss": 0.5, "steps": 9, "n_seeds": 2}
     values = [("fused level", "untrained", 40.0, 30.0), ("fused level", "trained", 60.0, 35.0)]
     values += [("code", "untrained", 41.0, 31.0), ("code", "trained", 55.0, 45.0)]
     names = ("level", "network", "mAP", "class_mean")
@@ -136,6 +137,7 @@ def test_levels_have_a_class_mean_beside_the_mean_and_an_order_by_it():
     rows.loc[0, "spread"] = 0.0
     lines = tables.levels_layout(rows).splitlines()
     assert lines[2] == "| fused level | 40.00 (30.00) | 60.00 ± 1.50 (35.00) |"
+    assert lines[-1] == "| first → last loss; steps | – | 1.500 → 0.500; 9 |"
     note = " (means over trainings, the order is not tested)"
     assert tables.class_mean_sentences(rows) == [
         f"trained levels by mAP, best first: fused level 60.0, code 55.0{note}",
