@@ -4,7 +4,7 @@ import pandas as pd
 
 from lib import paths
 from lib.pipeline import scores
-from lib.results.markdown import percent
+from lib.results.markdown import percent, points
 
 
 def test_every_paper_and_dataset_has_one_row_of_the_committed_values():
@@ -85,4 +85,4 @@ def test_the_other_papers_rows_are_those_of_their_tables_and_tests():
     assert rows.loc["ACIR", "BreakHis at 200X"]["plain"] == "/".join(cells)
     by_class = pd.read_csv(paths.REPORTS / "acir/sample/ham10000/hashing/table_tests_by_class.csv")
     gain = by_class.query("first == 'ACIR-16bit' and second == 'CSQ-16bit'")["difference"].item()
-    assert rows.loc["ACIR", "HAM10000"]["by class"].strip("*") == f"{gain:+.2f}"
+    assert rows.loc["ACIR", "HAM10000"]["by class"].strip("*") == points(gain)
