@@ -157,7 +157,7 @@ def ties(rows: pd.DataFrame) -> Figure:
         axis.set_xticks(range(len(lengths)), [f"{bits} bits" for bits in lengths])
         axis.set_xlabel("length of the code")
         axis.set_ylabel(f"mAP@{TOP}, min(k, R) (%)")
-        axis.set_ylim(bottom=0)  # bars of different datasets are compared by their length
+        axis.margins(y=0.12)  # room for the names above the bars
         handles = dict(reversed(pair) for pair in zip(*axis.get_legend_handles_labels(), strict=True))
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
         plt.close(figure)
