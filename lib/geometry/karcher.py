@@ -29,8 +29,11 @@ def steps(ball: PoincareBall, at: Tensor, points: Tensor, nodes: Tensor, length:
     """:func:`step` of each of ``at: (A, d)`` towards the mean of its ``points: (n, d)``, at once.
 
     nodes: (n,) from 0 to A − 1, whose point each is; what has no point stays where it is, to the bit.
+
+    Computed in float64, as geoopt's maps need it near the rim, and returned in the dtype of ``at``.
     """
-    k = -at.new_tensor(ball.c)
+    start, points = at.double(), points.double()
+    k = -start.new_tensor(ball.c)
     often = torch.bincount(nodes, minlength=len(at))[:, None]
-    way = torch.zeros_like(at).index_add_(0, nodes, gyro.logmap(at[nodes], points, k=k)) / often.clamp_min(1)
-    return torch.where(often > 0, ball.project(gyro.expmap(at, length * way, k=k)), at)
+    way = torch.zeros_like(start).index_add_(0, nodes, gyro.logmap(start[nodes], points, k=k)) / often.clamp_min(1)
+    return torch.where(often > 0, ball.project(gyro.expmap(start, length * way, k=k)).to(at), at)
