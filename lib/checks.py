@@ -146,6 +146,27 @@ def values(**named: Any) -> None:
         MEANING[name](name, value)
 
 
+def codes(what: str, numbers: Any, n: int, there: str) -> None:
+    """Refuse all but whole numbers from 0 to ``n`` − 1, at least one of them, in an array or a tensor of any shape.
+
+    what: the numbers, in the plural; there: what has ``n`` of something. −1 is pandas' number of a missing label, and
+    would count as the last.
+
+    >>> import numpy as np
+    >>> codes("labels", np.array([0, -1]), 3, "there are 3 classes")
+    Traceback (most recent call last):
+    lib.errors.InputError: the labels run from -1 to 0, but there are 3 classes, from 0 on: leave out what has no label
+    """
+    if 0 in numbers.shape:
+        raise InputError(f"there are no images: the {what} are empty; check how they were chosen")
+    if "int" not in str(numbers.dtype):
+        raise InputError(f"the {what} are {numbers.dtype}; turn class names into codes with taxonomy.codes(labels)")
+    low, high = int(numbers.min()), int(numbers.max())
+    if low < 0 or high >= n:
+        way_out = "leave out what has no label" if low == -1 else "number them so"
+        raise InputError(f"the {what} run from {low} to {high}, but {there}, from 0 on: {way_out}")
+
+
 def fits(what: str, largest: float, bits: int, way_out: str) -> None:
     """Refuse to round to a float of 16 or 32 ``bits`` what would become infinite.
 

@@ -22,9 +22,9 @@ not see where similarity is zero; with them that is what decides. Three forms do
   1/b besides, which outweighs that for what is nearer than about 1.4τ (γ = 0.5).
 """
 
+import math
 from abc import abstractmethod
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -36,6 +36,8 @@ from lib.taxonomy import Taxonomy
 ALL, BY_ROLE = "all", "by role"
 CONSTANTS = (ALL, BY_ROLE)
 """Which pairs share an average multiplier, controls without a tree: all alike; positives and negatives apart."""
+LARGEST = 1e6
+"""Of α and γ, whose printed range ends at 1. From about 1e37 on a logit is beyond float32, and the loss NaN."""
 PRINTED, COSINE, SHIFTED, DIVIDED = "printed", "cosine", "shifted", "divided"
 FORMS = (PRINTED, COSINE, SHIFTED, DIVIDED)
 """How a multiplier acts: on −d/τ; on the cosine over τ; on (d̄ − d)/τ; on −d/τ, where negatives are divided by it.
@@ -57,6 +59,17 @@ def distance(geometry: Geometry, x: Tensor, y: Tensor) -> Tensor:
         return geometry.pairwise(x, y)
     one_set, x = x is y, geometry.project(x)
     return Euclidean().pairwise(x, x if one_set else geometry.project(y))
+
+
+def check_batch(z: Tensor, leaves: Tensor, images: Tensor | None, n_leaves: int) -> None:
+    """Refuse a batch (see the module) without rows, ``leaves`` or ``images`` of another length, and other leaves."""
+    for what, numbers in (("leaves", leaves), ("images", leaves if images is None else images)):
+        if z.ndim != 2 or numbers.shape != z.shape[:1]:
+            raise InputError(
+                f"embeddings of shape {tuple(z.shape)} and {what} of shape {tuple(numbers.shape)}: expected (N, d) and "
+                "(N,), one for each row"
+            )
+    checks.codes("leaves", leaves, n_leaves, f"the tree has {n_leaves}")
 
 
 def multipliers(rho: Tensor, positive: Tensor, alpha: float, gamma: float, most: float | None = None) -> Tensor:
@@ -107,10 +120,14 @@ class Contrastive(nn.Module):
         if cosine and not isinstance(self.geometry, Sphere):
             raise InputError(f"a cosine needs unit vectors, not points of {self.geometry}: choose the sphere")
         self.temperature, self.cosine = temperature, cosine
-        self.register_buffer("rho", torch.as_tensor(tree.rho(), dtype=torch.float32), persistent=False)
+        self.register_buffer("rho", torch.as_tensor(tree.rho()), persistent=False)  # float64, as embeddings may be
 
     def forward(self, z: Tensor, leaves: Tensor, images: Tensor) -> Tensor:
-        """The loss of a batch, a scalar; see the module for ``z``, ``leaves`` and ``images``."""
+        """The loss of a batch, a scalar; see the module for ``z``, ``leaves`` and ``images``.
+
+        Raises InputError for a batch that does not fit (:func:`check_batch`), and for one without a positive.
+        """
+        check_batch(z, leaves, images, len(self.rho))
         rho = self.rho.to(z.dtype)[leaves[:, None], leaves]
         same = images[:, None] == images
         return cross_entropy(self.logits(self.similarity(z), rho, same), self.weights(rho, same).to(z.dtype))
@@ -165,7 +182,7 @@ class HierarchyWeighted(Contrastive):
 
     Args:
         tree, geometry, temperature: as in :class:`Contrastive`.
-        alpha, gamma: α and γ ≥ 0.
+        alpha, gamma: α and γ, 0 to :data:`LARGEST`.
         form: one of :data:`FORMS`.
         most: α_max, see :func:`multipliers`.
         constant: put an average of the batch in the place of every ω: "all" for ω̄ of all pairs, the control of Section
@@ -190,7 +207,8 @@ class HierarchyWeighted(Contrastive):
         if form not in FORMS:
             raise InputError(f"form = {form!r} is unknown: choose one of {', '.join(FORMS)}")
         super().__init__(tree, geometry, temperature, cosine=form == COSINE)
-        checks.values(alpha=alpha, gamma=gamma)
+        for name, value in (("alpha", alpha), ("gamma", gamma)):
+            checks.number(name, value, 0, LARGEST)
         if constant not in (None, *CONSTANTS):
             raise InputError(f"constant = {constant!r} is unknown: choose one of {', '.join(CONSTANTS)}, or None")
         if constant == ALL and form == DIVIDED:
@@ -233,9 +251,12 @@ def scaled(s: Tensor, omega: Tensor, positive: Tensor, form: str) -> Tensor:
 
 
 class HierarchicalCrossEntropy(nn.Module):
-    """HXE (Bertinetto et al. 2020): −Σ λ log p(node | parent) along the path from the leaf up, λ = exp(−decay·height).
+    """HXE (Bertinetto et al. 2020): −Σ λ log p(node | parent) down the path to the leaf, λ = exp(−decay·(level − 1)).
 
-    The height of a node is the longest way down from it, 0 of a leaf at any level.
+    Level 1, the coarsest, weighs 1, and each level below it less: α "controls the extent to which information is
+    discounted down the hierarchy". They write exp(−αh(C)) and call h(C) a height; it is read as the depth here, as in
+    that sentence and in their code (LT-20), whose weights are these times a constant. A leaf that ends early has fewer
+    terms.
 
     A linear layer, thrown away afterwards, gives the probabilities of leaves; a node has the sum of those below it.
 
@@ -263,23 +284,20 @@ class HierarchicalCrossEntropy(nn.Module):
         self.linear = nn.Linear(dim, len(tree.leaves))
         nn.init.uniform_(self.linear.weight, -(dim**-0.5), dim**-0.5, generator=generator)
         nn.init.zeros_(self.linear.bias)
-        self.levels = range(1, tree.depth + 1)
+        self.decay, self.levels = decay, range(1, tree.depth + 1)
         for level in self.levels:
-            nodes = tree.ancestor_codes(level)
-            deepest = np.array([tree.leaf_depths()[nodes == node].max() for node in nodes])
-            height = torch.as_tensor(deepest - level).clamp_min(0)
-            self.register_buffer(f"ancestors_{level}", torch.as_tensor(nodes), persistent=False)
-            self.register_buffer(f"counts_{level}", (-decay * height).exp(), persistent=False)
+            self.register_buffer(f"ancestors_{level}", torch.as_tensor(tree.ancestor_codes(level)), persistent=False)
 
     def forward(self, z: Tensor, leaves: Tensor, images: Tensor | None = None) -> Tensor:
-        """The mean loss of ``z: (N, d)``."""
+        """The mean loss of ``z: (N, d)``; raises InputError for a batch that does not fit."""
+        check_batch(z, leaves, images, self.linear.out_features)
         log_p = self.linear(self.geometry.log0(z)).log_softmax(-1)
         total, above = 0, torch.zeros_like(log_p[:, 0])
         for level in self.levels:
             ancestors = self.get_buffer(f"ancestors_{level}")
             below = ancestors[leaves][:, None] == ancestors
-            node = log_p.masked_fill(~below, -torch.inf).logsumexp(-1)
-            total = total - (self.get_buffer(f"counts_{level}")[leaves] * (node - above)).mean()
+            node = log_p.masked_fill(~below, -torch.inf).logsumexp(-1)  # of a leaf that ended above: as before
+            total = total - math.exp(-self.decay * (level - 1)) * (node - above).mean()
             above = node
         return total
 

@@ -1,11 +1,14 @@
 """LAM, a margin between the branches of a label tree (Climbing the Label Tree, Section 3.3, Equations 9 to 11)."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from lib import checks
+from lib.errors import InputError
 from lib.geometry import Geometry, PoincareBall, Sphere, karcher
-from lib.losses.label_tree import distance
+from lib.losses.label_tree import check_batch, distance
 from lib.taxonomy import Taxonomy
 
 
@@ -22,15 +25,32 @@ class LevelAwareMargin(nn.Module):
         geometry: as in :class:`Contrastive`; c > 0 in the ball.
         margin: m of level 1. Level l has margin/l, "larger margins at coarser levels"; no rule is printed.
         rate: η of the moving average.
+        weights: λ of levels 1 to L − 1; None for 1 at all. "We mildly prioritize coarse splits", without a value.
+
+    Raises InputError for a value without meaning, and another number of weights than of levels.
     """
 
     def __init__(
-        self, tree: Taxonomy, dim: int, geometry: Geometry | None = None, *, margin: float = 0.3, rate: float = 0.05
+        self,
+        tree: Taxonomy,
+        dim: int,
+        geometry: Geometry | None = None,
+        *,
+        margin: float = 0.3,
+        rate: float = 0.05,
+        weights: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
         self.geometry = Sphere() if geometry is None else geometry
         checks.values(dim_out=dim, geometry=self.geometry, margin=margin, prototype_rate=rate)
-        self.margin, self.rate, self.levels = margin, rate, range(1, tree.depth)
+        self.margin, self.rate, self.levels, self.n_leaves = margin, rate, range(1, tree.depth), len(tree.leaves)
+        self.weights = [1.0] * len(self.levels) if weights is None else weights
+        checks.several("weights", self.weights, checks.not_negative, least=0)
+        if len(self.weights) != len(self.levels):
+            raise InputError(
+                f"{len(self.weights)} weights for the {len(self.levels)} levels between the root and the leaves of "
+                f"{tree.name}: give one for each, the coarsest first"
+            )
         for level in self.levels:
             nodes, n = tree.ancestor_codes(level), len(tree.level(level))
             self.register_buffer(f"ancestors_{level}", torch.as_tensor(nodes), persistent=False)
@@ -39,18 +59,20 @@ class LevelAwareMargin(nn.Module):
             self.register_buffer(f"seen_{level}", torch.zeros(n, dtype=torch.bool))
 
     def forward(self, z: Tensor, leaves: Tensor, images: Tensor | None = None) -> Tensor:
-        """Σ over levels of the mean hinge of ``z: (N, d)``, each level weighted alike; prototypes move in training.
+        """Σ over levels of λ times the mean hinge of ``z: (N, d)``; prototypes move in training.
 
         A class that ends at a level or above has no ancestor there: prototypes are of groups, not of classes.
+        Raises InputError for a batch that does not fit (:func:`lib.losses.label_tree.check_batch`).
         """
+        check_batch(z, leaves, images, self.n_leaves)
         total = z.sum() * 0
-        for level in self.levels:
+        for level, weight in zip(self.levels, self.weights, strict=True):
             below = self.get_buffer(f"below_{level}")[leaves]
             rows, nodes = z[below], self.get_buffer(f"ancestors_{level}")[leaves[below]]
             if self.training:
                 self.move(level, rows.detach(), nodes)
             known, prototypes = self.get_buffer(f"seen_{level}"), self.get_buffer(f"prototypes_{level}")
-            share = below.to(z.dtype).mean()
+            share = weight * below.to(z.dtype).mean()
             total = total + share * hinge(rows, nodes, prototypes, known, self.geometry, self.margin / level)
         return total
 

@@ -17,8 +17,9 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from lib import checks
 from lib.errors import InputError
-from lib.geometry import Geometry, PoincareBall
+from lib.geometry import Geometry, PoincareBall, Sphere
 from lib.geometry.means import frechet_mean
 from lib.geometry.points import Points, as_tensor
 from lib.taxonomy import Taxonomy
@@ -146,7 +147,7 @@ def prototypes(z: Points, node_codes: ArrayLike, n_nodes: int, geometry: Geometr
         (n_nodes, d) in the dtype of ``z``.
 
     Raises:
-        InputError: for a group without an image, and codes that do not fit.
+        InputError: for a group without an image or, on the sphere, without a direction, NaN, and codes that do not fit.
 
     >>> from lib.geometry import Euclidean
     >>> prototypes([[0.0, 0.0], [2.0, 0.0], [5.0, 1.0]], [0, 0, 1], 2, Euclidean()).tolist()
@@ -155,15 +156,20 @@ def prototypes(z: Points, node_codes: ArrayLike, n_nodes: int, geometry: Geometr
     z, groups = as_tensor(z), np.asarray(node_codes)
     if z.ndim != 2 or groups.shape != z.shape[:1]:
         raise InputError(f"embeddings of shape {tuple(z.shape)} need one group each, but {groups.shape} are given")
-    if len(groups) and not (groups.min() >= 0 and groups.max() < n_nodes):
-        raise InputError(f"groups run from {groups.min()} to {groups.max()}, but there are {n_nodes}, from 0 on")
+    checks.values(geometry=geometry)
+    checks.codes("groups", groups, n_nodes, f"there are {n_nodes}")
+    if (broken := ~z.isfinite().all(-1)).any():
+        raise InputError(f"the embedding of image {int(broken.nonzero()[0])} holds NaN or infinity")
     if (empty := np.setdiff1d(np.arange(n_nodes), groups)).size:
         raise InputError(
             f"group {empty[0]} has no training image ({len(empty)} of {n_nodes} groups have none), so it has no "
             "prototype; cut the tree above it or leave its classes out"
         )
-    means = (_mean(z[torch.from_numpy(np.flatnonzero(groups == node))], geometry) for node in range(n_nodes))
-    return torch.stack(list(means))
+    rows = (torch.from_numpy(np.flatnonzero(groups == node)) for node in range(n_nodes))
+    means = torch.stack([_mean(z[chosen], geometry) for chosen in rows])
+    if isinstance(geometry, Sphere) and (lost := ~means.any(-1)).any():
+        raise InputError(f"the images of group {int(lost.nonzero()[0])} cancel on the sphere: they have no mean there")
+    return means
 
 
 def parent_order(distance: Points, own: ArrayLike) -> ParentOrder:
@@ -175,7 +181,7 @@ def parent_order(distance: Points, own: ArrayLike) -> ParentOrder:
             group of its own there.
 
     Raises:
-        InputError: for a level with one group only, NaN, and groups that do not fit.
+        InputError: for no images, a level with one group only, NaN, and groups that do not fit.
 
     The third image is as near to the other group as to its own:
 
@@ -190,8 +196,7 @@ def parent_order(distance: Points, own: ArrayLike) -> ParentOrder:
         )
     if distance.shape[1] < 2:
         raise InputError("this level has one group only, so no group is the wrong one; take a deeper level")
-    if len(own) and not (own.min() >= 0 and own.max() < distance.shape[1]):
-        raise InputError(f"groups run from {own.min()} to {own.max()}, but there are {distance.shape[1]}, from 0 on")
+    checks.codes("groups", own, distance.shape[1], f"there are {distance.shape[1]}")
     if np.isnan(distance).any():
         raise InputError(f"the distances of image {np.isnan(distance).any(axis=1).argmax()} hold NaN")
     mine = np.take_along_axis(distance, own[:, None], axis=1)
@@ -213,14 +218,6 @@ def _codes(true: ArrayLike, predicted: ArrayLike, taxonomy: Taxonomy) -> tuple[n
     true, predicted = np.asarray(true), np.asarray(predicted)
     if true.ndim != 1 or true.shape != predicted.shape:
         raise InputError(f"right classes {true.shape} and answers {predicted.shape}: expected two lists of one length")
-    if not len(true):
-        raise InputError("there are no images: right classes and answers are both empty; check how they were chosen")
     for what, codes in (("right classes", true), ("answers", predicted)):
-        if not np.issubdtype(codes.dtype, np.integer):
-            raise InputError(f"the {what} are {codes.dtype}; turn class names into codes with taxonomy.codes(labels)")
-        if not (codes.min() >= 0 and codes.max() < len(taxonomy.leaves)):
-            raise InputError(
-                f"the {what} run from {codes.min()} to {codes.max()}, but {taxonomy.name} has "
-                f"{len(taxonomy.leaves)} leaves, from 0 on"
-            )
+        checks.codes(what, codes, len(taxonomy.leaves), f"{taxonomy.name} has {len(taxonomy.leaves)} leaves")
     return true, predicted

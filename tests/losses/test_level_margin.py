@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere, karcher
 from lib.geometry.means import frechet_mean
 from lib.losses import level_margin
@@ -18,14 +19,15 @@ def d(geometry, x, y):
     return distance(geometry, x[None], y[None]).item()
 
 
+@pytest.mark.parametrize("weights", [None, (1.5, 0.25)])
 @pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-def test_the_margin_level_by_level(batch, geometry):
+def test_the_margin_level_by_level(batch, geometry, weights):
     z, leaves, images = batch
     z = geometry.project(geometry.exp0(z))
-    lam = level_margin.LevelAwareMargin(TREE, 3, geometry, margin=0.9, rate=0.2).double()
+    lam = level_margin.LevelAwareMargin(TREE, 3, geometry, margin=0.9, rate=0.2, weights=weights).double()
     first = lam(z, leaves, images)
     wanted = 0.0
-    for level in (1, 2):
+    for level, weight in zip((1, 2), weights or (1, 1), strict=True):
         nodes = ["/".join(PATHS[leaf][:level]) for leaf in leaves]
         groups = {name: z[[n == name for n in nodes]] for name in set(nodes)}
         if isinstance(geometry, PoincareBall):
@@ -35,8 +37,8 @@ def test_the_margin_level_by_level(batch, geometry):
         for row, node in zip(z, nodes, strict=True):
             apart = {name: d(geometry, row, centre) for name, centre in centres.items()}
             nearest = min(value for name, value in apart.items() if name != node)
-            wanted += max(0.0, apart[node] - nearest + 0.9 / level) / len(z)
-    assert first.item() == pytest.approx(wanted, rel=1e-6)
+            wanted += weight * max(0.0, apart[node] - nearest + 0.9 / level) / len(z)
+    assert first.item() == pytest.approx(wanted, rel=1e-12)
     lam.eval()
     before = lam.prototypes_2.clone()
     lam(z, leaves)
@@ -70,6 +72,15 @@ def test_prototypes_have_no_gradient_and_begin_with_their_first_image(batch):
     assert lam.seen_2.sum() == 1
     lam(z, leaves, images).backward()
     assert lam.seen_2.all() and not lam.prototypes_2.requires_grad and z.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [([1.0], "1 weights for the 2 levels"), ([1.0, -1.0], r"weights\[1\] = -1.0 cannot be used"), (2.0, "a list of")],
+)
+def test_weights_without_meaning_are_refused(weights, message):
+    with pytest.raises(InputError, match=message):
+        level_margin.LevelAwareMargin(TREE, 3, weights=weights)
 
 
 def test_a_margin_can_be_zero_only_if_prototypes_are_twice_as_far_apart():  # LT-12

@@ -197,6 +197,14 @@ def test_float32_prototypes_are_those_of_float64():
         (lambda: prototypes([[0.0], [1.0]], [0, 2], 3, Euclidean()), "group 1 has no training image"),
         (lambda: prototypes([[0.0], [1.0]], [0, 3], 3, Euclidean()), "groups run from 0 to 3"),
         (lambda: prototypes([[0.0], [1.0]], [0], 1, Euclidean()), "one group each"),
+        (lambda: prototypes([[0.0], [1.0]], ["a", "b"], 2, Euclidean()), r"taxonomy\.codes"),
+        (lambda: prototypes(np.zeros((0, 2)), [], 2, Euclidean()), "there are no images"),
+        (lambda: prototypes([[0.0], [1.0]], [0, 1], 2, "euclidean"), "geometry = 'euclidean' cannot be used"),
+        (lambda: prototypes([[0.0], [float("nan")]], [0, 1], 2, Euclidean()), "embedding of image 1 holds NaN"),
+        (lambda: prototypes([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]], [0, 1, 1], 2, Sphere()), "images of group 1 cancel"),
+        (lambda: parent_order([[1.0, 2.0]], ["a"]), r"taxonomy\.codes"),
+        (lambda: parent_order(np.zeros((0, 2)), []), "there are no images"),
+        (lambda: parent_order([[1.0, 2.0]], [-1]), "groups run from -1 to -1.*leave out what has no label"),
     ],
 )
 def test_what_does_not_fit_is_refused(call, message):
