@@ -250,12 +250,13 @@ def build(tmp_path, monkeypatch):
         monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
     monkeypatch.delenv("RENEW", raising=False)
 
-    def run(ours: float, who: str = "a", **record: object) -> tuple[str, str | None]:
+    def run(ours: float, who: str = "a", svg: str = "", **record: object) -> tuple[str, str | None]:
         with notebooks.reports_whole(True):
             folder = Path(os.environ["REPORTS_DIR"]) / SECTION
             folder.mkdir(parents=True)
             (folder / "table_1.csv").write_text(f"who,n,ours\n{who},3,{ours}\n")
             (folder / "table_1.json").write_text(json.dumps(TABLE | RUN | record))
+            (folder / "figure_2.svg").write_text(svg)
         files = [tmp_path / place / SECTION / "table_1.csv" for place in ("reports", "rebuilt")]
         return tuple(file.read_text().split()[1] if file.exists() else None for file in files)
 
@@ -281,6 +282,28 @@ def test_with_the_same_numbers_a_new_layout_replaces(build, tmp_path):
     build(90.01)
     build(90.01, tolerance={"share": 0.5})
     assert json.loads((tmp_path / "reports" / SECTION / "table_1.json").read_text())["tolerance"] == {"share": 0.5}
+
+
+PICTURE = '<path d="M 0.5 {y} L 9 4" clip-path="url(#p{id})" style="fill: #4c72b0"/><text>{text}</text>'
+
+
+@pytest.mark.parametrize(
+    ("changed", "stays"),
+    [
+        ({"y": "7.123457"}, True),
+        ({"y": "7.123455", "id": "0123456789"}, True),
+        ({"y": "7.3"}, False),
+        ({"text": "HF1"}, False),
+        ({}, False),
+    ],
+    ids=["sixth digit", "and the name made of it", "moved", "word", "equal"],
+)
+def test_a_picture_of_equal_data_that_is_rounded_otherwise_leaves_what_stands_there(build, tmp_path, changed, stays):
+    as_drawn = {"y": "7.123456", "id": "fda2f18fe6", "text": "HF2"}
+    build(90.01, svg=PICTURE.format(**as_drawn))
+    newer = PICTURE.format(**as_drawn | changed)
+    assert build(90.01, svg=newer) == ("a,3,90.01", "a,3,90.01" if stays else None)
+    assert ((tmp_path / "reports" / SECTION / "figure_2.svg").read_text() == newer) != stays
 
 
 def test_whoever_wants_the_new_numbers_gets_them(build, tmp_path, monkeypatch):
