@@ -53,16 +53,21 @@ NUMBERED = {
     "label_tree/results/table_1": "Table 1, BreakHis",
     "label_tree/results/table_2": "Table 2, ODIR and HAM10000",
     "label_tree/results/table_3": "Table 3, In-Shop and iNaturalist",
+    "label_tree/taxonomies/figure_trees": "Fig. 1, tree of BreakHis",
     "label_tree/sweeps/figure_2": "Fig. 2",
 }
 """Paper, section and file name → what the paper calls it, in the paper's order; everything else is our addition."""
 DIAGRAM = "Fig. 1 is a diagram of the method; notebook [{0:.2}](../notebooks/{0}.ipynb) takes it to pieces."
-DIAGRAMS = {
-    "hyper_dino": "12_hyper_dino_mapper",
-    "hyp_vit": "20_hyp_vit_loss",
-    "linear_prototypes": "40_linear_prototypes_plane",
+NOT_DRAWN = {
+    "hyper_dino": DIAGRAM.format("12_hyper_dino_mapper"),
+    "hyp_vit": DIAGRAM.format("20_hyp_vit_loss"),
+    "acir": "Fig. 1 sketches four difficulties and holds no data, so it is not drawn again; what it names is measured: "
+    "representation in notebook [30](../notebooks/30_acir_network.ipynb), classes whose images differ in "
+    "[31](../notebooks/31_acir_hashing.ipynb), foreign images in [33](../notebooks/33_acir_novelty.ipynb), "
+    "recommendation by content in [34](../notebooks/34_acir_ranking.ipynb).",
+    "linear_prototypes": DIAGRAM.format("40_linear_prototypes_plane"),
 }
-"""The notebook that says what a paper's Fig. 1 draws."""
+"""Why a paper's Fig. 1 has no row."""
 COLUMNS = ["paper", "section", "name", "profile", "dataset", "notebook", "title", "images", "encoder", "link"]
 ABOUT = """\
 # Every saved table and figure
@@ -214,7 +219,7 @@ def matrices(rows: pd.DataFrame) -> str:
     for paper, title in PAPERS.items():
         block = rows[rows["paper"] == paper]
         if len(block):
-            parts += [f"## {title}", *map(DIAGRAM.format, filter(None, [DIAGRAMS.get(paper)]))]
+            parts += [f"## {title}", *filter(None, [NOT_DRAWN.get(paper)])]
             parts.append(markdown_table(matrix(block)))
         if lines := missing(block):
             parts += ["Not here yet; `make plan PROFILE=paper` says how to get it:", "\n".join(lines)]

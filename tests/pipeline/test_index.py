@@ -1,6 +1,7 @@
 """The index shows what lies in reports/ and what the runs of params.yaml still need; the plan says how to get it."""
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from lib import paths
 from lib.datasets.catalogue import DATASETS
 from lib.pipeline import index, notebooks, plan, profiles
+from lib.results.papers import PAPERS
 
 STAGE = {"do": {"cmd": "python -m lib.pipeline.notebooks run 13_p_stage ${profile} ${key}"}}
 RUNS = {
@@ -143,6 +145,15 @@ def test_a_search_for_a_table_of_the_paper_finds_it():
             found = [label for label in labels if label.partition(",")[0] == table]
             theirs = dataset.replace("BH", "BreakHis ") if table not in ("Table 1", "Table I") else ""
             assert len(found) == 1 and theirs in found[0]
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_fig_1_of_a_paper_has_a_row_or_the_reason_why_not(paper):
+    numbered = [label for key, label in index.NUMBERED.items() if key.startswith(f"{paper}/")]
+    has_row = any(label.startswith("Fig. 1") for label in numbered)
+    assert paper == "beyond" or has_row != (paper in index.NOT_DRAWN)
+    for notebook in re.findall(r"notebooks/(\w+)\.ipynb", index.NOT_DRAWN.get(paper, "")):
+        assert (paths.NOTEBOOKS / f"{notebook}.ipynb").exists()
 
 
 def test_every_number_of_the_paper_stands_in_a_file_name_under_its_own():
