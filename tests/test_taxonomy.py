@@ -67,6 +67,9 @@ def test_the_shared_depth_of_pairs_is_that_of_the_matrix():
     tree = TREES[1]
     one, other = np.random.default_rng(0).integers(6, size=(2, 50))
     assert (tree.shared_depth(one, other) == tree.lca_depth()[one, other]).all()
+    for wrong in (-1, len(tree.leaves)):
+        with pytest.raises(InputError, match=f"leaves run from .*{wrong}"):
+            tree.shared_depth(one, np.append(other[1:], wrong))
 
 
 def test_cutting_keeps_what_stands_above_the_cut():

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lib import checks
 from lib.errors import InputError, suggestion
 
 
@@ -136,11 +137,15 @@ class Taxonomy:
     def shared_depth(self, a: ArrayLike, b: ArrayLike) -> np.ndarray:
         """Depth of the lowest common ancestor of the leaves ``a`` and ``b``, codes in any shapes that go together.
 
+        Raises InputError for a code that is none of a leaf, as −1, which pandas has where a label is missing.
+
         >>> kin = Taxonomy("skin", {"melanocytic": "lesion", "mel": "melanocytic", "nv": "melanocytic", "df": "lesion"})
         >>> kin.shared_depth(kin.codes(["mel", "mel"]), kin.codes(["nv", "df"])).tolist()
         [1, 0]
         """
         a, b = np.asarray(a), np.asarray(b)
+        for codes in (a, b):
+            checks.codes("leaves", codes, len(self.leaves), f"{self.name} has {len(self.leaves)}")
         together = sum((codes[a] == codes[b] for codes in self._ancestor_codes), np.zeros((), dtype=np.int32))
         # From its own level down a leaf stands for itself: with itself it would be counted at all levels.
         return np.minimum(together, self.leaf_depths()[a]).astype(np.int32)
