@@ -83,7 +83,7 @@ class ConsolidatedHash(nn.Module):
         kan: False takes two linear layers and a ReLU with as many numbers in all instead.
         window: of the attention in the shallow map; that of the deep map covers it whole.
         layers, heads: of PiT; the heads are those of ConvMSA, too.
-        width, grid: of DaRF.
+        width, grid, queries: of DaRF.
         hidden: numbers between two KAN layers; 0 for one layer.
         image_channels: of what the decoder rebuilds; 0 for no decoder.
         generator: source of the initial weights (He-normal, Section 4.1), so that no global state decides them.
@@ -109,6 +109,7 @@ class ConsolidatedHash(nn.Module):
         heads: int = 4,
         width: int = 64,
         grid: int = 4,
+        queries: str = "deep",
         hidden: int = 0,
         image_channels: int = 3,
         generator: torch.Generator | None = None,
@@ -131,7 +132,7 @@ class ConsolidatedHash(nn.Module):
         if fusion:
             self.near = ConvMSA(shallow, heads, window) if windows else nn.Identity()
             self.far = ConvMSA(deep, heads, side) if windows else nn.Identity()
-        self.fusion = DaRF(shallow, deep, width, grid) if fusion else None
+        self.fusion = DaRF(shallow, deep, width, grid, queries) if fusion else None
         self.pit = PiT(deep, side, layers, heads) if pit else None
         n = deep * (fusion + 1 + pit)
         self.norm = nn.LayerNorm(n)  # so that inputs lie where the splines are

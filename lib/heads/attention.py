@@ -10,6 +10,9 @@ from torch.nn.functional import adaptive_avg_pool2d, gelu, interpolate, linear
 from lib import checks
 from lib.errors import InputError
 
+QUERIES = ("deep", "shallow")
+"""Which map has the queries of :class:`DaRF`: as Equation 9 is printed, or as the sentence beside it has it."""
+
 
 class ConvMSA(nn.Module):
     """Self-attention inside windows (Equations 7 and 8): a map (b, channels, h, w) keeps its shape.
@@ -107,34 +110,48 @@ class PiT(nn.Module):
 
 
 class DaRF(nn.Module):
-    """Depth-aware fusion (Equation 9): what is deep asks, what is shallow answers.
+    """Depth-aware fusion (Equation 9): one map has the queries, the other has keys and values.
 
-        R_F = softmax(Q Kᵀ/√width) E_s,   Q = 1×1(I(E_d)),   K = 1×1(A(E_s))
+        R_F = softmax(Q Kᵀ/√width) E,   Q = 1×1(queries' map),   K = 1×1(E),   E: the other map
 
-    A, and I where the deep map is coarser, bring both maps to ``grid`` × ``grid`` pixels, and E_s as a value as well:
-    the product asks for it. The result holds shallow features alone, arranged by the deep ones, although the text says
-    that the shallow ones are to select the deep. It gets as many channels as the deep map has.
+    Args:
+        shallow, deep: channels of the two maps. The result has as many as the deep one.
+        width: of queries and keys. grid: A, and I where the deep map is coarser, bring both maps to grid × grid pixels.
+        queries: "deep" is Equation 9 as printed: E = E_s, and the result is a mixture of shallow features alone.
+            "shallow" is the sentence beside it and the authors' code (AC-24): shallow features select deep ones, E = E_d
+            (their code has twelve heads, and a convolution for values).
     """
 
-    def __init__(self, shallow: int, deep: int, width: int = 64, grid: int = 4) -> None:
+    def __init__(self, shallow: int, deep: int, width: int = 64, grid: int = 4, queries: str = "deep") -> None:
         super().__init__()
         for name, value in (("shallow", shallow), ("deep", deep), ("width", width), ("grid", grid)):
             checks.whole(name, value)
-        self.grid = grid
-        self.query, self.key = nn.Conv2d(deep, width, 1), nn.Conv2d(shallow, width, 1)
-        self.project = nn.Conv2d(shallow, deep, 1)
+        if queries not in QUERIES:
+            raise InputError(f"queries = {queries!r} is unknown; choose one of {', '.join(QUERIES)}")
+        self.grid, self.queries = grid, queries
+        looks, holds = (deep, shallow) if queries == "deep" else (shallow, deep)
+        self.query, self.key = nn.Conv2d(looks, width, 1), nn.Conv2d(holds, width, 1)
+        self.project = nn.Conv2d(holds, deep, 1)
 
     def forward(self, shallow: Tensor, deep: Tensor) -> Tensor:
         """Fused features (b, deep channels, grid, grid) of maps (b, channels, h, w) of any size."""
-        value = adaptive_avg_pool2d(shallow, self.grid)
-        fused = (self.attention(shallow, deep) @ value.flatten(2).mT).mT.unflatten(2, (self.grid, self.grid))
-        return self.project(fused)
+        return self.mix(self.attention(shallow, deep), shallow, deep)
+
+    def mix(self, weights: Tensor, shallow: Tensor, deep: Tensor) -> Tensor:
+        """Fused features of these ``weights``, of :meth:`attention`; only the map that holds the values is read."""
+        value = self._aligned(shallow, deep)[1]
+        return self.project((weights @ value.flatten(2).mT).mT.unflatten(2, (self.grid, self.grid)))
 
     def attention(self, shallow: Tensor, deep: Tensor) -> Tensor:
-        """Which shallow pixel answers which deep one: (b, grid², grid²), deep by shallow; rows add up to 1."""
+        """How each pixel with a query weighs the pixels of the other map: (b, grid², grid²); rows add up to 1."""
+        looks, holds = self._aligned(shallow, deep)
+        return _weights(self.query(looks).flatten(2).mT, self.key(holds).flatten(2).mT)
+
+    def _aligned(self, shallow: Tensor, deep: Tensor) -> tuple[Tensor, Tensor]:
+        """The map with the queries and the one with keys and values, both (b, ·, grid, grid)."""
         shallow = adaptive_avg_pool2d(shallow, self.grid)
         deep = interpolate(deep, (self.grid, self.grid), mode="bilinear", align_corners=False)
-        return _weights(self.query(deep).flatten(2).mT, self.key(shallow).flatten(2).mT)
+        return (deep, shallow) if self.queries == "deep" else (shallow, deep)
 
 
 def _check_heads(channels: int, heads: int) -> None:

@@ -47,7 +47,7 @@ class Design:
 
     bits: of the code. pit, fusion, kan: parts of the ablation (Table 2); windows: ConvMSA, which the paper never leaves
     out alone. narrow: channels of both maps. window: of the attention in the shallow map. layers, heads: of PiT. width,
-    grid: of DaRF. hidden: numbers between two KAN layers, 0 for one.
+    grid, queries: of DaRF. hidden: numbers between two KAN layers, 0 for one.
     """
 
     bits: int = 16
@@ -61,6 +61,7 @@ class Design:
     heads: int = 2
     width: int = 32
     grid: int = 3
+    queries: str = "deep"
     hidden: int = 0
 
     def network(self, channels: tuple[int, int], side: int, seed: int = 0) -> ConsolidatedHash:

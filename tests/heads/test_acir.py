@@ -11,7 +11,7 @@ from torch.nn.functional import adaptive_avg_pool2d, interpolate
 
 from lib.errors import InputError
 from lib.heads.acir import ConsolidatedHash, Decoder, he_normal
-from lib.heads.attention import ConvMSA, DaRF, PiT
+from lib.heads.attention import QUERIES, ConvMSA, DaRF, PiT
 from lib.heads.kan import KAN
 from lib.losses.acir import StructureAware, reconstruction
 
@@ -68,22 +68,34 @@ def test_every_pixel_is_a_token_with_a_place():
 
 
 @torch.no_grad()
-def test_fusion_is_equation_9():
-    network, shallow, deep = begun(DaRF(5, 7, width=6, grid=2)), maps(2, 5, 8), maps(2, 7, 3)
-    fine = interpolate(deep, (2, 2), mode="bilinear", align_corners=False)
-    coarse = adaptive_avg_pool2d(shallow, 2)
-    q, k, v = (x.flatten(2).mT for x in (network.query(fine), network.key(coarse), coarse))
-    for b in range(2):
-        mixed = torch.softmax(q[b] @ k[b].mT / math.sqrt(6), dim=1) @ v[b]
-        expected = network.project(mixed.mT.reshape(1, 5, 2, 2))
-        assert torch.allclose(network(shallow, deep)[b], expected[0], atol=1e-5)
+@pytest.mark.parametrize("queries", QUERIES)
+def test_fusion_is_equation_9_in_both_directions(queries):
+    """Pixel by pixel: "deep" as printed, "shallow" as the sentence beside it (AC-24)."""
+    network, shallow, deep = begun(DaRF(5, 7, width=6, grid=2, queries=queries)), maps(2, 5, 8), maps(2, 7, 3)
+    fine, coarse = interpolate(deep, (2, 2), mode="bilinear", align_corners=False), adaptive_avg_pool2d(shallow, 2)
+    looks, holds = (fine, coarse) if queries == "deep" else (coarse, fine)
+    found = network(shallow, deep)
+    query, key, project = (
+        lambda pixel, conv=conv: conv.weight[:, :, 0, 0] @ pixel + conv.bias
+        for conv in (network.query, network.key, network.project)
+    )
+    for b, i, j in np.ndindex(2, 2, 2):
+        q, places = query(looks[b, :, i, j]), list(np.ndindex(2, 2))
+        scores = [math.exp(q @ key(holds[b, :, y, x]) / math.sqrt(6)) for y, x in places]
+        mixed = sum(s * holds[b, :, y, x] for s, (y, x) in zip(scores, places, strict=True)) / sum(scores)
+        assert torch.allclose(found[b, :, i, j], project(mixed), atol=1e-5)
 
 
 @torch.no_grad()
-def test_fused_features_are_mixtures_of_shallow_ones():
-    network, shallow = begun(DaRF(5, 7, grid=2)), maps(1, 5, 2)
-    shallow[:] = shallow[:, :, :1, :1]  # the same everywhere, so that any mixture is the same
-    assert torch.allclose(network(shallow, maps(1, 7, 3)), network(shallow, maps(1, 7, 3, seed=1)), atol=1e-5)
+@pytest.mark.parametrize("queries", QUERIES)
+def test_fused_features_are_mixtures_of_the_map_without_queries(queries):
+    """Where that map is the same everywhere, any mixture of it is the same, and the other map drops out."""
+    network, maps_of = begun(DaRF(3, 5, queries=queries)), {"shallow": maps(1, 3, 16), "deep": maps(1, 5, 4)}
+    other, holds = queries, "shallow" if queries == "deep" else "deep"
+    maps_of[holds][:] = maps_of[holds][:, :, :1, :1]
+    changed = maps_of | {other: maps(*maps_of[other].shape[:3], seed=1)}
+    assert (network(**maps_of) - network(**changed)).abs().max() == 0
+    assert (network(**maps_of) - network(**changed | {holds: maps_of[holds] + 1})).abs().max() > 0.1
 
 
 @torch.no_grad()
@@ -131,12 +143,14 @@ def test_layers_of_pixels_are_those_of_torch():
 
 
 @torch.no_grad()
-def test_the_weights_of_fusion_give_its_result():
-    network, shallow, deep = begun(DaRF(5, 7, width=6, grid=2)), maps(2, 5, 8), maps(2, 7, 3)
+@pytest.mark.parametrize("queries", QUERIES)
+def test_the_weights_of_fusion_give_its_result(queries):
+    network, shallow, deep = begun(DaRF(5, 7, width=6, grid=2, queries=queries)), maps(2, 5, 8), maps(2, 7, 3)
     weights = network.attention(shallow, deep)
     assert weights.shape == (2, 4, 4)
     assert torch.allclose(weights.sum(-1), torch.ones(2, 4), atol=1e-5)
-    mixed = torch.einsum("bqk,bck->bcq", weights, adaptive_avg_pool2d(shallow, 2).flatten(2))
+    fine, coarse = interpolate(deep, (2, 2), mode="bilinear", align_corners=False), adaptive_avg_pool2d(shallow, 2)
+    mixed = torch.einsum("bqk,bck->bcq", weights, (coarse if queries == "deep" else fine).flatten(2))
     assert torch.allclose(network.project(mixed.unflatten(2, (2, 2))), network(shallow, deep), atol=1e-5)
 
 
@@ -325,6 +339,7 @@ def test_the_taps_of_a_real_encoder_fit():
         (lambda: ConvMSA(4, heads=2, window=3)(maps(1, 4, 4)), "windows of 3"),
         (lambda: PiT(8, side=3)(maps(1, 8, 4)), "does not fit"),
         (lambda: PiT(6, side=3), "4 heads"),
+        (lambda: DaRF(5, 7, queries="both"), "queries = 'both'"),
         (lambda: KAN(2, 2, grid=0), "grid"),
         (lambda: Decoder(4)(maps(1, 4, 1)), "one pixel"),
         (lambda: small(image_channels=0).rebuild(maps(1, 12, 3)), "no decoder"),

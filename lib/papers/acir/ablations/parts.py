@@ -34,8 +34,11 @@ class Row:
 
     @property
     def printed(self) -> bool:
-        """Whether it may be a row of the paper's table, which never parts its loss, nor ConvMSA from DaRF."""
-        return self.loss not in (PLAIN, UNWEIGHTED) and self.design.windows
+        """Whether it may be a row of the paper's table, which never parts its loss, nor ConvMSA from DaRF.
+
+        Of DaRF's two directions (AC-24) it is the printed one.
+        """
+        return self.loss not in (PLAIN, UNWEIGHTED) and self.design.windows and self.design.queries == "deep"
 
     @property
     def rate(self) -> str:
@@ -56,6 +59,8 @@ FULL = "ACIR"
 """All parts together."""
 WITHOUT = f"{FULL} without "
 PLAIN_RANKING = f"{WITHOUT}CGR"
+TURNED = f"{FULL}, DaRF with shallow queries"
+"""The direction of the sentence beside Equation 9, and of the authors' code (AC-24)."""
 
 
 def switched_on(design: Design) -> list[Row]:
@@ -79,7 +84,8 @@ def switched_off(design: Design) -> list[Row]:
     """:data:`FULL` without one part at a time; without content-guided ranking is among :func:`switched_on`.
 
     Each has a learning rate of its own, but without KAN it is a row of :func:`switched_on`. Without DaRF nothing reads
-    what ConvMSA makes, so that both are gone; ConvMSA is taken out alone as well.
+    what ConvMSA makes, so that both are gone; ConvMSA is taken out alone as well. The last row is no less than
+    :data:`FULL`: its DaRF has the other direction.
     """
     fused = f"{HYBRID} + L_WSC + DaRF"
     return [
@@ -90,6 +96,7 @@ def switched_off(design: Design) -> list[Row]:
         Row(f"{WITHOUT}DaRF", replace(design, fusion=False), STRUCTURE, content=True),
         Row(f"{WITHOUT}ConvMSA", replace(design, windows=False), STRUCTURE, content=True),
         Row(f"{WITHOUT}KAN", replace(design, kan=False), STRUCTURE, content=True, like=fused),
+        Row(TURNED, replace(design, queries="shallow"), STRUCTURE, content=True),
     ]
 
 
@@ -164,6 +171,7 @@ def steps(names: Iterable[str]) -> list[Step]:
         Step("KAN", "on", PLAIN_RANKING, fused),
         Step("CGR", "on", FULL, PLAIN_RANKING),
         *(Step(part, "off", FULL, f"{WITHOUT}{part}") for part in off),
+        Step("DaRF as printed, over shallow queries", "ours", FULL, TURNED),
         Step("all but CGR, over CNN", "ours", PLAIN_RANKING, CNN),
         *(Step(f"all but CGR, over {name}", "ours", PLAIN_RANKING, name) for name in (layer(CAUCHY), layer(STRUCTURE))),
     ]

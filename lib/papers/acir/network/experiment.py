@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
-from torch.nn.functional import adaptive_avg_pool2d
 
 from lib.encoders.taps import Taps, pooled
 from lib.geometry import Euclidean, Geometry, Sphere
@@ -127,10 +126,10 @@ def fused(network: ConsolidatedHash, shallow: Tensor, deep: Tensor, values: Tens
     for maps in zip(*(x.split(acir.AT_ONCE) for x in (shallow, deep, values)), strict=True):
         near, far, other = (x.float() for x in maps)
         near, far = network.maps(near, far)
-        weights = fusion.attention(network.near(near), network.far(far))
+        far = network.far(far)
+        weights = fusion.attention(network.near(near), far)
         held = network.near(network.maps(other, maps[1].float())[0])
-        value = adaptive_avg_pool2d(held, fusion.grid).flatten(2).mT
-        parts.append(fusion.project((weights @ value).mT.unflatten(2, (fusion.grid, fusion.grid))).mean((2, 3)))
+        parts.append(fusion.mix(weights, held, far).mean((2, 3)))
     return torch.cat(parts).numpy()
 
 

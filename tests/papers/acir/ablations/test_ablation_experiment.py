@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib.encoders.taps import Taps
-from lib.papers.acir.ablations import experiment, opponents, parts
+from lib.papers.acir.ablations import experiment, opponents, parts, tables
 from lib.papers.acir.ablations.experiment import Material, Setting
 from lib.papers.acir.hashing.experiment import parts as parted
 from lib.results.rates import best_rates
@@ -50,7 +50,20 @@ def test_table_2_switches_on_one_thing_at_a_time():
         changed = [name for name in names if getattr(first.design, name) != getattr(second.design, name)]
         changed += [name for name in ("loss", "content", "eye") if getattr(first, name) != getattr(second, name)]
         assert len(changed) == 1, step
-    assert len(parts.steps(by)) == 8 + 7 + 1
+    assert len(parts.steps(by)) == 8 + 7 + 2
+
+
+def test_both_directions_of_darf_are_trained_and_the_printed_one_is_tested_against_the_other():
+    """AC-24: nothing else differs, and the published score stands beside the printed direction alone."""
+    whole, turned = ON[8], next(row for row in OFF if row.name == parts.TURNED)
+    assert replace(turned, name=whole.name, like=whole.like, design=DESIGN) == whole
+    assert turned.design == replace(DESIGN, queries="shallow") and whole.printed and not turned.printed
+    (step,) = [step for step in parts.steps([whole.name, turned.name])]
+    assert (step.where, step.first, step.second) == ("ours", whole.name, turned.name)
+    found = experiment.run(MATERIAL, [whole, turned], RATES, 0.0, SPLIT, 2)
+    assert found[whole.name][0].history != found[turned.name][0].history
+    tested = tables.gains(found, np.arange(len(SPLIT.test)))
+    assert tested["part"].tolist() == [step.part] and tables.gain_sentences(tested)[0].startswith(f"{whole.name} ")
 
 
 def test_convmsa_is_taken_out_alone_and_is_no_row_of_the_paper():
