@@ -118,8 +118,8 @@ class DaRF(nn.Module):
         shallow, deep: channels of the two maps. The result has as many as the deep one.
         width: of queries and keys. grid: A, and I where the deep map is coarser, bring both maps to grid × grid pixels.
         queries: "deep" is Equation 9 as printed: E = E_s, and the result is a mixture of shallow features alone.
-            "shallow" is the sentence beside it and the authors' code (AC-24): shallow features select deep ones, E = E_d
-            (their code has twelve heads, and a convolution for values).
+            "shallow" is the sentence beside it and the authors' code (AC-24): shallow features select deep ones,
+            E = E_d (their code has twelve heads, and a convolution for values).
     """
 
     def __init__(self, shallow: int, deep: int, width: int = 64, grid: int = 4, queries: str = "deep") -> None:

@@ -18,6 +18,8 @@ fingerprints. s = 1 for one class. w: weights of the classes (Equation 16). What
 * **Where the sign is taken.** S does not change if a number is added to all bits of a code: nothing in L_SC keeps codes
   from being all +1. It is the tanh, the start and L_Q that do.
 * **W_M L_SC (AC-7)** is element by element.
+* **The mean** is over the B (B − 1) pairs of two images. The authors' code divides by B², pairs of an image with itself
+  among them, whose S is 1: its contrast is (B − 1)/B of this one.
 """
 
 from dataclasses import dataclass
@@ -41,7 +43,7 @@ FLOOR = 1e-6
 """No S is nearer to 0 or 1, as its log would be infinite; that of the authors' code."""
 
 SIDE = 16
-"""Pixels of a fingerprint's side; the paper gives none (AC-23)."""
+"""Pixels of a fingerprint's side; the paper gives none, and the authors' code has 32 (AC-23)."""
 
 
 class Parts(NamedTuple):
@@ -67,13 +69,12 @@ def pearson(x: Tensor) -> Tensor:
 def fingerprints(images: Tensor, side: int = SIDE) -> Tensor:
     """Small copies of ``images: (n, channels, height, width)``, each pixel a mean: (n, channels · side²).
 
-    Raises InputError for images with fewer pixels than that on a side.
+    The side of the authors' code is 32 (:data:`SIDE`). Of an image with fewer pixels than that on a side some are
+    repeated, so that all images have fingerprints of one length. Raises InputError for another shape.
     """
     checks.whole("side", side, least=2)
-    if images.ndim != 4 or min(images.shape[2:]) < side:
-        raise InputError(
-            f"images are {tuple(images.shape)}: expected (n, channels, height, width), {side} pixels or more"
-        )
+    if images.ndim != 4 or 0 in images.shape[1:]:
+        raise InputError(f"images are {tuple(images.shape)}: expected (n, channels, height, width)")
     return adaptive_avg_pool2d(images.float(), side).flatten(1)
 
 
@@ -92,10 +93,16 @@ def likeness(fingerprints: Tensor, kind: str = "pearson") -> Tensor:
 def class_weights(labels: ArrayLike) -> tuple[float, ...]:
     """Equation 16: w_c = N/(N_c · C) of the classes 0 to C − 1 that ``labels: (n,)`` have.
 
+    Raises InputError for labels that are no whole numbers from 0 on, and for a class without an image.
+
     >>> class_weights([0, 0, 0, 1])
     (0.6666666666666666, 2.0)
     """
-    counts = np.bincount(np.asarray(labels))
+    labels = np.asarray(labels)
+    if labels.ndim != 1 or labels.dtype.kind not in "iu" or not len(labels) or labels.min() < 0:
+        given = np.array2string(labels, threshold=6)
+        raise InputError(f"labels are {given}: expected one whole number from 0 on for each image, −1 is none")
+    counts = np.bincount(labels)
     if (counts == 0).any():
         raise InputError(f"no image has class {counts.argmin()}: number the classes from 0 on, without gaps")
     return tuple((counts.sum() / (counts * len(counts))).tolist())

@@ -4,7 +4,6 @@ import functools
 
 import numpy as np
 import torch
-from scipy.linalg import hadamard
 from torch import Tensor
 
 from lib import checks
@@ -25,11 +24,13 @@ def hash_centres(n_classes: int, bits: int, seed: int = 0) -> Tensor:
     """
     checks.values(n_classes=n_classes, seed=seed)
     checks.whole("bits", bits)
-    if n_classes > 2**bits:
+    if (n_classes - 1).bit_length() > bits:
         raise InputError(f"{bits} bits make {2**bits} codes, too few for {n_classes} classes: take longer codes")
     if bits & (bits - 1) == 0 and n_classes <= 2 * bits:
-        h = hadamard(bits)
-        return torch.from_numpy(np.concatenate([h, -h])[:n_classes]).float()
+        rows, columns = np.arange(n_classes)[:, None], np.arange(bits)
+        # Entry i, j is −1 to the number of ones of i & j (Sylvester): no matrix of bits² numbers is made.
+        signs = 1 - 2 * (np.bitwise_count(rows % bits & columns) % 2).astype(np.int8)
+        return torch.from_numpy(np.where(rows < bits, signs, -signs)).float()
     rng, found = np.random.default_rng(seed), np.zeros((0, bits))
     while len(found) < n_classes:
         drawn = np.concatenate([found, 2.0 * rng.integers(2, size=(n_classes, bits)) - 1])
@@ -70,10 +71,22 @@ def pair_mean(values: Tensor, weights: Tensor) -> Tensor:
 
 
 def counted(h: Tensor, labels: Tensor, valid: Tensor | None) -> Tensor:
-    """1 for rows of ``h: (..., B, bits)`` that count, all if ``valid`` is None; InputError for other labels."""
+    """1 for rows of ``h: (..., B, bits)`` that count, all if ``valid`` is None; raises as :func:`check_labels`."""
+    check_labels(h, labels)
+    return h.new_ones(labels.shape) if valid is None else valid.to(h.dtype)
+
+
+def check_labels(h: Tensor, labels: Tensor) -> None:
+    """Raise InputError unless each row of ``h: (..., B, bits)`` has a label from 0 on, and there is a row."""
     if labels.shape != h.shape[:-1]:
         raise InputError(f"labels have the shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
-    return h.new_ones(labels.shape) if valid is None else valid.to(h.dtype)
+    if not labels.numel():
+        raise InputError(f"embeddings are {tuple(h.shape)}: a batch without images has no loss; leave it out")
+    if labels.min() < 0:  # as an index it would be the last class
+        raise InputError(
+            f"a label is {labels.min().item()}, as pandas codes an image without a class: leave these images out, "
+            "and number the classes from 0 on"
+        )
 
 
 def image_mean(values: Tensor, valid: Tensor | None) -> Tensor:

@@ -32,6 +32,7 @@ from lib.errors import InputError
 from lib.geometry import Sphere
 from lib.losses.codes import (
     away_from_signs,
+    check_labels,
     cosines,
     counted,
     hash_centres,
@@ -55,12 +56,13 @@ class _ToCentres:
 
     def targets(self, h: Tensor, labels: Tensor) -> Tensor:
         """The centre of each label (..., B, bits); raises InputError for other shapes and for labels without one."""
-        if h.shape != (*labels.shape, self.bits):
-            raise InputError(f"embeddings are {tuple(h.shape)}, labels {tuple(labels.shape)}, codes {self.bits} bits")
-        if labels.min() < 0 or labels.max() >= self.n_classes:
+        check_labels(h, labels)
+        if h.shape[-1] != self.bits:
+            raise InputError(f"embeddings are {tuple(h.shape)}, but codes have {self.bits} bits: make both alike")
+        if labels.max() >= self.n_classes:
             raise InputError(
-                f"labels go from {labels.min().item()} to {labels.max().item()}, but there are centres of "
-                f"{self.n_classes} classes: number the classes from 0 on"
+                f"a label is {labels.max().item()}, but there are centres of {self.n_classes} classes: number the "
+                "classes from 0 on"
             )
         return hash_centres(self.n_classes, self.bits, self.seed).to(h)[labels]
 
@@ -252,7 +254,8 @@ def ridge_residual(h: Tensor, labels: Tensor, ridge: float, valid: Tensor | None
     """min over W of the mean over images of ‖y − W h‖², plus ridge·‖W‖² (..., of a batch), y one-hot.
 
     With K = H Hᵀ + λ, λ = ridge · images, it is ridge · Σ (K⁻¹)_ij over the pairs of one class, an image with itself
-    among them: neither W nor the number of classes is needed.
+    among them: neither W nor the number of classes is needed. NaN where h has outgrown its float, and K cannot be
+    factored, so that a training that runs away is seen by its loss (:mod:`lib.training.divergence`).
     """
     same, _ = pairs(h, labels, valid)
     counts = counted(h, labels, valid)
@@ -260,5 +263,6 @@ def ridge_residual(h: Tensor, labels: Tensor, ridge: float, valid: Tensor | None
     one_class = same + torch.diag_embed(counts)
     eye = torch.eye(h.shape[-2], dtype=h.dtype, device=h.device)
     penalty = ridge * counts.sum(-1).clamp_min(1)[..., None, None]
-    factor = torch.linalg.cholesky(h @ h.mT + penalty * eye)
-    return ridge * torch.cholesky_solve(one_class, factor).diagonal(dim1=-2, dim2=-1).sum(-1)
+    factor, failed = torch.linalg.cholesky_ex(h @ h.mT + penalty * eye)
+    residual = ridge * torch.cholesky_solve(one_class, factor).diagonal(dim1=-2, dim2=-1).sum(-1)
+    return residual.masked_fill(failed > 0, torch.nan)

@@ -196,6 +196,21 @@ def test_a_fingerprint_is_a_mean_of_pixels():
         assert small[i, c, y, x].item() == pytest.approx(square.mean().item())
 
 
+@pytest.mark.parametrize(("height", "width"), [(96, 64), (50, 40), (16, 8), (20, 45)])
+def test_fingerprints_of_the_authors_side_are_made_of_images_of_any_size(height, width):
+    """32 pixels (AC-23): of images that it does not divide, too, and of smaller ones, whose pixels are repeated."""
+    images = torch.rand(2, 3, height, width, generator=torch.Generator().manual_seed(0))
+    small = acir.fingerprints(images, side=32).reshape(2, 3, 32, 32)
+    for y, x in itertools.product(range(32), range(32)):
+        own = [
+            slice(math.floor(at * length / 32), math.ceil((at + 1) * length / 32))
+            for at, length in ((y, height), (x, width))
+        ]
+        assert torch.allclose(small[:, :, y, x], images[:, :, own[0], own[1]].mean((2, 3)), atol=1e-6)
+    if 32 % height == 32 % width == 0:
+        assert torch.allclose(acir.likeness(small.flatten(1)), acir.likeness(images.flatten(1)), atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", acir.LIKENESSES)
 def test_a_likeness_lies_between_0_and_1(kind):
     look = torch.cat([torch.rand(20, 12, generator=torch.Generator().manual_seed(0)), torch.zeros(1, 12)])
@@ -253,6 +268,9 @@ def test_a_loss_goes_to_another_process_and_is_a_key(name):
     assert {LOSSES[name]: 1}[LOSSES[name]] == 1
 
 
+WITHOUT_MEANING = ([], ["a"], [0.0, 1.0], [-1, 0], [[0, 1]], 3)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -263,8 +281,15 @@ def test_a_loss_goes_to_another_process_and_is_a_key(name):
         (lambda: StructureAware(class_weights=(1.0, 0.0)), "class_weights"),
         (lambda: StructureAware(fingerprint=4)(torch.zeros(2, 5), torch.tensor([0, 1])), "no 2 left"),
         (lambda: StructureAware(class_weights=(1.0,))(torch.zeros(2, 5), torch.tensor([0, 1])), "no class weight"),
+        *(
+            (lambda name=name, labels=labels: LOSSES[name](torch.ones(len(labels), BITS + PIXELS), labels), words)
+            for name in LOSSES
+            for labels, words in ((torch.tensor([0, -1]), "label is -1"), (torch.tensor([]).long(), "without images"))
+        ),
         (lambda: acir.class_weights([0, 2]), "class 1"),
-        (lambda: acir.fingerprints(torch.zeros(1, 3, 8, 8), side=16), "height"),
+        *((lambda labels=labels: acir.class_weights(labels), "whole number") for labels in WITHOUT_MEANING),
+        (lambda: acir.fingerprints(torch.zeros(3, 8, 8), side=16), "height"),
+        (lambda: acir.fingerprints(torch.zeros(1, 3, 0, 8), side=16), "height"),
         (lambda: acir.reconstruction(torch.zeros(1), torch.zeros(2)), "rebuilt"),
     ],
 )

@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from scipy.linalg import hadamard
 from sklearn.linear_model import Ridge
 
 from lib.errors import InputError
@@ -227,6 +228,29 @@ def test_drawn_centres_depend_on_their_seed_alone():
 def test_a_loss_goes_to_another_process_and_is_a_key(name):
     assert pickle.loads(pickle.dumps(LOSSES[name])) == LOSSES[name]
     assert {LOSSES[name]: 1}[LOSSES[name]] == 1
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("labels", "words"), [([0, 1, -1], "label is -1"), ([], "without images")])
+def test_an_image_without_a_class_and_a_batch_without_images_are_refused(name, labels, words):
+    with pytest.raises(InputError, match=words):
+        LOSSES[name](torch.ones(len(labels), BITS), torch.tensor(labels, dtype=torch.long))
+
+
+def test_centres_of_very_long_codes_take_no_more_memory_than_they_have():
+    """The rows of scipy's matrix; of 65,536 bits it would have 2³² numbers."""
+    assert torch.equal(hash_centres(40, 32), torch.tensor(np.concatenate([hadamard(32), -hadamard(32)])[:40]).float())
+    c = hash_centres(3, 2**16)
+    assert c.shape == (3, 2**16) and torch.equal(c @ c.T, 2**16 * torch.eye(3))
+
+
+def test_what_cannot_be_factored_is_no_number_in_its_own_batch_alone():
+    """DSDH: the heads of a stack that are well keep their loss."""
+    h, labels = batch()
+    stack = torch.stack([h, h * torch.nan, 1e200 * h])
+    found = LOSSES["DSDH"](stack, labels.expand(3, -1))
+    assert found[0].item() == pytest.approx(LOSSES["DSDH"](h, labels).item(), rel=1e-12)
+    assert not found[1:].isfinite().any()
 
 
 @pytest.mark.parametrize(

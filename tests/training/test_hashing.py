@@ -1,5 +1,7 @@
 """A hash head learns codes with every loss, begins where it should, and is searched by Hamming distance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from lib.losses.acir import StructureAware
 from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
 from lib.metrics import hashing as metrics
 from lib.training import experiment
+from lib.training.divergence import Diverged
 from lib.training.fit import Schedule, fit_head
 from lib.training.hashing import Even, Settings
 from lib.training.methods import Method
@@ -65,6 +68,13 @@ def test_every_loss_learns_codes(name):
     assert value > before.values["ap_hits", 50].mean() + 0.15
     assert value > 2.5 * chance
     assert fitted.history[-1] < fitted.history[0]
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "ACIR"])
+def test_a_training_with_any_loss_that_runs_away_ends_in_words(name):
+    runaway = Method("head", Recipe("raw", DIM, BITS), settings_of(LOSSES[name]), replace(SCHEDULE, lr=1e30))
+    with pytest.raises(Diverged, match="Try a lower learning rate"):
+        experiment.fit(X, LABELS, [runaway], [SPLIT], workers=1)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "kan"])
