@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -18,6 +18,7 @@ from lib.errors import InputError
 from lib.heads.acir import ConsolidatedHash, Decoder
 from lib.heads.attention import ConvMSA, DaRF
 from lib.heads.kan import KAN
+from lib.papers.acir.network.parts import PAPER
 from lib.training.acir_end_to_end import Whole
 
 PIXELS = 224
@@ -70,9 +71,9 @@ def whole(stem: Stem, network: ConsolidatedHash) -> Whole:
 
 
 def published_like(bits: int = 16) -> Whole:
-    """ResNet-50 with ACIR's network at full width, as this project has it: two layers of PiT, no decoder."""
-    stem = Stem(resnet(1000))
-    return whole(stem, ConsolidatedHash(SHALLOW, DEEP, PIXELS // 32, bits, image_channels=0))
+    """ResNet-50 with ACIR's network at full width, sizes of :data:`lib.papers.acir.network.parts.PAPER`, no decoder."""
+    design = replace(PAPER, bits=bits)
+    return whole(Stem(resnet(1000)), ConsolidatedHash(SHALLOW, DEEP, SIDE, **vars(design), image_channels=0))
 
 
 class Plain(nn.Module):
@@ -109,11 +110,12 @@ def networks() -> Mapping[str, tuple[Callable[[], nn.Module], int]]:
 
 
 def costs() -> pd.DataFrame:
-    """Columns network, pixels, macs (G), parameters (M)."""
+    """Columns network, whose, pixels, macs (G), parameters (M)."""
     rows = []
     for name, (make, pixels) in networks().items():
         found = count(make, (1, 3, pixels, pixels))
-        rows.append({"network": name, "pixels": pixels, "macs": found.macs, "parameters": found.parameters})
+        cells = {"network": name, "whose": "ours", "pixels": pixels}
+        rows.append(cells | {"macs": found.macs, "parameters": found.parameters})
     return pd.DataFrame(rows)
 
 

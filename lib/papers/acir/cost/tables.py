@@ -1,5 +1,6 @@
 """Table 7 in the paper's layout, the sizes that give it, and what a search costs."""
 
+import numpy as np
 import pandas as pd
 
 from lib.papers.acir.cost.networks import DEEP, SHALLOW, Cost
@@ -25,7 +26,7 @@ def layout(ours: pd.DataFrame, theirs: pd.DataFrame) -> str:
     base = ours.set_index("network").loc[CSQ]
     for row in ours.itertuples():
         ratio = f"{row.macs / base['macs']:.2f} / {row.parameters / base['parameters']:.2f}"
-        cells = {"network": row.network, "whose": "ours", "pixels": row.pixels, **_numbers(row), "of CSQ's": ratio}
+        cells = {"network": row.network, "whose": row.whose, "pixels": row.pixels, **_numbers(row), "of CSQ's": ratio}
         lines.append(cells | {SECONDS: "–"})
     return markdown_table(pd.DataFrame(lines))
 
@@ -57,7 +58,7 @@ def sizes_layout(found: pd.DataFrame, n: int = 8) -> str:
 
 
 def sentences(ours: pd.DataFrame, theirs: pd.DataFrame, found: pd.DataFrame) -> list[str]:
-    """What the published numbers are, looked up in ours."""
+    """What the published numbers are, looked up in ours; ours: with the rows of :func:`.authors.costs`."""
     own, printed = ours.set_index("network"), theirs.set_index("method")
     thousand, codes = own.loc["ResNet-50, 1000 classes"], own.loc[CSQ]
     acir, best = own.loc["ResNet-50, ACIR's network"], found.iloc[0]
@@ -72,7 +73,16 @@ def sentences(ours: pd.DataFrame, theirs: pd.DataFrame, found: pd.DataFrame) -> 
         f" wide, with {_decoder(best['decoder'])}: {best['parameters']:.2f} M and {best['macs']:.2f} G, off by "
         f"{best['off']:.1f} %; {near} of {len(found)} sizes are within 3 %",
         f"this project's network at full width has {acir['parameters']:.2f} M and {acir['macs']:.2f} G",
+        authors_sentence(ours, theirs),
     ]
+
+
+def authors_sentence(ours: pd.DataFrame, theirs: pd.DataFrame) -> str:
+    """What the authors' code comes to, in each of its rows, and which row is nearest to what is published for ACIR."""
+    rows, wanted = ours[ours["whose"] == "authors' code"], target(theirs)
+    off = np.maximum((rows["macs"] / wanted.macs - 1).abs(), (rows["parameters"] / wanted.parameters - 1).abs())
+    counted = "; ".join(f"{row.network} {row.parameters:.2f} M and {row.macs:.2f} G" for row in rows.itertuples())
+    return f"{counted}. Nearest to both: {rows['network'][off.idxmin()]}, off by {100 * off.min():.2f} % at most"
 
 
 def _decoder(width: float) -> str:

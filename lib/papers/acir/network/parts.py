@@ -1,6 +1,7 @@
 """What each part of the network takes, gives and weighs, ours and at the widths of the paper's ResNet-50."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pandas as pd
 import timm
@@ -46,6 +47,46 @@ PAPER = Design(bits=128, narrow=None, layers=2, heads=8, width=64, grid=7)
 """Our guess at the paper's network, which has no layers, heads, window or width (AC-23), nor bits in Table 7."""
 
 PAPER_PIXELS, PAPER_STEM = 224, "resnet50"
+
+
+@dataclass(frozen=True)
+class Authors:
+    """The network of the authors' public code (AC-23), as read there; that code does not run as it stands.
+
+    It is evidence of what the paper leaves open, and no oracle: :mod:`lib.papers.acir.cost.authors` counts it.
+
+    batch: images of a batch. pixels, fingerprint: sides of an image and of its fingerprint. layers, heads, width,
+    inner: of PiT, width of a token and of a layer's hidden numbers. joined: how many last layers have their tokens
+    joined. out: numbers that a linear layer makes of them. window, window_heads, window_width: of ConvMSA, width of a
+    head; with a position bias, and added to its input. fusion_heads, fusion_width, grid: of DaRF, which has queries
+    from the shallow map (AC-24), after BatchNorm, ReLU and pooling to grid × grid pixels. hidden: numbers between two
+    KAN layers. intervals, order, reach: of their splines, on [−reach, reach]. decoder: channels of its convolutions,
+    two in each of three blocks. The code is the sign of the last KAN layer, without a tanh.
+    """
+
+    batch: int = 256
+    pixels: int = 224
+    fingerprint: int = 32
+    layers: int = 12
+    heads: int = 12
+    width: int = 768
+    inner: int = 3072
+    joined: int = 6
+    out: int = 1536
+    window: int = 7
+    window_heads: int = 8
+    window_width: int = 64
+    fusion_heads: int = 12
+    fusion_width: int = 128
+    grid: int = 7
+    hidden: int = 512
+    intervals: int = 5
+    order: int = 3
+    reach: float = 1.0
+    decoder: tuple[int, ...] = (512, 512, 256, 256, 128, 64)
+
+
+AUTHORS = Authors()
 
 
 def resnet() -> tuple[Stem, int]:
@@ -105,28 +146,30 @@ def _shapes(values: object) -> str:
 
 
 def left_open(design: Design, stem: Stem, pixels: int, fingerprint: int, schedule: Schedule) -> pd.DataFrame:
-    """What the paper gives no value for (AC-23), and what stands here: columns open, ours, paper (see :data:`PAPER`).
+    """What the paper gives no value for (AC-23), and what stands here: columns open, ours, paper, authors.
 
-    Read off the networks and settings that are used: those of ``design`` on ``stem`` with images of ``pixels`` and
-    fingerprints of ``fingerprint`` pixels a side, and :data:`PAPER`, a guess; a dash where no guess is needed.
+    ours, paper: read off the networks and settings that are used, those of ``design`` on ``stem`` with images of
+    ``pixels`` and fingerprints of ``fingerprint`` pixels a side, and :data:`PAPER`, a guess; a dash where no guess is
+    needed. authors: what their public code has (:data:`AUTHORS`).
     """
-    guess = network(PAPER, *resnet())
+    guess, code = network(PAPER, *resnet()), AUTHORS
     made = network(design, stem, pixels)
+    fusion = f"{code.fusion_heads} heads of {code.fusion_width}"
     rows = [
-        ("pixels of an image", pixels, PAPER_PIXELS),
-        ("images of a batch", schedule.batch_size, None),
-        ("pixels of a fingerprint's side", fingerprint, None),
-        ("layers of PiT", len(made.pit.layers), len(guess.pit.layers)),
-        ("heads of attention", made.near.heads, guess.near.heads),
-        ("window of ConvMSA, pixels of its side", made.near.window, guess.near.window),
-        ("inner width of DaRF", made.fusion.query.out_channels, guess.fusion.query.out_channels),
-        ("intervals of a spline of KAN", made.kan[0].grid, guess.kan[0].grid),
-        ("KAN layers (AC-7)", len(made.kan), len(guess.kan)),
-        ("exponents of MS-SSIM", ", ".join(map(str, WEIGHTS)), None),
+        ("pixels of an image", pixels, PAPER_PIXELS, code.pixels),
+        ("images of a batch", schedule.batch_size, None, code.batch),
+        ("pixels of a fingerprint's side", fingerprint, None, code.fingerprint),
+        ("layers of PiT", len(made.pit.layers), len(guess.pit.layers), code.layers),
+        ("heads of attention", made.near.heads, guess.near.heads, f"{code.heads}, ConvMSA {code.window_heads}"),
+        ("window of ConvMSA, pixels of its side", made.near.window, guess.near.window, code.window),
+        ("map with DaRF's queries (AC-24)", made.fusion.queries, guess.fusion.queries, "shallow"),
+        ("inner width of DaRF", made.fusion.query.out_channels, guess.fusion.query.out_channels, fusion),
+        ("intervals of a spline of KAN", made.kan[0].grid, guess.kan[0].grid, code.intervals),
+        ("KAN layers (AC-7)", len(made.kan), len(guess.kan), 2),
+        ("exponents of MS-SSIM", ", ".join(map(str, WEIGHTS)), None, None),
     ]
-    return pd.DataFrame([dict(zip(("open", "ours", "paper"), map(str, row), strict=True)) for row in rows]).replace(
-        "None", "–"
-    )
+    columns = ("open", "ours", "paper", "authors")
+    return pd.DataFrame([dict(zip(columns, map(str, row), strict=True)) for row in rows]).replace("None", "–")
 
 
 def both(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:

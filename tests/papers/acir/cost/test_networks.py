@@ -6,7 +6,7 @@ from torch import nn
 from lib.errors import InputError
 from lib.heads.attention import DaRF
 from lib.papers.acir import published
-from lib.papers.acir.cost import networks, tables
+from lib.papers.acir.cost import authors, networks, tables
 from lib.papers.acir.cost.networks import Cost
 
 
@@ -74,15 +74,19 @@ def test_small_networks_code_an_image():
 def test_the_table_puts_published_lines_first_and_counts_csq_as_one():
     rows = [("ResNet-50, 1000 classes", 4.0, 25.0), ("ResNet-50, 16 bits (CSQ)", 4.0, 20.0)]
     rows.append(("ResNet-50, ACIR's network", 8.0, 100.0))
-    ours = pd.DataFrame([{"network": n, "pixels": 224, "macs": m, "parameters": p} for n, m, p in rows])
+    cells = {"whose": "ours", "pixels": 224}
+    ours = pd.DataFrame([{"network": n, "macs": m, "parameters": p} | cells for n, m, p in rows])
     lines = tables.layout(ours, published.costs()).split("\n")
     assert "| ACIR | published | – | 12.44 | 151.33 | 3.01 / 5.92 | 0.080 |" in lines[5]
     assert lines[-1].endswith("8.00 | 100.00 | 2.00 / 5.00 | – |")
     sizes = {"width": 64, "ratio": 2, "layers": 3, "decoder": 0, "macs": 12.0, "parameters": 150.0, "off": 3.5}
-    said = tables.sentences(ours, published.costs(), pd.DataFrame([sizes]))
+    with_code = pd.concat([ours, authors.costs()], ignore_index=True)
+    said = tables.sentences(with_code, published.costs(), pd.DataFrame([sizes]))
     assert "has 25.00 M, with 16 bits in their place 20.00 M" in said[0] and "no decoder" in said[2]
     assert "0 of 1 sizes are within 3 %" in said[2]
     assert tables.target(published.costs()) == Cost(12.44, 151.33)
+    assert "| ResNet-50, authors' code | authors' code | 224 |" in tables.layout(with_code, published.costs())
+    assert "Nearest to both: ResNet-50, authors' code, with decoder, without KAN, off by 0.0" in said[4]
 
 
 def test_what_an_image_keeps_is_counted_in_bytes():

@@ -179,6 +179,9 @@ def test_fingerprints_are_read_from_images(tmp_path):
     rows = pd.DataFrame({"image_id": files, "path": files, "label": ["a", "b"], "group": files})
     prints = fingerprints.small_copies(ImageTable("mine", tmp_path, rows, "image"), 2)
     assert prints.tolist() == [[0.0] * 12, [1.0] * 4 + [0.0] * 8]
+    Image.new("RGB", (40, 50), (255, 0, 0)).save(tmp_path / "0.png")  # one larger, one smaller than the authors' side
+    prints = fingerprints.small_copies(ImageTable("mine", tmp_path, rows, "image"), 32)
+    assert prints.tolist() == [[1.0] * 1024 + [0.0] * 2048] * 2
 
 
 def test_looks_count_every_pair_once():
