@@ -92,7 +92,5 @@ def _joined(code: Authors) -> Cost:
 def _decoder(code: Authors) -> Cost:
     """Two convolutions of 3×3 in each block, then its upsampling by 2, 4 and 4; a last one to three colours."""
     sides = [SIDE] * 2 + [2 * SIDE] * 2 + [8 * SIDE] * 2 + [32 * SIDE]
-    found = NOTHING
-    for (n_in, n_out), side in zip(pairwise((DEEP, *code.decoder, 3)), sides, strict=True):
-        found += linear(9 * n_in, n_out, side**2)
-    return found
+    convolutions = zip(pairwise((DEEP, *code.decoder, 3)), sides, strict=True)
+    return sum((linear(9 * n_in, n_out, side**2) for (n_in, n_out), side in convolutions), NOTHING)

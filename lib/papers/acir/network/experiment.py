@@ -120,7 +120,8 @@ def _standard(z: np.ndarray, split: Split) -> np.ndarray:
 def fused(network: ConsolidatedHash, shallow: Tensor, deep: Tensor, values: Tensor) -> np.ndarray:
     """The fused level (n, channels), weights from ``shallow`` and ``deep``, values from other shallow maps.
 
-    For an image as it is, shallow and values are one.
+    For an image as it is, shallow and values are one. Of DaRF as Equation 9 is printed: where its queries come from the
+    shallow map (AC-24), values come from ``deep``.
     """
     fusion, parts = network.fusion, []
     for maps in zip(*(x.split(acir.AT_ONCE) for x in (shallow, deep, values)), strict=True):
