@@ -9,8 +9,8 @@
 The paper taps the second and the last block of a ResNet-50; here the encoder stays outside, and a tap is a tensor
 (b, channels, height, width). The first 1×1 convolutions are ours: they narrow the maps where the network is to be
 small. Not given (erratum AC-23 has what the authors' code says): layers, heads and window of the attention, the grid of
-the splines, the activation before the sign (tanh here, as in most of deep hashing; none in their code). "Two" KAN layers in one sentence are "one" in another (AC-7):
-``hidden`` makes them two.
+the splines, the activation before the sign (tanh here, as in most of deep hashing; none in their code). "Two" KAN
+layers in one sentence are "one" in another (AC-7): ``hidden`` makes them two.
 """
 
 from collections.abc import Sequence
