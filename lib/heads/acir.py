@@ -26,6 +26,7 @@ from lib.errors import InputError
 from lib.geometry.numerics import root
 from lib.heads.attention import ConvMSA, DaRF, PiT
 from lib.heads.kan import KAN, mlp
+from lib.heads.scaling import widths
 
 UPSAMPLING = (2, 4, 4)
 """Of the decoder's three blocks (Section 3.4): 32 in all, the stride of the deep map."""
@@ -225,7 +226,7 @@ class Standard(nn.Module):
         mean = flat.mean(1, dtype=torch.float32)
         square = torch.stack([row.float().sub(m).square().mean() for row, m in zip(flat, mean, strict=True)])
         self.centre.copy_(mean[:, None, None])
-        self.deviation.copy_(root(square).masked_fill(square == 0, 1)[:, None, None])
+        self.deviation.copy_(torch.from_numpy(widths(root(square).cpu().numpy()))[:, None, None])
 
 
 @torch.no_grad()

@@ -8,6 +8,7 @@ from lib.errors import InputError
 from lib.heads.acir import he_normal
 from lib.heads.kan import KAN
 from lib.heads.mapper import defined, uniform
+from lib.heads.scaling import widths
 
 KINDS = ("linear", "mlp", "kan")
 
@@ -86,7 +87,8 @@ class HashHead(nn.Module):
         x = x[..., : x.shape[-1] - self.fingerprint]
         self.centre.copy_(x.mean(dim=0))
         deviation = x.std(dim=0, correction=0)
-        self.width.copy_(deviation.masked_fill(deviation == 0, 1))
+        width = torch.from_numpy(widths(deviation.numpy()))  # a weight must be finite: the largest stands for infinity
+        self.width.copy_(width.masked_fill(width.isinf(), deviation.max().item() or 1))
         out = self.outputs(x)
         deviation = out.std(dim=0, correction=0)
         if not (deviation > 0).all() or not deviation.isfinite().all():

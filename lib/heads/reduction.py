@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from lib import checks
 from lib.errors import InputError
+from lib.heads.scaling import widths
 
 SOURCES = ("raw", "scaled", "PCA", "whitened", "NCA")
 
@@ -40,7 +41,8 @@ class Reduction:
         """Fit on training features ``train: (rows, dim)`` with ``labels: (rows,)``, which NCA alone looks at.
 
         Args:
-            train, labels: the training part; a constant column is left at 0, unless features are raw.
+            train, labels: the training part; a column that is constant there, or nearly so, is left at about 0
+                (:mod:`lib.heads.scaling`), unless features are raw.
             source: ``"raw"``, features as they are, or ``"scaled"``, Hyper-DINO's [CLS] (``n`` is ``dim`` for both);
                 ``"PCA"``, ``"whitened"`` or ``"NCA"``.
             n: length of what comes out. The principal components of all lengths are prefixes of one rotation.
@@ -66,9 +68,9 @@ class Reduction:
                 f"{source}({n}) does not fit {train.shape[0]} training images with {train.shape[1]} numbers each; "
                 f"choose the length {allowed}"
             )
-        as_they_are = {"with_mean": False, "with_std": False} if source == "raw" else {}
-        scaler = StandardScaler(**as_they_are).fit(train.astype(np.float64))
-        scaled = scaler.transform(train.astype(np.float64))
+        wide = train.astype(np.float64)
+        scaler = StandardScaler(with_mean=False, with_std=False).fit(wide) if source == "raw" else standard(wide)
+        scaled = scaler.transform(wide)
         if source == "NCA":
             part = np.random.default_rng(seed).permutation(len(scaled))[:nca_images]
             start = _nca_start(scaled[part], labels[part], n)
@@ -89,6 +91,14 @@ class Reduction:
         way_out += ", or keep float32 (half=False)" if self.half else ""
         checks.fits("reduced features", largest, 16 if self.half else 32, way_out)
         return reduced.astype(np.float16 if self.half else np.float32).astype(np.float32)
+
+
+def standard(train: np.ndarray) -> StandardScaler:
+    """The scaler of training features ``train: (rows, dim)``, with the :func:`~lib.heads.scaling.widths` of columns."""
+    scaler = StandardScaler().fit(train)
+    deviation = np.sqrt(scaler.var_)
+    scaler.scale_ = widths(np.where(scaler.scale_ == deviation, deviation, 0))  # scikit-learn has 1 for rounding alone
+    return scaler
 
 
 def _finite(x: np.ndarray) -> None:

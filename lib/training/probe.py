@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from lib.errors import InputError
+from lib.heads.scaling import widths
 
 
 def predictions(
@@ -26,8 +27,7 @@ def predictions(
     if len(np.unique(labels)) < 2:
         raise InputError("a classifier needs images of two classes or more to learn from")
     if scaled:
-        spread = x.std(axis=0)
-        spread = np.where(spread > 0, spread, 1)  # a coordinate that never changes says nothing
+        spread = widths(x.std(axis=0))
         x, asked = x / spread, asked / spread
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)

@@ -130,6 +130,28 @@ def test_a_constant_column_takes_no_part(source):
         assert (with_it[:, 2] == 0).all()
 
 
+@every_fitted_source
+@pytest.mark.parametrize("least", [5.6e-7, 1e-3])
+def test_a_column_that_hardly_varies_counts_as_constant(source, least):
+    """Near 0 in all training images but one, as behind a ReLU: another image that has it stays an ordinary one."""
+    train, test = features(0, 40), features(1, 10)
+    train[:, 2], test[:, 2] = 0, 0
+    train[0, 2], test[0, 2] = least, 0.5
+    with pytest.warns(
+        UserWarning, match=r"^1 of 6 features hardly vary .* number 2: its deviation is .*, the median 2"
+    ):
+        with_it = fitted(train, source, half=True)(test)
+    without = fitted(np.delete(train, 2, 1), source, DIM - 1, half=True)(np.delete(test, 2, 1))
+    np.testing.assert_allclose(apart(with_it), apart(without), rtol=1e-2, atol=1e-2)
+
+
+@every_fitted_source
+def test_columns_of_other_units_are_no_constants(source, recwarn):
+    train = features(0, 40) * np.float32([1, 10, 0.02, 1, 1, 1])
+    np.testing.assert_allclose(fitted(train, "scaled")(train).std(0), np.ones(DIM), rtol=1e-4)
+    assert not recwarn.list
+
+
 @pytest.mark.filterwarnings("ignore:invalid value encountered in divide")  # scikit-learn's share of no variance
 @every_fitted_source
 def test_images_that_are_all_alike_give_zeros(source):

@@ -11,6 +11,7 @@ from torch import Tensor
 from lib.encoders.taps import Taps, pooled
 from lib.geometry import Euclidean, Geometry, Sphere
 from lib.heads.acir import ConsolidatedHash
+from lib.heads.scaling import widths
 from lib.metrics import retrieval
 from lib.papers.acir.choices import l_wsc
 from lib.papers.acir.hashing.experiment import TOP
@@ -112,8 +113,7 @@ def _signs(h: np.ndarray) -> np.ndarray:
 def _standard(z: np.ndarray, split: Split) -> np.ndarray:
     """Each number less its mean over the training images, over its deviation, float64."""
     own = z[split.train].astype(np.float64)
-    deviation = own.std(0)
-    return (z - own.mean(0)) / np.where(deviation > 0, deviation, 1)
+    return (z - own.mean(0)) / widths(own.std(0))
 
 
 @torch.inference_mode()

@@ -8,6 +8,7 @@ from sklearn.manifold import TSNE, trustworthiness
 from sklearn.neighbors import NearestNeighbors
 
 from lib.errors import InputError
+from lib.heads.scaling import widths
 from lib.papers.acir.novelty.experiment import Coder
 from lib.papers.acir.novelty.scene import FAR, KNOWN, NEAR, Scene
 
@@ -39,8 +40,7 @@ def page(x: np.ndarray, seed: int, perplexity: float = 30.0) -> Page:
         raise InputError(
             f"{len(x)} points are too few for a perplexity of {perplexity:g}: take more than three times it"
         )
-    deviation = x.std(axis=0)
-    z = ((x - x.mean(axis=0)) / np.where(deviation > 0, deviation, 1)).astype(np.float32)
+    z = ((x - x.mean(axis=0)) / widths(x.std(axis=0))).astype(np.float32)
     points = TSNE(init="pca", random_state=seed, perplexity=perplexity, n_jobs=1).fit_transform(z)
     trust = trustworthiness(z, points, n_neighbors=NEIGHBOURS)
     return Page(points, kept(z, points), float(trust), NEIGHBOURS / (len(x) - 1))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from sklearn.preprocessing import StandardScaler
 
 from lib.geometry import Euclidean, Sphere
+from lib.heads.reduction import standard
 from lib.metrics import retrieval
 
 GALLERIES = ("closed", "open")
@@ -48,4 +48,4 @@ def search(
 
 def scaled(x: np.ndarray, train: np.ndarray, rows: np.ndarray) -> torch.Tensor:
     """The features of the images ``rows``, scaled as features ``x: (n, dim)`` of the images ``train`` ask for."""
-    return torch.from_numpy(StandardScaler().fit(x[train]).transform(x[rows]).astype(np.float32))
+    return torch.from_numpy(standard(x[train]).transform(x[rows]).astype(np.float32))

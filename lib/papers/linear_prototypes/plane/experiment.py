@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 
 from lib.geometry import PoincareBall
 from lib.geometry.numerics import root
+from lib.heads.reduction import standard
 from lib.losses.linear_prototypes import EpisodeLoss
 from lib.training.episodes import Episodes
 from lib.training.fit import fit_head
@@ -32,7 +32,7 @@ def flat_embedding(x: np.ndarray, labels: np.ndarray, schedule: Episodes, seed: 
         (n, 2) embeddings around 0, scaled to a root mean square length of 0.65 so that the unit disk shows them; and
         the mean loss of every epoch.
     """
-    features = StandardScaler().fit_transform(x).astype(np.float32)
+    features = standard(x).transform(x).astype(np.float32)
     head = Settings().make(Recipe("scaled", x.shape[1], 2), seed)
     history = fit_head(head, EpisodeLoss(schedule.k, int(labels.max()) + 1), features, labels, schedule, seed=seed)
     with torch.inference_mode():
