@@ -6,12 +6,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from lib.datasets import loaders
+from lib.datasets import images, loaders
 from lib.errors import InputError, one_message
 
 
 def main() -> None:
-    """Parse the command line, look through the folder, and say what was written."""
+    """Parse the command line, look through the folder, try every image, and say what was written.
+
+    Images are decoded here, so that all that cannot be are named once, before an encoder waits for them.
+    """
     parser = argparse.ArgumentParser(prog="python -m lib.datasets", description=__doc__.split(": ")[1])
     parser.add_argument("--dataset", required=True, help="name of the loader, for example tissue, kather, folder")
     parser.add_argument("--root", required=True, type=Path, help="folder of the dataset")
@@ -19,6 +22,7 @@ def main() -> None:
     parser.add_argument(
         "--option", action="append", default=[], metavar="KEY=VALUE", help="option of the loader; may be repeated"
     )
+    parser.add_argument("--on-broken", choices=("error", "skip"), default="error", help="unreadable images")
     arguments = parser.parse_args()
 
     options = dict(_option(text) for text in arguments.option)
@@ -28,6 +32,9 @@ def main() -> None:
         if "unexpected keyword argument" not in str(error):
             raise
         raise InputError(f"--option: the loader {arguments.dataset} does not take one of them: {error}") from error
+    broken = images.unreadable([table.path(row) for row in range(len(table))], table.name)
+    if broken and arguments.on_broken == "error":
+        raise images.broken(broken)
     table.write(arguments.target)
     print(f"{arguments.target}: {table.describe()}")
     for why, n in Counter(why for _, why in table.skipped).items():

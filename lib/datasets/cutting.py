@@ -17,7 +17,7 @@ from scipy.io.matlab import MatReadError
 
 from lib import checks, files
 from lib.datasets.bps import FOLDERS
-from lib.datasets.images import is_image, read_image, visible_files
+from lib.datasets.images import FORMATS, is_image, read_image, visible_files
 from lib.errors import InputError, one_message
 from lib.progress import track
 
@@ -101,7 +101,7 @@ def _of_masks(
 ) -> Iterator[Cut]:
     for name, file in track(regions.items(), total=len(regions), what="BCSS", unit="regions"):
         region = read_image(file)
-        with Image.open(masks[name]) as opened:
+        with Image.open(masks[name], formats=FORMATS) as opened:
             mask = np.asarray(opened)
         mask = mask if mask.ndim == 2 else mask[..., 0]
         if mask.shape != region.size[::-1]:

@@ -31,7 +31,7 @@ def main() -> None:
     except MissingWeights as error:
         if arguments.on_missing == "error":
             raise
-        if cache.complete(arguments.target, table, arguments.encoder):
+        if cache.keep(arguments.target, table, arguments.encoder):
             print(f"{arguments.target}: stays as it was extracted. {error}")
         else:
             cache.note_missing(arguments.target, str(error))

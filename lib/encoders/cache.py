@@ -7,8 +7,8 @@ files get identical numbers, and an interrupted extraction goes on where it stop
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Protocol
@@ -19,7 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from lib import checks, files
-from lib.datasets.images import read_image
+from lib.datasets.images import READING, Notices, broken, read_image, tell, unreadable
 from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage, InputError, MissingWeights
 from lib.files import whole
@@ -27,8 +27,8 @@ from lib.progress import track
 
 log = logging.getLogger(__name__)
 
-FORMAT = "2"
-"""Since 2 the checksum is of everything in the file."""
+FORMAT = f"2.{READING}"
+"""Since 2 the checksum is of everything in the file. Behind it stands how images are read."""
 
 
 class Encoder(Protocol):
@@ -82,8 +82,9 @@ def extract(
         leaves out what was left out when ``target`` was written, and raises for any other.
     batch_size: images per call of the encoder and per part; an interruption loses at most this many.
 
-    The file is left as it is when it holds all of the table's images, otherwise it is replaced by the table's. A
-    damaged file is reported and computed again. Raises InputError when no image can be used or a feature is not finite.
+    The file holds the table's images and no others afterwards: what is known of an image that was removed leaves it.
+    (Give a part of a table a file of its own.) If it did so before, it is left as it is. A damaged file is reported and
+    computed again. Raises InputError when no image can be used or a feature is not finite.
     """
     target = Path(target)
     if on_broken not in ("error", "skip", None):
@@ -109,25 +110,28 @@ def extract(
 
     accepted = cached.skipped.keys() if cached and on_broken is None else set()
     skipped: dict[str, str] = {}
+    notices: Notices = {}
     pending = [image_id for image_id in ids if sha256[image_id] not in known]
     batches = [pending[start : start + batch_size] for start in range(0, len(pending), batch_size)]
     what = f"{encoder.name} features of {table.name}"
     for number, batch in enumerate(track(batches, total=len(pending), what=what, unit="images", size=len), start=1):
-        images = _read_images(batch, file_of, skipped)
+        images = _read_images(batch, file_of, skipped, notices)
         if on_broken != "skip" and skipped.keys() - accepted:
-            raise _broken(skipped, pending[number * batch_size :], file_of)
+            others = [file_of[image_id] for image_id in pending[number * batch_size :]]
+            raise broken([*skipped.values(), *unreadable(others, table.name)])
         if images:
             values = _encode(encoder, list(images.values()), list(images))
             part = _Stored(values, {i: sha256[i] for i in images}, {}, table.name, encoder.provenance)
             part.write(parts / f"{sha256[next(iter(images))]}.safetensors")
             known.update(zip(part.sha256.values(), values, strict=True))
 
+    tell(notices)
     used = {image_id: sha256[image_id] for image_id in ids if image_id not in skipped}
     if not used:
         raise InputError(f"None of the {len(ids)} images of {table.name} can be read: {skipped[ids[0]]}")
     values = np.stack([known[digest] for digest in used.values()])
     stored = _Stored(values, used, skipped, table.name, encoder.provenance)
-    if cached is None or not stored.within(cached):
+    if cached is None or stored.of != cached.of:
         stored.write(target)
     files.empty(parts)
     return stored.features()
@@ -171,16 +175,23 @@ def align(table: ImageTable, several: Sequence[Features]) -> tuple[ImageTable, l
     return table, [features.align(table)[1] for features in several]
 
 
-def complete(target: Path, table: ImageTable, encoder: str) -> bool:
-    """Whether the cache file holds features of the encoder of that name for all of the table's images as they are."""
+def keep(target: Path, table: ImageTable, encoder: str) -> bool:
+    """Whether a cache file holds features of the encoder of that name for all of the table's images as they are.
+
+    If so, other images leave it, as in :func:`extract`.
+    """
     try:
         stored = _Stored.read(Path(target))
     except InputError:
         return False
-    ids = [image_id for image_id in table.rows["image_id"] if image_id not in stored.skipped]
     files_of = dict(zip(table.rows["image_id"], map(table.path, range(len(table))), strict=True))
-    same = all(stored.sha256.get(image_id) == _file_sha256(files_of[image_id]) for image_id in ids)
-    return same and stored.encoder.get("encoder") == encoder
+    known = stored.sha256 | dict.fromkeys(stored.skipped)
+    same = all(known.get(image_id, "") in (None, _file_sha256(file)) for image_id, file in files_of.items())
+    if not same or stored.encoder.get("encoder") != encoder:
+        return False
+    if known.keys() > files_of.keys():
+        stored.take(files_of.keys()).write(target)
+    return True
 
 
 def note_missing(target: Path, reason: str) -> None:
@@ -204,13 +215,16 @@ class _Stored:
         about = {"dataset": self.dataset, "images_sha256": hashlib.sha256(pairs).hexdigest()}
         return Features(self.values, tuple(self.sha256), {**self.encoder, **about}, self.skipped)
 
-    def within(self, other: "_Stored") -> bool:
-        """Whether the other one, of the same encoder, holds all of these images."""
-        return (
-            self.dataset == other.dataset
-            and self.sha256.items() <= other.sha256.items()
-            and self.skipped.keys() <= other.skipped.keys()
-        )
+    @property
+    def of(self) -> tuple[str, dict[str, str], set[str]]:
+        """Which images these are, in whatever order."""
+        return self.dataset, self.sha256, set(self.skipped)
+
+    def take(self, image_ids: Collection[str]) -> "_Stored":
+        """These images alone."""
+        rows = [row for row, image_id in enumerate(self.sha256) if image_id in image_ids]
+        sha256, skipped = ({i: of[i] for i in of if i in image_ids} for of in (self.sha256, self.skipped))
+        return replace(self, values=self.values[rows], sha256=sha256, skipped=skipped)
 
     def write(self, path: Path) -> None:
         # One metadata key: safetensors writes several in random order, and equal features should be equal files.
@@ -281,29 +295,17 @@ def _current(target: Path, ids: list[str], sha256: dict[str, str], encoder: Enco
     return stored
 
 
-def _read_images(image_ids: list[str], file_of: dict[str, Path], skipped: dict[str, str]) -> dict[str, Image.Image]:
+def _read_images(
+    image_ids: list[str], file_of: dict[str, Path], skipped: dict[str, str], notices: Notices
+) -> dict[str, Image.Image]:
     """The readable images; the others are entered into ``skipped``."""
     images = {}
     for image_id in image_ids:
         try:
-            images[image_id] = read_image(file_of[image_id])
+            images[image_id] = read_image(file_of[image_id], notices)
         except BrokenImage as error:
             skipped[image_id] = str(error)
     return images
-
-
-def _broken(found: dict[str, str], unread: list[str], file_of: dict[str, Path]) -> BrokenImage:
-    """The error that names all unreadable images in one go: those found, and those among the images not read yet."""
-    found = dict(found)
-    for image_id in track(unread, total=len(unread), what="looking for other broken images", unit="images"):
-        _read_images([image_id], file_of, found)
-    reasons = list(found.values())
-    if len(reasons) > 1:
-        reasons = [f"{len(reasons)} images cannot be read:", *(f"  {reason}" for reason in reasons), ""]
-    return BrokenImage(
-        "\n".join(reasons) + " Then run again, finished images are kept; or leave broken images out and have them "
-        "counted: on_broken='skip' (in params.yaml, on_broken: skip)."
-    )
 
 
 def _encode(encoder: Encoder, images: list[Image.Image], image_ids: list[str]) -> np.ndarray:

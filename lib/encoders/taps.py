@@ -20,7 +20,7 @@ from safetensors.numpy import load_file, save
 from torch import Tensor, nn
 
 from lib import checks, files, paths, pins
-from lib.datasets.images import read_image
+from lib.datasets.images import READING, read_image
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.progress import track
@@ -177,7 +177,7 @@ def _once(
     """What ``compute`` returns, or returned before for these images (by content) and this encoder."""
     if paths.TRAINED is None:
         return compute()
-    digest = hashlib.sha256(json.dumps([about, pins.settings(), torch.__version__, SHALLOW, DEEP]).encode())
+    digest = hashlib.sha256(json.dumps([about, pins.settings(), torch.__version__, SHALLOW, DEEP, READING]).encode())
     for i in range(len(images)):
         digest.update(hashlib.sha256(images.path(i).read_bytes()).digest() if images.path(i).is_file() else b"missing")
     file = paths.TRAINED / f"{digest.hexdigest()}.taps.safetensors"

@@ -58,3 +58,17 @@ def test_what_cannot_be_used_ends_with_status_2(root, tmp_path, monkeypatch, cap
 )
 def test_options_are_json_or_text(text, value):
     assert program._option(text) == ("m", value)
+
+
+def test_images_that_cannot_be_read_are_named_before_any_encoder_runs(root, tmp_path, monkeypatch, capsys):
+    for name in ("tumour/2.png", "stroma/3.png"):
+        (root / name).write_bytes(b"")
+    target = tmp_path / "folder.csv"
+    arguments = ["--dataset", "folder", "--root", root, "--target", target]
+    with pytest.raises(SystemExit):
+        run(monkeypatch, *arguments)
+    said = capsys.readouterr().err
+    assert "error: 2 images cannot be read:" in said and "stroma/3.png: the file is empty" in said
+    assert not target.exists()
+    run(monkeypatch, *arguments, "--on-broken", "skip")
+    assert len(ImageTable.read(target)) == 3  # the encoders leave them out, and count them

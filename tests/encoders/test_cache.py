@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 from lib import files
 from lib.datasets import loaders
 from lib.datasets.table import ImageTable
-from lib.encoders import cache, registry
+from lib.encoders import cache, registry, views
 from lib.errors import BrokenImage, InputError
 
 
@@ -208,17 +208,55 @@ def test_new_images_alone_are_computed_and_removed_ones_disappear(root, target):
     assert "a/00.png" not in cache.extract(table_of(root), encoder, target).image_ids
 
 
-def test_a_smaller_table_in_another_order_leaves_the_file_alone(root, target):
+def test_the_same_table_in_another_order_leaves_the_file_alone(root, target):
     table = table_of(root)
     cache.extract(table, MeanColour(), target)
     before = target.read_bytes()
+    ids = list(reversed(sorted(COLOURS)))
+    encoder = MeanColour()
+    assert cache.extract(table.take(ids), encoder, target).image_ids == tuple(ids)
+    assert encoder.batches == []
+    assert target.read_bytes() == before
+
+
+def test_a_smaller_table_computes_nothing_and_keeps_its_own_images_alone(root, target):
+    table = table_of(root)
+    cache.extract(table, MeanColour(), target)
     ids = ["b/03.png", "a/02.png", "b/09.png"]
     encoder = MeanColour()
     features = cache.extract(table.take(ids), encoder, target)
     assert encoder.batches == []
     assert features.image_ids == tuple(ids)
     assert colours_of(features) == {image_id: COLOURS[image_id] for image_id in ids}
-    assert target.read_bytes() == before
+    assert cache.load(target).image_ids == tuple(ids)
+
+
+@pytest.mark.parametrize("how", ["finished", "interrupted", "without weights"])
+def test_a_removed_image_leaves_every_file(tmp_path, target, how):
+    """A patient withdraws: no number of the image is left, nor its name or the hash of its file."""
+    root, gone = tmp_path / "three", "a/withdrawn.png"
+    paint(root, {"a/00.png": (10, 20, 30), gone: (40, 50, 60), "b/01.png": (70, 80, 90)})
+    table = table_of(root)
+    views.extract(table, MeanColour(), target, n_views=2)
+    row = table.rows["image_id"].tolist().index(gone)
+    traces = [view.values[row].tobytes() for view in cache.load_views(target, 2)]
+    traces += [gone.encode(), hashlib.sha256((root / gone).read_bytes()).hexdigest().encode()]
+    held = [file.read_bytes() for file in cache.view_files(target, 2)]
+    assert all(any(trace in data for data in held) for trace in traces)
+    if how == "interrupted":
+        target.unlink()
+        with pytest.raises(RuntimeError, match="power cut"):
+            cache.extract(table, MeanColour(fail_at=2), target, batch_size=1)
+        assert len(parts_of(target)) == 2
+    (root / gone).unlink()
+    left = table.take(["b/01.png", "a/00.png"])
+    if how == "without weights":
+        assert cache.keep(target, left, "mean_colour")
+        assert cache.load(target).image_ids == ("a/00.png", "b/01.png")
+    views.extract(left, MeanColour(), target, n_views=2)
+    assert all(view.values.shape == (2, 3) for view in cache.load_views(target, 2))
+    held = [file.read_bytes() for file in target.parent.rglob("*") if file.is_file()]
+    assert len(held) == 2 and not any(trace in data for trace in traces for data in held)
 
 
 def test_the_file_says_which_table_it_is_of(root, target):
@@ -419,6 +457,16 @@ def test_a_file_of_an_older_format_is_computed_again_with_a_notice(root, target,
     assert encoder.batches == [10]
     assert "has format 1, not 2" in caplog.text and "Computing its features again" in caplog.text
     assert colours_of(cache.load(target)) == COLOURS
+
+
+def test_what_was_read_otherwise_is_computed_again(root, target, monkeypatch):
+    """Before images were turned as their EXIF data say, the same file gave other pixels."""
+    with monkeypatch.context() as earlier:
+        earlier.setattr(cache, "FORMAT", "2")
+        cache.extract(table_of(root), MeanColour(), target)
+    encoder = MeanColour()
+    cache.extract(table_of(root), encoder, target)
+    assert encoder.batches == [10]
 
 
 # Killed on the way
