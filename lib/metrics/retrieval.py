@@ -33,6 +33,7 @@ from lib import checks
 from lib.errors import InputError
 from lib.geometry import Geometry
 from lib.geometry.points import Points, as_tensor
+from lib.metrics.classes import over_classes
 from lib.metrics.keys import common_codes, rank_keys
 
 Denominator = Literal["min", "hits", "k"]
@@ -75,16 +76,26 @@ class PerQuery:
         """Means over the queries that have a relevant item.
 
         Returns:
-            Columns metric, k, value, class_mean (averaged per class first), chance (the value of a gallery in random
-            order), n_queries (all of them), n_without_relevant (those that the means leave out).
+            Columns metric, k, value, class_mean (:func:`lib.metrics.classes.over_classes`), chance and class_chance
+            (the same two of a gallery in random order), n_queries (all of them), n_without_relevant (those that the
+            means leave out). Class means of several folds are those of :func:`together`, not their average.
         """
+        chance = self.chance
         parts = {
             "value": self.values.mean(),
-            "class_mean": self.values.groupby(self.classes).mean().mean(),
-            "chance": self.chance.mean(),
+            "class_mean": over_classes(self.values, self.classes),
+            "chance": chance.mean(),
+            "class_chance": over_classes(chance, self.classes),
         }
         counts = {"n_queries": len(self.values), "n_without_relevant": int((self.n_relevant == 0).sum())}
         return pd.DataFrame(parts).reset_index().assign(**counts)
+
+
+def together(parts: Sequence[PerQuery]) -> PerQuery:
+    """The queries of several folds as one table, fold after fold."""
+    values = pd.concat([part.values for part in parts], ignore_index=True)
+    names = ("classes", "n_relevant", "n_gallery")
+    return PerQuery(values, *(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @torch.no_grad()
@@ -115,7 +126,7 @@ def evaluate(
     >>> result = evaluate(points, points, labels, labels, Euclidean(), (2,), ids, ids)
     >>> result.values["ap_min", 2].tolist()
     [0.5, nan, 0.5]
-    >>> print(result.mean().tail(2).drop(columns=["class_mean", "chance"]).to_string(index=False))
+    >>> print(result.mean().tail(2).drop(columns=["class_mean", "chance", "class_chance"]).to_string(index=False))
        metric  k  value  n_queries  n_without_relevant
     precision  2    0.5          3                   1
      hit_rate  2    1.0          3                   1

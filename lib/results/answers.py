@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from lib.metrics.retrieval import PerQuery, together
 from lib.metrics.votes import KS, macro_f1
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent
@@ -24,9 +25,9 @@ def values(found: Mapping[str, Answers]) -> pd.DataFrame:
     """Mean and spread over splits and trainings of what a rule, or a gallery, gave; percent.
 
     Columns rule, method, metric, k, ours; spread (standard deviation over the folds, of the means over trainings);
-    seeds_spread (over the trainings, of the means over folds; NaN where there is one) and n_seeds; class_mean (averaged
-    per class first), chance (a gallery in random order); n_queries, n_without_relevant; and the health of the training:
-    loss (mean), rim (the largest share, percent) and steps.
+    seeds_spread (over the trainings, of the means over folds; NaN where there is one) and n_seeds; class_mean (of
+    :func:`class_means`), chance and class_chance (the same two of a gallery in random order); n_queries,
+    n_without_relevant; and the health of the training: loss (mean), rim (the largest share, percent) and steps.
     """
     frames = [
         answer.per_query.mean().assign(
@@ -37,12 +38,11 @@ def values(found: Mapping[str, Answers]) -> pd.DataFrame:
         for answer in answers
     ]
     rows = pd.concat(frames, ignore_index=True)
-    rows[["value", "class_mean", "chance"]] *= 100
+    rows[["value", "chance"]] *= 100
     first = rows["repeat"] == 0  # every training is asked by the same queries
     rows = rows.assign(**{name: rows[name].where(first, 0) for name in ("n_queries", "n_without_relevant")})
     table = rows.groupby(KEYS, sort=False).agg(
         ours=("value", "mean"),
-        class_mean=("class_mean", "mean"),
         chance=("chance", "mean"),
         n_seeds=("repeat", "nunique"),
         n_queries=("n_queries", "sum"),
@@ -51,7 +51,28 @@ def values(found: Mapping[str, Answers]) -> pd.DataFrame:
     )
     table.insert(1, "spread", _spread(rows, "fold"))
     table.insert(2, "seeds_spread", _spread(rows, "repeat"))
+    pooled = {(rule, name): class_means(of) for rule, methods in found.items() for name, of in methods.items()}
+    of_classes = pd.concat(pooled, names=KEYS[:2])
+    table.insert(3, "class_mean", of_classes["class_mean"])
+    table.insert(5, "class_chance", of_classes["class_chance"])
     return table.reset_index()
+
+
+CLASS_MEAN = "Class mean: over all queries of all folds, averaged per class first."
+"""What captions say of a class mean, wherever one stands."""
+
+
+def class_means(several: Sequence[Answer]) -> pd.DataFrame:
+    """The mean over classes of all queries of all folds, and chance of it; percent.
+
+    Index metric, k; columns class_mean and class_chance. The queries of all folds of one training are pooled before
+    classes are averaged (:func:`lib.metrics.classes.over_classes`); of several trainings it is the mean.
+    """
+    of_training: dict[int, list[PerQuery]] = {}
+    for answer in several:
+        of_training.setdefault(answer.split.repeat, []).append(answer.per_query)
+    means = pd.concat([together(parts).mean() for parts in of_training.values()])
+    return 100 * means.groupby(["metric", "k"], sort=False)[["class_mean", "class_chance"]].mean()
 
 
 def _spread(rows: pd.DataFrame, over: str) -> pd.Series:
@@ -69,7 +90,7 @@ def layout(table: pd.DataFrame, what: str = "folds", metric: str = "ap_min") -> 
     for rule, of_rule in table[table["metric"] == metric].groupby("rule", sort=False):
         for method, rows in of_rule.groupby("method", sort=False):
             last = rows.iloc[-1]
-            cells = {what: rule, "method": method} | _scores(rows, "ours") | class_means(rows)
+            cells = {what: rule, "method": method} | _scores(rows, "ours") | class_cells(rows)
             cells |= {"± seeds": "–" if np.isnan(last["seeds_spread"]) else f"{percent(last['seeds_spread'])}"}
             cells |= {"queries": last["n_queries"], "left out": last["n_without_relevant"]}
             cells |= health(last)
@@ -84,8 +105,8 @@ def _scores(rows: pd.DataFrame, column: str) -> dict[str, str]:
     return {f"MAP@{row['k']}": f"{percent(row[column])}{spread[row['k']]}" for _, row in rows.iterrows()}
 
 
-def class_means(rows: pd.DataFrame) -> dict[str, str]:
-    """The mean over classes at the smallest and the largest k."""
+def class_cells(rows: pd.DataFrame) -> dict[str, str]:
+    """The mean over classes as cells, at the smallest and the largest k."""
     ends = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
     return {f"class mean@{row.k}": percent(row.class_mean) for row in ends.itertuples()}
 
@@ -120,26 +141,6 @@ def chance_said(rows: pd.DataFrame) -> str:
     """
     at = rows.groupby("k")["chance"].mean()
     return f"chance is {' and '.join(f'{at[k]:.1f} at k = {k}' for k in dict.fromkeys([at.index[0], at.index[-1]]))}"
-
-
-def class_chance(by_method: Answers) -> pd.Series:
-    """Chance of the mean over classes: what a gallery in random order gives, averaged per class first; percent.
-
-    Index metric, k. The gallery decides, not the method: one of them is read.
-    """
-    of_splits = [answer.per_query for answer in next(iter(by_method.values()))]
-    return 100 * pd.concat([one.chance.groupby(one.classes).mean().mean() for one in of_splits], axis=1).mean(axis=1)
-
-
-def with_class_chance(
-    rows: pd.DataFrame, found: Mapping[str, Answers], column: str, metric: str = "ap_min"
-) -> pd.DataFrame:
-    """``rows`` with class_chance behind chance: :func:`class_chance` of the gallery that ``column`` names, at its k."""
-    at = {name: class_chance(by_method)[metric] for name, by_method in found.items()}
-    chances = [at[name][k] for name, k in zip(rows[column], rows["k"], strict=True)]
-    rows = rows.copy()
-    rows.insert(rows.columns.get_loc("chance") + 1, "class_chance", chances)
-    return rows
 
 
 def chance_cells(rows: pd.DataFrame) -> dict[str, str]:

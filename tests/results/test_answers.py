@@ -64,24 +64,39 @@ def test_class_means_and_chance_stand_beside(rows):
     """Query 0 is of one class, 1 and 3 of the other: a fold each; 5 of the 10 images of a gallery are relevant."""
     row = rows.query("method == 'ball' and metric == 'ap_min' and k == 1").iloc[0]
     assert row["class_mean"] == pytest.approx((100 * (1.0 + 0.8) / 2 + 80) / 2)
-    assert row["chance"] == pytest.approx(50)
+    assert row["chance"] == row["class_chance"] == pytest.approx(50)
 
 
-def test_chance_of_class_means_counts_every_class_alike():
-    """Three queries of a class that nine of ten images are of, and one of a class with one: 0.7 and 0.5."""
-    few = answer([0, 2, 4, 1], [0.5] * 4)
-    few = replace(few, per_query=replace(few.per_query, n_relevant=np.array([9, 9, 9, 1])))
-    found = {"open": {"ball": [few], "flat": [few]}}
+def test_a_class_mean_pools_the_queries_of_all_folds():
+    """A class that asks once in a fold, and fails, is one query of four there as well, not half of that fold.
+
+    Class 0 has 1 in all four queries; class 1 has 0, and then 1, 1 and 1. So the class mean is (100 + 75) / 2, and not
+    the mean of those of the folds, 50 and 100. A second training has 0 throughout.
+    """
+    first, second = answer([0, 2, 4, 1], [1.0, 1.0, 1.0, 0.0]), answer([6, 3, 5, 7], [1.0] * 4, fold=1)
+    again = [answer([0, 2, 4, 1], [0.0] * 4, repeat=1), answer([6, 3, 5, 7], [0.0] * 4, fold=1, repeat=1)]
+    of_class = answers.class_means([first, second])["class_mean"]
+    assert of_class["ap_min", 1] == pytest.approx(87.5) != pytest.approx((50 + 100) / 2)
+    row = answers.values({"": {"ball": [first, second, *again]}}).query("metric == 'ap_min' and k == 1").iloc[0]
+    assert row["class_mean"] == pytest.approx(87.5 / 2)
+
+
+def test_chance_of_class_means_pools_the_queries_of_all_folds_as_well():
+    """Class 0: three queries with nine relevant images of ten, one with one; class 1: one query with five."""
+    few, other = answer([0, 2, 4, 1], [0.5] * 4), answer([6], [0.5], fold=1)
+    few = replace(few, per_query=replace(few.per_query, n_relevant=np.array([9, 9, 9, 5])))
+    other = replace(other, per_query=replace(other.per_query, n_relevant=np.array([1])))
+    found = {"open": {"ball": [few, other], "flat": [few, other]}}
     rows = answers.values(found).query("metric == 'ap_min' and k == 1").rename(columns={"rule": "archive"})
-    rows = answers.with_class_chance(rows, found, "archive")
-    assert rows[["chance", "class_chance"]].to_numpy() == pytest.approx(np.array([[70.0, 50.0]] * 2))
+    fold_by_fold, pooled = (80 + 10) / 2, ((3 * 90 + 10) / 4 + 50) / 2
+    assert rows[["chance", "class_chance"]].to_numpy() == pytest.approx(np.array([[fold_by_fold, pooled]] * 2))
     assert rows.columns.get_loc("class_chance") == rows.columns.get_loc("chance") + 1
-    assert answers.chance_cells(rows) == {"MAP@1, open": "70.0 (50.0)"}
+    assert answers.chance_cells(rows) == {"MAP@1, open": "45.0 (60.0)"}
 
 
 def test_chance_of_class_means_leaves_out_whom_the_class_means_leave_out():
     """Query 3 has no answer: its class is that of query 1 alone."""
-    assert answers.class_chance(FOUND["by image"])["ap_min", 1] == pytest.approx(50)
+    assert answers.class_means(BALL)["class_chance"]["ap_min", 1] == pytest.approx(50)
 
 
 def test_votes_of_all_folds_are_one_f1_for_each_training():

@@ -204,30 +204,39 @@ BY_CLASS = " by class"
 
 def blind(leaves: np.ndarray, tree: Taxonomy, several: Sequence[Split]) -> dict[str, dict[str, float]]:
     """What answers score that do not look at the image: drawn as often as each leaf has training images, and always
-    the leaf that has most of them. Means over the folds, each measure also :data:`BY_CLASS`.
+    the leaf that has most of them. Means over the folds, and :data:`BY_CLASS` over the queries of all folds.
 
     The nearest parent is then that of the answer; of chance, the five nearest images are drawn from the training
     images, and of the commonest leaf all five are its own.
     """
-    parts = [_blind(leaves, tree, split) for split in several if split.repeat == 0]
-    return {name: pd.DataFrame([part[name] for part in parts]).mean().to_dict() for name in (CHANCE, COMMONEST)}
+    first = [split for split in several if split.repeat == 0]
+    asked = np.stack([np.bincount(leaves[split.test], minlength=len(tree.leaves)) for split in first])
+    of_leaf = asked.sum(axis=0).clip(min=1)  # a leaf that never asks has no weight in any fold
+    shares = {
+        "": asked / asked.sum(axis=1, keepdims=True) / len(first),
+        BY_CLASS: asked / of_leaf / np.count_nonzero(asked.sum(axis=0)),
+    }
+    parts = [_blind(leaves, tree, split) for split in first]
+    return {
+        name: {
+            measure + how: float((share * np.stack([part[name][measure] for part in parts])).sum())
+            for how, share in shares.items()
+            for measure in parts[0][name]
+        }
+        for name in (CHANCE, COMMONEST)
+    }
 
 
-def _blind(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, dict[str, float]]:
-    """:func:`blind` of one fold: values of every leaf that asks, (n,), averaged over images and over leaves."""
+def _blind(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, dict[str, np.ndarray]]:
+    """:func:`blind` of one fold: the value of every measure for a query of each leaf, (n,)."""
     n = len(tree.leaves)
     counts = np.bincount(leaves[split.train], minlength=n)
-    asked = np.bincount(leaves[split.test], minlength=n) / len(split.test)
-    alike = {"": asked, BY_CLASS: (asked > 0) / (asked > 0).sum()}
     often, most = counts / counts.sum(), np.eye(n)[counts.argmax()]
     nobody = stats.hypergeom.pmf(0, counts.sum(), counts, min(5, counts.sum()))  # of five images drawn, none is right
     by_answer = {CHANCE: (often, 1 - nobody), COMMONEST: (most, most)}
     found = {}
     for name, (answer, hit5) in by_answer.items():
-        values = {measure: matrix @ answer for measure, matrix in _of_pairs(tree).items()} | {"hit5": hit5}
-        found[name] = {
-            measure + how: float(share @ value) for how, share in alike.items() for measure, value in values.items()
-        }
+        found[name] = {measure: matrix @ answer for measure, matrix in _of_pairs(tree).items()} | {"hit5": hit5}
     return found
 
 

@@ -141,6 +141,17 @@ def test_chance_is_the_mean_over_folds(seen, several):
     assert both[names.CHANCE]["hf1"] == pytest.approx(wanted)
 
 
+def test_chance_by_class_pools_the_queries_of_all_folds(seen, several):
+    """Leaf 0 is found once in one fold and never, three times over, in the other; no other leaf is found."""
+    zeros, ones = (np.flatnonzero(seen.leaves == leaf) for leaf in (0, 1))
+    parts = [
+        replace(several[0], train=zeros, test=np.append(ones[:6], zeros[0])),
+        replace(several[1], train=ones, test=zeros[1:4]),
+    ]
+    found = experiment.blind(seen.leaves, seen.tree, parts)[names.COMMONEST]
+    assert found["top1 by class"] == pytest.approx((1 / 4 + 0) / 2)
+
+
 def test_two_runs_agree_and_what_was_measured_is_kept(seen, several, tmp_path):
     one = {"HWC": OBJECTIVES["HWC (Euclidean)"]}
     first = experiment.run(seen, one, several[:1], SCHEDULE, store=tmp_path, workers=1)["HWC"][0]

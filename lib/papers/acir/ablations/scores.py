@@ -9,6 +9,7 @@ import torch
 
 from lib.geometry import Sphere
 from lib.metrics import hashing, retrieval
+from lib.metrics.classes import over_classes
 from lib.metrics.retrieval import PerQuery
 from lib.papers.acir.hashing.experiment import TOP
 from lib.results import paired
@@ -100,7 +101,7 @@ def _measures(values: pd.DataFrame, classes: np.ndarray) -> dict[str, float]:
     found = {}
     for name, column in MEASURES.items():
         found[name] = 100 * values[column].mean()
-        found[CLASS_MEANS[name]] = 100 * values[column].groupby(classes).mean().mean()
+        found[CLASS_MEANS[name]] = 100 * over_classes(values[column], classes)
     return found
 
 

@@ -62,7 +62,7 @@ def layout(rows: pd.DataFrame, voted: pd.DataFrame, trivial: float) -> str:
             "first answer": f"{_spread(own['ours'], own['seeds_spread'])} ({percent(own['class_mean'])})",
         }
         lines.append(cells | {TITLES[k]: _spread(by.loc[k, "macro_f1"], by.loc[k, "seeds_spread"]) for k in KS})
-    chance = f"{percent(first['chance'].mean())} ({percent(first['chance_class'].mean())})"
+    chance = f"{percent(first['chance'].mean())} ({percent(first['class_chance'].mean())})"
     lines += [{"method": "chance", "first answer": chance}, {"method": COMMONEST, TITLES[1]: percent(trivial)}]
     return markdown_table(pd.DataFrame(lines).fillna("–"))
 

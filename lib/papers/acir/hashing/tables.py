@@ -1,6 +1,6 @@
 """Tables 1, 2 and 6 in the paper's layout, and what the numbers say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,6 @@ from lib.results import answers, paired, rates
 from lib.results.answers import Answers
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Table
-from lib.training.methods import Answer
 
 HITS = "ap_hits"
 """The mAP of deep hashing, and of the authors' code: divided by the hits in the list."""
@@ -35,8 +34,8 @@ OF_CLASSES = "Each class counts alike: as the mean of its groups, a group in it 
 
 def maps(found: Mapping[str, Answers]) -> pd.DataFrame:
     """mAP and maAP of every method in every gallery: the columns of :func:`lib.results.answers.values`, with gallery in
-    place of rule, bits (NaN without a code), which is taken out of the method's name, loss_first (of the first epoch)
-    and chance_class (the class mean of a gallery in random order).
+    place of rule, bits (NaN without a code), which is taken out of the method's name, and loss_first (of the first
+    epoch).
     """
     rows = answers.values(found).rename(columns={"rule": "gallery"}).drop(columns="spread")
     first = {name: loss for several in found.values() for name, loss in first_losses(several).items()}
@@ -44,19 +43,7 @@ def maps(found: Mapping[str, Answers]) -> pd.DataFrame:
     parts = rows["method"].str.extract(r"^(?P<name>.*?)(?:-(?P<bits>\d+)bit)?$")
     rows["method"] = parts["name"]
     rows.insert(2, "bits", parts["bits"].astype(float))
-    rows = rows[rows["metric"].isin([HITS, "ap_min"])].reset_index(drop=True)
-    chance = {gallery: chance_by_class(next(iter(several.values()))) for gallery, several in found.items()}
-    of_rows = zip(rows["gallery"], rows["metric"], rows["k"], strict=True)
-    return rows.assign(chance_class=[chance[gallery][metric, k] for gallery, metric, k in of_rows])
-
-
-def chance_by_class(several: Sequence[Answer]) -> pd.Series:
-    """Percent of (metric, k) that a gallery in random order gives, averaged per class first.
-
-    ``several``: the answers of any one method to the queries of one gallery; they do not matter here.
-    """
-    of_one = [one.per_query.chance.groupby(one.per_query.classes).mean().mean() for one in several]
-    return 100 * pd.concat(of_one, axis=1).mean(axis=1)
+    return rows[rows["metric"].isin([HITS, "ap_min"])].reset_index(drop=True)
 
 
 def layout(rows: pd.DataFrame, theirs: pd.DataFrame, metric: str = HITS) -> str:
@@ -115,7 +102,7 @@ def _cell(row: pd.Series) -> str:
 
 def _chance(rows: pd.DataFrame) -> str:
     """``chance (its class mean)`` of the rows of a gallery."""
-    return f"{percent(rows['chance'].mean())} ({percent(rows['chance_class'].mean())})"
+    return f"{percent(rows['chance'].mean())} ({percent(rows['class_chance'].mean())})"
 
 
 def rates_layout(rows: pd.DataFrame) -> str:

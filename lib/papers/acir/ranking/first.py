@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lib.metrics import retrieval
+from lib.metrics.classes import over_classes
 from lib.metrics.votes import macro_f1
 from lib.papers.acir.hashing.first import commonest
 from lib.papers.acir.radius import COMMONEST
@@ -39,7 +40,7 @@ def measured(coder: Coder, pooled: np.ndarray, scene: Scene) -> pd.DataFrame:
         if name not in RANKINGS:
             continue
         right = retrieval.precision_at_k(key[asked], scene.relevant[asked], [1]).numpy()[:, 0]
-        by_class = pd.Series(right).groupby(labels[asked]).mean().mean()
+        by_class = over_classes(pd.Series(right), labels[asked])
         f1 = macro_f1(labels[asked], chosen(key[asked], of, coder.repeat))
         values = {"first": right.mean(), "first_class": by_class, "macro_f1": f1}
         about = {"method": coder.method, "bits": coder.bits, "repeat": coder.repeat, "ranking": name}
@@ -61,7 +62,7 @@ def layout(rows: pd.DataFrame, scene: Scene) -> str:
         lines.append({"method": method, "ranking": ranking, "first answer": first, F1: _spread(part["macro_f1"])})
     labels, of = scene.labels[scene.queries], scene.labels[scene.gallery]
     shares = pd.Series(scene.relevant.mean(axis=1)[np.isin(labels, of)])
-    by_class = shares.groupby(labels[np.isin(labels, of)]).mean().mean()
+    by_class = over_classes(shares, labels[np.isin(labels, of)])
     lines.append({"method": "chance", "first answer": f"{percent(100 * shares.mean())} ({percent(100 * by_class)})"})
     lines.append({"method": COMMONEST, F1: percent(commonest(labels, of))})
     return markdown_table(pd.DataFrame(lines).fillna("–"))

@@ -68,12 +68,8 @@ def of_encoder(found: Results, encoder: str, *others: Results) -> Results:
 
 
 def rows(found: Results) -> pd.DataFrame:
-    """:func:`lib.results.answers.values` of AP@k with bytes: archive, method, bytes, k, ours, spread ... steps.
-
-    class_chance: chance averaged per class first.
-    """
+    """:func:`lib.results.answers.values` of AP@k with bytes: archive, method, bytes, k, ours, spread ... steps."""
     table = answers.values(found).query("metric == 'ap_min'").drop(columns="metric").rename(columns={"rule": "archive"})
-    table = answers.with_class_chance(table, found, "archive")
     bytes_of = {name: stored(several[0].method) for by_method in found.values() for name, several in by_method.items()}
     table.insert(2, "bytes", table["method"].map(bytes_of))
     return table.sort_values("bytes", kind="stable", ascending=False).reset_index(drop=True)
@@ -103,7 +99,7 @@ def layout(table: pd.DataFrame) -> str:
 
 def table_costs(table: pd.DataFrame) -> Table:
     """:func:`rows` as a table."""
-    text = f"{ABOUT} ± over folds; in brackets averaged over the classes first, chance as well. {health.SAID}"
+    text = f"{ABOUT} ± over folds; in brackets the class mean, chance as well. {answers.CLASS_MEAN} {health.SAID}"
     return Table("what an image costs, and what is found for it", table, text, markdown=layout(table))
 
 

@@ -59,13 +59,13 @@ def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
 def all_values(found: Results) -> pd.DataFrame:
     """:func:`lib.results.answers.values` of AP@k, with the encoder apart: archive, encoder, method, k ...
 
-    class_chance: chance averaged per class first. n_classes: of how many classes a query has an answer there.
+    n_classes: of how many classes a query has an answer there.
     """
     rows = values(found).query("metric == 'ap_min'").drop(columns="metric").rename(columns={"rule": "archive"})
     names = rows.pop("method").str.partition(", ")
     rows.insert(1, "encoder", names[0])
     rows.insert(2, "method", names[2])
-    return answerable.counted(answers.with_class_chance(rows, found, "archive"), found, "archive")
+    return answerable.counted(rows, found, "archive")
 
 
 def factors_layout(rows: pd.DataFrame) -> str:
@@ -170,8 +170,8 @@ def _asked(several: Sequence[Answer], k: int) -> pd.Series:
 def table_factors(rows: pd.DataFrame) -> Table:
     """:func:`all_values` as a table."""
     text = (
-        f"{ABOUT} ± over folds; in brackets averaged over the classes first. Chance: an archive in random order, of "
-        f"the same two means. {health.SAID}"
+        f"{ABOUT} ± over folds; in brackets the class mean. Chance: an archive in random order, of the same two "
+        f"means. {answers.CLASS_MEAN} {health.SAID}"
     )
     return Table("every method on every encoder", rows, text, markdown=factors_layout(rows))
 
@@ -206,7 +206,7 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
     shown = rows[(rows["encoder"] == encoder) & rows["method"].isin(COMPARED)]
     text = (
         f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: "
-        "averaged over the classes first; dotted and dashed: what chance gives of either; below: what one change "
+        "class means; dotted and dashed: what chance gives of either; below: what one change "
         "earns, the rest left as it is, bars: 95 % interval over groups and trainings. "
         f"{intervals.UNCORRECTED} {ABOUT}"
     )
@@ -245,7 +245,7 @@ def table_margins(rows: pd.DataFrame) -> Table:
             cells |= {f"{head}, {what}": answers.health(of_head.iloc[0])[what] for what in ENDED[head]}
         lines.append(cells)
     text = (
-        f"{ABOUT} In brackets averaged over the classes first. The flat head has half the margin, and half the ball's "
+        f"{ABOUT} In brackets: {answers.CLASS_MEAN} The flat head has half the margin, and half the ball's "
         "loss where both do equally well. Norm: median over the archive. A large margin is a longer way, so look "
         f"whether a head has arrived before you blame the curvature. {health.SAID}"
     )

@@ -12,7 +12,7 @@ from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.metrics import retrieval
 from lib.papers.beyond.storage import figures
 from lib.progress import track
-from lib.results.answers import HEALTH, health
+from lib.results.answers import CLASS_MEAN, HEALTH, health
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.search import codecs, nearest
@@ -36,11 +36,11 @@ def codec_rows(
 
     Returns:
         One row per recipe, split and codec: rule, method, numbers, codec, bytes, fold; for each k map_k (percent, min),
-        class_mean_k (averaged per class first) and chance_k (a gallery in random order); recall (percent of the nearest
-        items that are still found), moved and bound (largest change of a distance, and what it cannot exceed; NaN in
-        flat space); and the health of the training: loss, rim, steps.
+        chance_k (a gallery in random order) and class_mean_k (of all splits, the same in each of their rows); recall
+        (percent of the nearest items that are still found), moved and bound (largest change of a distance, and what it
+        cannot exceed; NaN in flat space); and the health of the training: loss, rim, steps.
     """
-    lines = []
+    lines, answered = [], {}
     flat = [one for of_splits in fitted.values() for one in of_splits]
     for one in track(flat, total=len(flat), what=f"codecs, folds {rule}", unit="galleries"):
         gallery, query = one.embed(x[one.split.train]), one.embed(x[one.split.test])
@@ -50,26 +50,30 @@ def codec_rows(
             stored = _stored(gallery, codec, one.geometry)
             classes = labels[one.split.test], labels[one.split.train]
             found = retrieval.evaluate(query, stored, *classes, one.geometry, ks)
+            answered.setdefault((one.method.name, codec), []).append(found)
             lines.append(
                 names
+                | {"stored": (one.method.name, codec)}
                 | {"numbers": gallery.shape[1], "codec": codec if curved else codec.removesuffix(" tangent")}
                 | {"bytes": gallery.shape[1] * (4 if codec == "float32" else 2)}
-                | _scores(found)
+                | _scores(found, SCORES)
                 | {"recall": 100 * _kept(query, stored, gallery, max(ks), one.geometry)}
                 | _moved(query, stored, gallery, codec, one.geometry)
                 | vars(one.health)
             )
-    return pd.DataFrame(lines)
+    alike = {stored: _scores(retrieval.together(parts), CLASS_MEANS) for stored, parts in answered.items()}
+    return pd.DataFrame([line | alike[line.pop("stored")] for line in lines])
 
 
-SCORES = {"value": "map", "class_mean": "class_mean", "chance": "chance"}
-"""What :meth:`lib.metrics.retrieval.PerQuery.mean` calls a score, and how the columns of it begin here."""
+SCORES, CLASS_MEANS = {"value": "map", "chance": "chance"}, {"class_mean": "class_mean"}
+"""What :meth:`lib.metrics.retrieval.PerQuery.mean` calls a score of one fold, or of all of them, and how the columns
+of it begin here."""
 
 
-def _scores(found: retrieval.PerQuery) -> dict[str, float]:
-    """MAP@k, its mean over classes and chance for every k, in percent."""
+def _scores(found: retrieval.PerQuery, names: Mapping[str, str]) -> dict[str, float]:
+    """Some scores of AP@k for every k, in percent."""
     means = found.mean().query("metric == 'ap_min'").set_index("k")
-    return {f"{name}_{k}": 100 * means[column][k] for column, name in SCORES.items() for k in means.index}
+    return {f"{name}_{k}": 100 * means[column][k] for column, name in names.items() for k in means.index}
 
 
 def _stored(gallery: Tensor, codec: codecs.Codec, space: Geometry) -> Tensor:
@@ -171,7 +175,7 @@ def _about(k: int) -> str:
         f"Bytes per stored image against MAP (AP divided by min(k, relevant)), means over the folds. The gallery is "
         f"stored, queries are not. Neighbours kept: of the {k} nearest before coding. moved: largest change of a "
         "distance, bound: what it cannot exceed. No mapper: principal components in flat space. Every mapper was "
-        "trained once. Class mean: averaged per class first. Chance: a gallery in random order. At the rim: worst fold."
+        f"trained once. {CLASS_MEAN} Chance: a gallery in random order. At the rim: worst fold."
     )
 
 

@@ -51,7 +51,7 @@ def values(found: Mapping[str, Found], by_category: pd.DataFrame, archive: np.nd
         "chance_category": category["chance"],
         "chance_label": within["chance"],
         "chance_label_alone": alone["chance"],
-        "chance_by_class": answers.class_chance(found[WITHOUT])[METRIC][1],
+        "chance_by_class": alone["class_chance"],
         "n_without_relevant": alone["n_without_relevant"],
     }
     table = pd.DataFrame(columns).reset_index()

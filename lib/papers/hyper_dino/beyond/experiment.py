@@ -11,7 +11,7 @@ from lib.datasets import folds
 from lib.datasets.drawing import of_each_class
 from lib.papers.hyper_dino import validation
 from lib.papers.hyper_dino.recipes import RAW
-from lib.results.answers import HEALTH
+from lib.results.answers import HEALTH, class_means
 from lib.training import classifier
 from lib.training.experiment import answers, ask, fit
 from lib.training.fit import Schedule
@@ -36,6 +36,10 @@ LONGEST = "none: the longest"
 
 Found = dict[tuple[float, str, str, str], list[Answer]]
 """Fraction of the images learnt from, how long, gallery and method → one answer per half and training."""
+
+
+Tested = dict[tuple[int, int], list[Answer]]
+"""Fold and length of the input → the answers of every training."""
 
 
 def curvature_methods(
@@ -167,7 +171,7 @@ def length_choice(
     ks: Sequence[int],
     *,
     n_seeds: int = 1,
-) -> pd.DataFrame:
+) -> tuple[pd.DataFrame, Tested]:
     """MAP@k of every recipe on the test part, and on a validation part that was cut off the training part (HD-12).
 
     Args:
@@ -177,14 +181,14 @@ def length_choice(
 
     Returns:
         One row per fold, recipe and k: fold, dim_in, k, validation, test (percent, means over the trainings); of the
-        test part class_mean (averaged per class first), chance, and the health of the heads: loss, rim, steps. Heads
-        that are validated learn from the rest of the training part, heads that are tested from all of it.
+        test part chance, and the health of the heads: loss, rim, steps. Heads that are validated learn from the rest of
+        the training part, heads that are tested from all of it. And the answers of the latter.
     """
     inner = validation.inner(several, labels, groups)
     smallest = min(len(split.train) for split in inner)
     todo = list(dict.fromkeys(replace(recipe, dim_in=min(recipe.dim_in, smallest)) for recipe in todo))
     methods = [Method(recipe.name, recipe, settings, schedule) for recipe in todo]
-    frames = []
+    frames, tested = [], {}
     for part, where in {"validation": inner, "test": several}.items():
         done = answers(x, labels, methods, repeated(where, n_seeds), ks, what=f"lengths, {part}")
         frames += [
@@ -194,37 +198,37 @@ def length_choice(
             for of_one in done.values()
             for answer in of_one
         ]
+    for answer in (answer for of_one in done.values() for answer in of_one):
+        tested.setdefault((answer.split.fold, answer.method.recipe.dim_in), []).append(answer)
     rows = pd.concat(frames)
-    keys, scores = ["fold", "dim_in", "k"], ["value", "class_mean", "chance"]
+    keys, scores = ["fold", "dim_in", "k"], ["value", "chance"]
     rows[scores] *= 100
     parts = rows.groupby(["part", *keys], sort=False).agg(dict.fromkeys(scores, "mean") | HEALTH)
     table = parts.loc["test"].rename(columns={"value": "test"})
     table.insert(0, "validation", parts.loc["validation"]["value"])
-    return table.reset_index()
+    return table.reset_index(), tested
 
 
-def choose(table: pd.DataFrame, k: int) -> pd.DataFrame:
+def choose(table: pd.DataFrame, tested: Tested, k: int) -> pd.DataFrame:
     """Three ways to choose the length from :func:`length_choice`, by MAP@``k``, and what each reports at every k.
 
-    Returns columns choice, k, value (percent, mean over the folds), lengths (what was chosen), and the other columns of
-    the chosen rows: class_mean, chance (means over the folds), loss, rim, steps.
-
-    >>> rows = [(0, 40, 20, 70.0, 60.0), (0, 80, 20, 60.0, 64.0), (1, 40, 20, 50.0, 60.0), (1, 80, 20, 90.0, 66.0)]
-    >>> rows = pd.DataFrame(rows, columns=["fold", "dim_in", "k", "validation", "test"])
-    >>> rows = rows.assign(class_mean=50.0, chance=3.5, loss=0.25, rim=0.0, steps=105)
-    >>> choose(rows, 20)["value"].tolist()  # 40 then 80; always 80; 80, the longest
-    [63.0, 65.0, 65.0]
+    Returns columns choice, k, value (percent, mean over the folds), lengths (what was chosen), class_mean (over the
+    queries of all folds, each with the head of its chosen length), chance (mean over the folds), loss, rim, steps.
     """
     at, n = table[table["k"] == k], table["fold"].nunique()
     by_fold = at.loc[at.groupby("fold")["validation"].idxmax()].set_index("fold")["dim_in"]
     on_test, longest = at.groupby("dim_in")["test"].mean().idxmax(), at["dim_in"].max()
     several = {ON_VALIDATION: list(by_fold), ON_TEST: [on_test] * n, LONGEST: [longest] * n}
-    how = dict.fromkeys(("test", "class_mean", "chance"), "mean") | HEALTH
+    how = dict.fromkeys(("test", "chance"), "mean") | HEALTH
+    pairs = {name: list(zip(by_fold.index, lengths, strict=True)) for name, lengths in several.items()}
+    alike = {name: class_means([one for pair in of for one in tested[pair]]) for name, of in pairs.items()}
     lines = []
     for each, part in table.groupby("k"):
         cells = part.set_index(["fold", "dim_in"])
         for name, lengths in several.items():
-            reported = cells.loc[list(zip(by_fold.index, lengths, strict=True))].agg(how).rename({"test": "value"})
+            reported = cells.loc[pairs[name]].agg(how)
             told = ", ".join(map(str, lengths if name == ON_VALIDATION else lengths[:1]))
-            lines.append({"choice": name, "k": each, "value": reported.pop("value"), "lengths": told} | dict(reported))
+            line = {"choice": name, "k": each, "value": reported.pop("test"), "lengths": told}
+            class_mean = alike[name]["class_mean"]["ap_min", each]
+            lines.append(line | {"class_mean": class_mean} | dict(reported))
     return pd.DataFrame(lines)

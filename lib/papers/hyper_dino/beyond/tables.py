@@ -6,10 +6,11 @@ from dataclasses import asdict
 import numpy as np
 import pandas as pd
 
+from lib.metrics.classes import over_classes
 from lib.metrics.significance import paired_permutation
 from lib.papers.hyper_dino.beyond import figures
 from lib.results import intervals, paired
-from lib.results.answers import HEALTH, Answers, compare, ended, health, values
+from lib.results.answers import CLASS_MEAN, HEALTH, Answers, compare, ended, health, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -22,8 +23,8 @@ def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequen
 
     Returns:
         One row per method and k: method, k, by_image, by_group (percent, mean over the groups of their means over the
-        images that can be answered both times), class_mean_by_image, class_mean_by_group (of the same images, averaged
-        per class first), chance (in random order, folds by group), the health of both trainings (loss_by_image, ...),
+        images that can be answered both times), class_mean_by_image, class_mean_by_group (of the same images, over
+        classes), chance (in random order, folds by group), the health of both trainings (loss_by_image, ...),
         difference (by group minus by image), then as :func:`lib.results.answers.compare`.
     """
     sides = {"by_image": by_image, "by_group": by_group}
@@ -45,9 +46,9 @@ def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequen
             unit, training = np.broadcast_to(groups, both.shape)[both], np.nonzero(both)[0]
             parts = {name: values[both] for name, values in parts.items()}
             label = np.broadcast_to(classes, both.shape)[both]
-            by_class = {f"class_mean_{side}": _mean_of(parts[side], label) for side in sides}
+            by_class = {f"class_mean_{side}": over_classes(pd.Series(parts[side]), label) for side in sides}
             test = paired_permutation(parts["by_group"], parts["by_image"], unit, training, seed=seed)
-            means = {name: _mean_of(values, unit) for name, values in parts.items()}
+            means = {name: pd.Series(values).groupby(unit).mean().mean() for name, values in parts.items()}
             lines.append({"method": method, "k": k} | means | by_class | health | asdict(test))
     return paired.together(lines)
 
@@ -58,11 +59,6 @@ def _classes(answers: Sequence[Answer], n: int) -> np.ndarray:
     for answer in answers:
         found[answer.split.test] = answer.per_query.classes
     return found
-
-
-def _mean_of(values: np.ndarray, units: np.ndarray) -> float:
-    """The mean of the means of each unit, group or class."""
-    return pd.Series(values).groupby(units).mean().mean()
 
 
 def _by_image(answers: Sequence[Answer], k: int, n: int, what: str = "values") -> np.ndarray:
@@ -138,7 +134,7 @@ def definition_rows(found: Mapping[str, Answers], first: str, second: str, k: in
     """MAP@k of two methods under three definitions, and the gain of the second.
 
     Returns:
-        Columns rule, definition; two of the names of the methods; the same names and ", class mean" (averaged per class
+        Columns rule, definition; two of the names of the methods; the same names and ", class mean" (over classes
         first); chance (a gallery in random order); gain; and the health of the second: loss, rim, steps.
     """
     names = {"ap_min": "÷ min(k, relevant)", "ap_hits": "÷ hits found", "ap_k": "÷ k"}
@@ -172,7 +168,7 @@ def choice_layout(rows: pd.DataFrame) -> str:
 SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."
 
 
-BESIDE = "Class mean: averaged per class first. Chance: a gallery in random order. At the rim: worst training."
+BESIDE = f"Scores: means over the folds. {CLASS_MEAN} Chance: a gallery in random order. At the rim: worst training."
 """What stands beside a score, for the captions of tables that show it."""
 
 

@@ -16,7 +16,7 @@ from lib.papers.hyper_dino.recipes import recipes
 from lib.papers.hyper_dino.retrieval import tables as hyper_dino
 from lib.processes import spread
 from lib.progress import track
-from lib.results.answers import Answers
+from lib.results.answers import CLASS_MEAN, Answers
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
 from lib.results.store import Run
@@ -67,8 +67,8 @@ def _kept(x: np.ndarray, labels: np.ndarray, split: Split, longest: int) -> dict
 def baseline_table(found: Mapping[str, Answers], dim: int, reference: str) -> pd.DataFrame:
     """MAP@k (min(k, relevant)) of every baseline under each fold rule, percent; arguments as `retrieval_table`.
 
-    Returns columns rule, source, dim_in, k, value, spread, class_mean, chance, n_queries, n_without_relevant, published
-    (the better of the paper's PCA and NCA, so none for scaled and whitened features).
+    Returns columns rule, source, dim_in, k, value, spread, class_mean, chance, class_chance, n_queries,
+    n_without_relevant, published (the better of the paper's PCA and NCA, so none for scaled and whitened features).
     """
     table = hyper_dino.retrieval_table(found, dim, reference).query("metric == 'ap_min'")
     table = table.assign(published=table["published"].where(table["source"].isin(["PCA", "NCA"])))
@@ -300,8 +300,8 @@ def caption(run: Run, reference: str = "none") -> str:
     """What the numbers of the baselines are, and what stands beside them if there is a ``reference``."""
     text = (
         "MAP@k in percent by Euclidean distance without any mapper, AP divided by min(k, relevant); mean ± standard "
-        f"deviation over {run.parameters['folds']} folds; class mean: averaged per class first; chance: a gallery in "
-        "random order. Scaler, PCA and NCA are fitted on the training folds."
+        f"deviation over {run.parameters['folds']} folds; chance: a gallery in random order. {CLASS_MEAN} "
+        "Scaler, PCA and NCA are fitted on the training folds."
     )
     theirs = " Published: DINO ViT-S/16, all images, the better of PCA and NCA at that length."
     return text if reference == "none" else text + theirs

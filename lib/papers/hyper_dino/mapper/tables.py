@@ -13,7 +13,7 @@ from lib.losses import hyper_dino
 from lib.papers.hyper_dino.mapper import figures
 from lib.papers.hyper_dino.mapper.start import PRINTED, Arms, courses
 from lib.results import answers, paired
-from lib.results.answers import Answers, chance_said, class_means, health, values
+from lib.results.answers import CLASS_MEAN, Answers, chance_said, class_cells, health, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -132,7 +132,7 @@ def starts_layout(rows: pd.DataFrame) -> str:
 def scores(rows: pd.DataFrame) -> dict[str, str]:
     """MAP@k of one method as cells, ± the spread over its trainings, then the means over classes."""
     cells = {f"MAP@{row.k}": f"{percent(row.ours)} ± {percent(row.seeds_spread)}" for row in rows.itertuples()}
-    return cells | class_means(rows)
+    return cells | class_cells(rows)
 
 
 def table_starts(run: Run, rows: pd.DataFrame) -> Table:
@@ -144,7 +144,7 @@ def table_starts(run: Run, rows: pd.DataFrame) -> Table:
         "in the last hundredth below the largest norm that the projection allows, before the mean, after it that of "
         "the worst training. Held: images of the first batch whose gradient has no part towards the centre. Two "
         "classes apart: mean distance of their pairs in that batch, in margins m. MAP@k in percent, AP divided by "
-        f"min(k, relevant), ± over the seeds; class mean: averaged per class first; {chance_said(rows)}."
+        f"min(k, relevant), ± over the seeds; {chance_said(rows)}. {CLASS_MEAN}"
     )
     return Table("where heads begin and end", rows, text, markdown=starts_layout(rows))
 
@@ -171,7 +171,7 @@ def table_by_group(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:
     text = (
         f"MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over the folds by {group_kind}. "
         f"Every head was trained {run.parameters['seeds']} times for {run.parameters['epochs']} epochs; ± seeds is the "
-        "standard deviation over the trainings. Class mean: averaged per class first. At the rim: worst training."
+        f"standard deviation over the trainings. {CLASS_MEAN} At the rim: worst training."
     )
     return Table(f"both starts, folds by {group_kind}", rows, text, markdown=answers.layout(rows, "start"))
 

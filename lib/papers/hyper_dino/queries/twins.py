@@ -8,6 +8,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from lib.datasets.table import ImageTable
+from lib.metrics.classes import over_classes
 from lib.results import answers
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
@@ -92,7 +93,7 @@ def _means(rows: pd.DataFrame, k: int, suffix: str = "") -> dict[str, float]:
         values = rows[f"{name}{suffix}"]
         cells |= {
             f"map_{at}{suffix}": values.mean(),
-            f"class_mean_{at}{suffix}": values.groupby(rows["label"]).mean().mean(),
+            f"class_mean_{at}{suffix}": over_classes(values, rows["label"]),
             f"chance_{at}{suffix}": rows[f"{name}_chance{suffix}"].mean(),
         }
     return {name: 100 * value for name, value in cells.items()}
@@ -162,7 +163,7 @@ def table_twins(run: Run, rows: pd.DataFrame, k: int) -> Table:
     text = (
         f"MAP in percent, AP divided by min(k, relevant), {run.parameters['recipe']} over {run.parameters['folds']} "
         "folds. An identical picture has the same pixels as the query and lies in the query's gallery; the last four "
-        "columns ask again without it. Class mean: averaged per class first, over the classes that ask. "
+        "columns ask again without it. {answers.CLASS_MEAN} "
         "The mappers, one training of each fold, are the same in all columns: they were trained with these "
         "pictures. Means over the queries; notebook 13 averages over the folds, and in places over several trainings."
     )

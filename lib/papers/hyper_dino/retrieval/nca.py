@@ -45,7 +45,7 @@ def choose(
         k: of MAP@k, or the smallest gallery where that is smaller.
 
     Returns:
-        One row per fold and length: fold, length, k, validation, class_mean, chance (percent), chosen.
+        One row per fold and length: fold, length, k, validation, chance (percent), chosen.
     """
     inner = validation.inner(several, labels, groups)
     k = min(k, *(len(split.train) for split in inner))
@@ -58,10 +58,10 @@ def choose(
         for of_one in done.values()
         for answer in of_one
     ).rename(columns={"value": "validation"})
-    rows[["validation", "class_mean", "chance"]] *= 100
+    rows[["validation", "chance"]] *= 100
     rows = rows.sort_values(["fold", "length"], ignore_index=True)
     best = rows.groupby("fold")["validation"].idxmax()
-    names = ["fold", "length", "k", "validation", "class_mean", "chance"]
+    names = ["fold", "length", "k", "validation", "chance"]
     return rows[names].assign(chosen=rows.index.isin(best))
 
 

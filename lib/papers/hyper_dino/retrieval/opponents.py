@@ -70,7 +70,7 @@ def table_opponents(run: Run, table: pd.DataFrame) -> Table:
     text = (
         "MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over "
         f"{of['folds']} folds. Every head was trained {of['n_seeds']} times for {of['epochs']} epochs; ± seeds is the "
-        "standard deviation over the trainings. Class mean: averaged per class first. At the rim: worst training. "
+        f"standard deviation over the trainings. {answers.CLASS_MEAN} At the rim: worst training. "
         "NCA learns from at most "
         f"{of['nca_images']:,} training images of a fold."
     )

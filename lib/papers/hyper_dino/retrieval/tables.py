@@ -178,8 +178,7 @@ def caption(run: Run, reference: str) -> str:
         "MAP@k in percent, AP divided by min(k, relevant); mean ± standard deviation over "
         f"{run.parameters['folds']} folds, test images against training images; mappers trained for "
         f"{run.parameters['epochs']} epochs (published: {Schedule().epochs}), once each. Chance: a gallery in random "
-        "order. Class mean: averaged per class first. Left out: queries without any relevant image. At the rim: worst "
-        "fold."
+        f"order. {answers.CLASS_MEAN} Left out: queries without any relevant image. At the rim: worst fold."
     )
     if reference == "none":
         return f"{ours} The paper has no such table."

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from lib.metrics.classes import over_classes
 from lib.papers.label_tree.experiment import BY_CLASS, SHARES, Images, Scored
 from lib.papers.label_tree.names import (
     AS_PRINTED,
@@ -67,9 +68,9 @@ def marked(row: Mapping[str, float]) -> dict[str, str]:
 
 
 def rows(found: Found) -> pd.DataFrame:
-    """A row per method and measure: columns method, measure, ours (mean over splits, percent), class_mean (per leaf
-    first, folds together), seeds_spread (over trainings), n_seeds, n_queries, and the health of the training as
-    first_loss, loss, rim, steps.
+    """A row per method and measure: columns method, measure, ours (mean over splits, percent), class_mean (over the
+    leaves, :func:`lib.metrics.classes.over_classes` of each training), seeds_spread (over trainings), n_seeds,
+    n_queries, and the health of the training as first_loss, loss, rim, steps.
     """
     lines = []
     for method, several in found.items():
@@ -81,7 +82,7 @@ def rows(found: Found) -> pd.DataFrame:
         }
         first = [one for one in several if one.split.repeat == 0]
         all_of = pd.concat([one.values.assign(repeat=one.split.repeat) for one in several])
-        by_leaf = all_of.groupby(["repeat", "leaf"])[SHARES].mean().groupby("repeat").mean().mean()
+        by_leaf = all_of.groupby("repeat").apply(lambda part: over_classes(part[SHARES], part["leaf"])).mean()
         for measure in SHARES:
             of_training = _by_training(several, measure)
             lines.append(

@@ -11,13 +11,14 @@ from lib import checks
 from lib.datasets import folds
 from lib.datasets.queries import balanced
 from lib.losses.linear_prototypes import Comparison
+from lib.metrics.classes import over_classes
 from lib.results import answers
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
 from lib.results.store import Run
 from lib.training.experiment import ask, fit
 from lib.training.linear_prototypes import Settings, allowed_support
-from lib.training.methods import Method
+from lib.training.methods import Answer, Method
 from lib.training.splits import Split, query_splits
 
 GRIDS = {
@@ -84,20 +85,29 @@ def choose(
     Returns:
         Fold → its choice, of candidates without a training image at the rim if there are any: a head that reaches it on
         the fewer images here goes on with all of them. And a row for every fold and candidate: fold, comparison, c,
-        temperature, validation (percent), chosen; class_mean (averaged per class first) and chance of the same, and the
-        health of the training: loss, rim, steps; note: :data:`LEFT` where that is so.
+        temperature, validation (percent), chosen; class_mean (of all folds, the same in each of their rows), chance,
+        and the health of the training: loss, rim, steps; note: :data:`LEFT` where that is so.
     """
     checks.values(k=k, per_class=per_class)
-    tables, chosen = [], {}
+    tables, chosen, answered = [], {}, {}
     for split in splits:
-        table = _candidates(views, labels, groups, split, head, k, per_class)
+        table, found = _candidates(views, labels, groups, split, head, k, per_class)
+        for name, several in found.items():
+            answered.setdefault(name, []).extend(several)
         best = _best(table)
         chosen[split.fold] = dict(zip(best["comparison"], best["settings"], strict=True))
         tables.append(table.drop(columns="settings").assign(fold=split.fold, chosen=table.index.isin(best.index)))
     rows = pd.concat(tables, ignore_index=True)
+    rows["class_mean"] = rows.pop("name").map({name: _class_mean(several) for name, several in answered.items()})
     rows["note"] = np.where((rows["rim"] > 0) & ~rows["chosen"], LEFT, "")
     names = ["fold", "comparison", "c", "temperature", "validation", "chosen"]
     return chosen, rows[names + [name for name in rows if name not in names]]
+
+
+def _class_mean(several: Sequence[Answer]) -> float:
+    """Percent, over the validation queries of all folds; a fold's list is as long as its gallery allows."""
+    values = pd.concat([one.per_query.values["ap_min"].iloc[:, 0] for one in several])
+    return 100 * over_classes(values, np.concatenate([one.per_query.classes for one in several]))
 
 
 def _best(candidates: pd.DataFrame) -> pd.DataFrame:
@@ -109,8 +119,8 @@ def _best(candidates: pd.DataFrame) -> pd.DataFrame:
 
 def _candidates(
     views: np.ndarray, labels: np.ndarray, groups: np.ndarray, split: Split, head: Method, k: int, per_class: int
-) -> pd.DataFrame:
-    """How every candidate of one fold does on its validation queries."""
+) -> tuple[pd.DataFrame, dict[str, list[Answer]]]:
+    """How every candidate of one fold does on its validation queries, and its answers by its name."""
     inner, units, support = inner_split(labels, groups, split, per_class, head.schedule.k)
     k = min(k, len(inner.train))
     head = replace(head, schedule=replace(head.schedule, k=support), search="own")
@@ -123,23 +133,25 @@ def _candidates(
     fitted = fit(views, labels, methods, [inner], what=f"temperature and curvature, fold {split.fold}")
     found = ask(fitted, views[0], labels, [k], groups=units, what="validation")
     numbers = answers.values({"": found}).query("metric == 'ap_min'").set_index("method")
-    return pd.DataFrame(
+    rows = pd.DataFrame(
         {
+            "name": method.name,
             "comparison": one.comparison.name,
             "c": one.comparison.c if one.comparison.name == "poincare" else np.nan,
             "temperature": one.temperature,
             "validation": numbers["ours"][method.name],
             "settings": one,
         }
-        | numbers.loc[method.name, ["class_mean", "chance", *answers.HEALTH]].to_dict()
+        | numbers.loc[method.name, ["chance", *answers.HEALTH]].to_dict()
         for method, one in zip(methods, settings, strict=True)
     )
+    return rows, found
 
 
 def layout(candidates: pd.DataFrame) -> str:
     """A row per candidate, a column per fold with its validation MAP, bold where the fold chose it, as Markdown.
 
-    Then the mean over classes, over the folds, and how the trainings ended; the last row is chance.
+    Then the mean over classes, of all folds, and how the trainings ended; the last row is chance.
     """
     shown = candidates.assign(
         c=candidates["c"].map(lambda c: "–" if pd.isna(c) else f"{c:g}"),
@@ -152,7 +164,7 @@ def layout(candidates: pd.DataFrame) -> str:
     )
     names = {"comparison": "comparison", "c": "curvature c", "temperature": "temperature"}
     wide = shown.pivot_table(index=list(names), columns="fold", values="cell", aggfunc="first", sort=False)
-    means = shown.groupby(list(names), sort=False).agg({"class_mean": "mean"} | answers.HEALTH).loc[wide.index]
+    means = shown.groupby(list(names), sort=False).agg({"class_mean": "first"} | answers.HEALTH).loc[wide.index]
     ends = [{"class mean": percent(row["class_mean"])} | answers.health(row) for _, row in means.iterrows()]
     lines = wide.reset_index().rename(columns=names).join(pd.DataFrame(ends))
     chance = shown.groupby("fold", sort=False)["chance"].mean().map(percent).to_dict()
@@ -167,8 +179,8 @@ def table(run: Run, candidates: pd.DataFrame, k: int) -> Table:
         "quarter of the groups that it learns from asks the other three quarters, class-balanced, searched as in "
         f"training; heads trained for {run.parameters['epochs']} epochs without augmented views, with one seed. A "
         "candidate with a training image at the rim is left. A fold's choice is used for its own queries "
-        "alone, and these are not among its validation images. Class mean: averaged per class first, mean over the "
-        "folds. At the rim: worst fold. Chance: a gallery in random order."
+        "alone, and these are not among its validation images. "
+        f"{answers.CLASS_MEAN} At the rim: worst fold. Chance: a gallery in random order."
     )
     rows = {"title": "temperature and curvature", "rows": candidates, "caption": text}
     return Table(**rows, markdown=layout(candidates), free=["chosen"])

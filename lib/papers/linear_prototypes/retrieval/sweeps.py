@@ -120,7 +120,7 @@ def table(run: Run, rows: pd.DataFrame, k: int) -> Table:
     text = (
         f"MAP@{k} in percent, AP divided by min(k, relevant); closed gallery, cosine search, Hyper-DINO's mapper by "
         "its own distance. Mean over folds and seeds ± one standard deviation over the folds, ± seeds over the "
-        "trainings. Class mean: averaged per class first. Chance: a gallery in random order. At the rim: worst "
+        f"trainings. {answers.CLASS_MEAN} Chance: a gallery in random order. At the rim: worst "
         "training, a dash where the space has no rim. " + _about(run, rows)
     )
     return Table("support and labels", rows, text, markdown=layout(rows))

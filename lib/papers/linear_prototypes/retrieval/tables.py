@@ -105,7 +105,7 @@ BESIDE = {"PT": PT, "TL": TL}
 def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame:
     """Published rows of a dataset and ours at each of ``ks``: columns source, k, backbone, PT, TL and gained.
 
-    Ours have class_mean_PT and class_mean_TL (averaged per class first), chance, and the health of TL's training: loss,
+    Ours have class_mean_PT and class_mean_TL (over classes), chance, and the health of TL's training: loss,
     rim, steps. A dataset that the paper does not have gets the ranges of all of its datasets instead.
     """
     chosen = published()

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from lib.datasets import folds
+from lib.metrics.classes import over_classes
 from lib.processes import spread
 from lib.training.methods import Fitted
 
@@ -147,7 +148,7 @@ def _ridge(alpha: float) -> RidgeClassifier:
 
 def _balanced(values: np.ndarray, labels: np.ndarray) -> float:
     """The mean over the classes of their means."""
-    return float(pd.Series(values).groupby(np.asarray(labels)).mean().mean())
+    return float(over_classes(pd.Series(values), labels))
 
 
 def measure(space: Space, images: pd.DataFrame) -> dict[str, float]:

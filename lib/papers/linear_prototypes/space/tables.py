@@ -114,7 +114,7 @@ def table(run: Run, measures: pd.DataFrame) -> Table:
         f"Mean over folds and seeds ± standard deviation over {run.parameters['folds']} folds by "
         f"{run.parameters['groups']}, in brackets over {run.parameters['seeds']} trainings; {_about(run)} Classifiers "
         "learn from the training images, and what they leave open is chosen on folds of these; accuracies are means "
-        "over the classes."
+        "over the classes of a fold, in which every class asks equally often."
     )
     return Table("the space of the embeddings", measures, text, markdown=layout(measures))
 

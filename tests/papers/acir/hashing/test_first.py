@@ -43,7 +43,7 @@ def test_a_row_has_the_first_answer_and_three_votes():
     rows = pd.DataFrame(
         [{"method": "CSQ", "k": k, "metric": "ap_min", "ours": 80.0, "seeds_spread": 1.0} for k in (1, 100)]
     )
-    rows = rows.assign(class_mean=70.0, chance=20.0, chance_class=12.5)
+    rows = rows.assign(class_mean=70.0, chance=20.0, class_chance=12.5)
     voted = pd.DataFrame([{"method": "CSQ", "k": k, "macro_f1": 60.0 + k, "seeds_spread": 0.5} for k in (1, 3, 5)])
     lines = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in first.layout(rows, voted, 9.5).splitlines()

@@ -82,7 +82,13 @@ def test_a_class_mean_counts_every_class_alike():
     values = pd.DataFrame({("ap_min", 1): [1.0, 1.0, 1.0, 0.0]})
     values.columns = pd.MultiIndex.from_tuples(values.columns, names=["metric", "k"])
     found = retrieval.PerQuery(values, np.array([0, 0, 0, 1]), np.full(4, 5), np.full(4, 20))
-    assert tables._scores(found) == pytest.approx({"map_1": 75.0, "class_mean_1": 50.0, "chance_1": 25.0})
+    assert tables._scores(found, tables.SCORES) == pytest.approx({"map_1": 75.0, "chance_1": 25.0})
+    assert tables._scores(found, tables.CLASS_MEANS) == pytest.approx({"class_mean_1": 50.0})
+
+
+def test_a_class_mean_is_one_of_all_folds(rows):
+    folds = rows.groupby(["method", "codec"])[["class_mean_1", "class_mean_5"]].nunique()
+    assert (folds == 1).all(axis=None) and rows.groupby(["method", "codec"])["map_5"].nunique().gt(1).any()
 
 
 def test_the_smallest_row_within_a_point_is_the_cheapest_that_is_good_enough():

@@ -1,6 +1,7 @@
 """Comparisons beyond the paper are like with like: same splits, nested parts, nobody searches who should not."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -119,24 +120,37 @@ def test_the_length_is_chosen_without_the_test_images():
     where = splits(np.repeat(np.arange(4), 24), seed=0)[:1]
     todo = [Recipe("PCA", 4, 3), Recipe("PCA", 6, 3)]
     call = (labels, groups, where, todo, Settings(), SHORT, (1, 5))
-    table = controls.length_choice(x, *call, n_seeds=2)
+    table, tested = controls.length_choice(x, *call, n_seeds=2)
     assert len(table) == 4 and not table.isna().any(axis=None)
     scrambled = x.copy()
     scrambled[where[0].test] = np.random.default_rng(1).normal(size=(24, 6))
-    other = controls.length_choice(scrambled, *call, n_seeds=2)
+    other, _ = controls.length_choice(scrambled, *call, n_seeds=2)
     np.testing.assert_array_equal(other["validation"], table["validation"])
     assert (other["test"] != table["test"]).any()
-    assert (table["class_mean"] != 0).all() and table["chance"].between(0, 100).all()
+    assert table["chance"].between(0, 100).all()
+    assert {pair: len(of) for pair, of in tested.items()} == {(0, 4): 2, (0, 6): 2}
     assert (table["steps"] == SHORT.epochs * SHORT.steps(len(where[0].train))).all()
 
 
+def asked(fold, values, classes):
+    """What one head answers to the queries of a fold."""
+    n, columns = len(classes), pd.MultiIndex.from_product([["ap_min"], [20]], names=["metric", "k"])
+    frame = pd.DataFrame(np.array(values)[:, None], columns=columns)
+    per_query = retrieval.PerQuery(frame, np.array(classes), np.full(n, 5), np.full(n, 20))
+    return SimpleNamespace(split=SimpleNamespace(fold=fold, repeat=0), per_query=per_query)
+
+
 def test_what_is_chosen_is_reported_with_its_own_class_mean_and_health():
-    """Fold 0 chooses 40 and fold 1 80: means over these two rows, the worst rim."""
+    """Fold 0 chooses 40 and fold 1 80: means over these two rows, the worst rim, class means of both folds together."""
     rows = [(0, 40, 70.0, 60.0, 1.0), (0, 80, 60.0, 64.0, 0.0), (1, 40, 50.0, 60.0, 9.0), (1, 80, 90.0, 66.0, 2.0)]
     table = pd.DataFrame(rows, columns=["fold", "dim_in", "validation", "test", "rim"]).assign(k=20, steps=105)
-    table = table.assign(class_mean=table["test"] - 10, chance=3.5, loss=table["rim"] / 10)
-    row = controls.choose(table, 20).set_index("choice").loc[controls.ON_VALIDATION]
-    assert (row["value"], row["class_mean"], row["rim"], row["steps"]) == (63.0, 53.0, 2.0, 105)
+    table = table.assign(chance=3.5, loss=table["rim"] / 10)
+    tested = {(0, 40): [asked(0, [1.0, 1.0, 1.0, 0.0], [0, 0, 0, 1])], (1, 80): [asked(1, [1.0] * 4, [0, 1, 1, 1])]}
+    tested |= {pair: [asked(pair[0], [0.0] * 4, [0, 0, 1, 1])] for pair in ((0, 80), (1, 40))}
+    chosen = controls.choose(table, tested, 20).set_index("choice")
+    assert chosen["value"].tolist() == [63.0, 65.0, 65.0]  # 40 then 80; always 80; 80, the longest
+    row = chosen.loc[controls.ON_VALIDATION]
+    assert (row["class_mean"], row["rim"], row["steps"]) == (87.5, 2.0, 105)
     assert row["loss"] == pytest.approx(0.15) and row["lengths"] == "40, 80"
 
 
@@ -146,5 +160,5 @@ def test_a_length_that_the_validated_part_cannot_have_is_cut_to_what_it_can():
     wide = np.random.default_rng(2).normal(size=(len(x), 70)).astype(np.float32)
     where = splits(np.repeat(np.arange(4), 24), seed=0)[:1]
     todo = [Recipe("PCA", 4, 3), Recipe("PCA", 60, 3), Recipe("PCA", 70, 3)]
-    table = controls.length_choice(wide, labels, groups, where, todo, Settings(), SHORT, (1,))
+    table, _ = controls.length_choice(wide, labels, groups, where, todo, Settings(), SHORT, (1,))
     assert table["dim_in"].tolist() == [4, 48]

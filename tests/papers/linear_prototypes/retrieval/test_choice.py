@@ -97,14 +97,15 @@ def test_the_table_has_a_row_per_candidate_and_marks_what_each_fold_chose(where)
 
 
 def test_candidates_show_class_means_chance_and_health(where):
-    """The flat head has no rim; the columns are of the candidate's own row."""
+    """The flat head has no rim; the class mean is one of both folds, the other columns are of the candidate's own row."""
     _, rows = choice.choose(X[None], LABELS, GROUPS, where, HEAD, k=5, per_class=4)
     assert rows["rim"].isna().tolist() == (rows["comparison"] == "cosine").tolist() and (rows["steps"] > 0).all()
-    marked = rows.assign(class_mean=np.arange(len(rows)), rim=np.arange(len(rows)), loss=0.5, chance=10.0)
-    first, *_, last = choice.layout(marked).splitlines()[2:]
     n = len(rows) // 2  # of one fold
+    assert rows["class_mean"][:n].tolist() == rows["class_mean"][n:].tolist() != rows["validation"][:n].tolist()
+    marked = rows.assign(class_mean=np.arange(len(rows)) % n, rim=np.arange(len(rows)), loss=0.5, chance=10.0)
+    first, *_, last = choice.layout(marked).splitlines()[2:]
     steps = rows["steps"].max()
-    assert first.endswith(f"| {n / 2:.2f} | 0.500 | {n:.1f} % | {steps:.0f} |")
+    assert first.endswith(f"| 0.00 | 0.500 | {n:.1f} % | {steps:.0f} |")
     assert last == "| chance | – | – | 10.00 | 10.00 | – | – | – | – |"
 
 
