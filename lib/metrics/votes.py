@@ -79,6 +79,10 @@ def _majority(codes: np.ndarray, n_classes: int) -> np.ndarray:
 def macro_f1(labels: ArrayLike, voted: ArrayLike) -> float:
     """F1 of each class, averaged over the classes that ``labels: (q,)`` have; ``voted``: (q,) as :func:`votes`.
 
+    Give it the queries that have an answer, an image of their class in the gallery. A class of which no query has one
+    has F1 = 0 by construction and is no class of the mean then; and its queries, whose votes are wrong whatever the
+    method, are no false alarms of other classes.
+
     Class "a" has precision 1 and recall 1/2, "b" precision 1/2 and recall 1:
 
     >>> round(macro_f1(["a", "a", "b"], ["a", "b", "b"]), 4)

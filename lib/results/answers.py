@@ -9,8 +9,8 @@ from lib.metrics.retrieval import PerQuery, together
 from lib.metrics.votes import KS, macro_f1
 from lib.results import paired
 from lib.results.markdown import markdown_table, percent
+from lib.training.experiment import Voted
 from lib.training.methods import Answer, Health
-from lib.training.splits import Split
 
 Answers = Mapping[str, Sequence[Answer]]
 """Method → its answer on each split."""
@@ -157,38 +157,50 @@ def chance_cells(rows: pd.DataFrame) -> dict[str, str]:
     return {f"MAP@{k}, {archive}": f"{a:.1f} ({b:.1f})" for (k, archive), (a, b) in by_archive.iterrows()}
 
 
-def votes(voted: Mapping[str, Sequence[np.ndarray]], splits: Sequence[Split], labels: np.ndarray) -> pd.DataFrame:
-    """Macro F1 of the vote of the nearest images, every query once a training; percent.
+def votes(found: Mapping[str, Mapping[str, Sequence[Voted]]]) -> pd.DataFrame:
+    """Macro F1 of the vote of the nearest images, over the classes that can be answered; percent.
 
-    voted: method → (q, 3) classes for each split, as :func:`lib.training.experiment.votes`; labels: (n,) of all images.
+    A class can be answered in an archive if some query of it has an answer there, an image of its class. Queries
+    without one are left out and counted, as everywhere: they are no false alarms either, as every method would have
+    them. Every other query counts once a training, all folds together.
+
+    found: archive → method → one for each split, as :func:`lib.training.experiment.votes`.
 
     Returns:
-        Columns method, k (the first answer, the majority of the first 3 and 5), macro_f1 (mean over trainings),
-        seeds_spread (their standard deviation), n_seeds, n_queries.
+        Columns archive, method, k (the first answer, the majority of the first 3 and 5), macro_f1 (mean over
+        trainings; NaN where no query has an answer), seeds_spread (their standard deviation), n_seeds, n_queries (all
+        of them), n_without_relevant, n_classes (those of the mean).
     """
     lines = []
-    for method, several in voted.items():
+    for archive, method, several in ((a, name, of) for a, methods in found.items() for name, of in methods.items()):
         asked = pd.concat(
-            pd.DataFrame(of_split, columns=list(KS)).assign(label=labels[split.test], repeat=split.repeat)
-            for split, of_split in zip(splits, several, strict=True)
+            pd.DataFrame(one.votes, columns=list(KS)).assign(label=one.classes, repeat=one.repeat) for one in several
         )
+        n_without = sum(one.n_without_relevant for one in several if one.repeat == 0)
+        counts = {"n_seeds": len({one.repeat for one in several}), "n_without_relevant": n_without}
+        counts |= {"n_queries": int((asked["repeat"] == 0).sum()) + n_without, "n_classes": asked["label"].nunique()}
         for k in KS:
             scores = pd.Series([100 * macro_f1(part["label"], part[k]) for _, part in asked.groupby("repeat")])
-            cells = {"method": method, "k": k, "macro_f1": scores.mean(), "seeds_spread": scores.std()}
-            lines.append(cells | {"n_seeds": len(scores), "n_queries": int((asked["repeat"] == 0).sum())})
+            cells = {"archive": archive, "method": method, "k": k}
+            lines.append(cells | {"macro_f1": scores.mean(), "seeds_spread": scores.std()} | counts)
     return pd.DataFrame(lines)
 
 
+VOTES = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
+"""How the votes of :data:`lib.metrics.votes.KS` are called."""
+
+
 def votes_layout(table: pd.DataFrame) -> str:
-    """The table of :func:`votes` as Markdown: a row per method, ± over trainings."""
-    names = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
+    """The table of :func:`votes` as Markdown: a row per archive and method, ± over trainings."""
     lines = []
-    for method, rows in table.groupby("method", sort=False):
-        cells: dict[str, object] = {"method": method}
+    for (archive, method), rows in table.groupby(["archive", "method"], sort=False):
+        cells: dict[str, object] = {"archive": archive, "method": method}
         for row in rows.itertuples():
             seeds = "" if np.isnan(row.seeds_spread) else f" ± {percent(row.seeds_spread)}"
-            cells[f"macro F1, {names[row.k]}"] = f"{percent(row.macro_f1)}{seeds}"
-        lines.append(cells | {"queries": rows["n_queries"].iloc[0]})
+            cells[f"macro F1, {VOTES[row.k]}"] = f"{percent(row.macro_f1)}{seeds}"
+        first = rows.iloc[0]
+        cells |= {"classes": first["n_classes"], "queries": first["n_queries"]}
+        lines.append(cells | {"left out": first["n_without_relevant"]})
     return markdown_table(pd.DataFrame(lines))
 
 

@@ -1,10 +1,12 @@
 """One experiment for every paper: fit methods (features → reduction → head → distance) on splits, let queries ask."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import joblib
 import numpy as np
+import pandas as pd
 from torch import nn
 
 from lib import checks, paths
@@ -209,25 +211,63 @@ def search(
     return embedded.norm(dim=-1).numpy(), per_query
 
 
+@dataclass(frozen=True, eq=False)
+class Voted:
+    """What the nearest images vote for: the queries of one split that have an answer, an image of their class.
+
+    repeat: which training. classes: (q,) of these queries. votes: (q, 3) classes, columns as
+    :data:`lib.metrics.votes.KS`. n_without_relevant: queries without an answer, which are left out.
+    """
+
+    repeat: int
+    classes: np.ndarray
+    votes: np.ndarray
+    n_without_relevant: int
+
+
+ARCHIVES = {"closed": "closed", "open": "all"}
+"""The archives that vote, without the query's own group: the images that were learnt from, or all images there are."""
+
+
 def votes(
     fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray, groups: np.ndarray, *, workers: int = -1
-) -> dict[str, list[np.ndarray]]:
-    """Leave one patient out: what the nearest images of all other groups vote for, (q, 3) classes for each split.
+) -> dict[str, dict[str, list[Voted]]]:
+    """Leave one patient out: what the nearest images of other groups vote for; archive → name → one per split.
 
-    Every image outside of the query's group is searched, whether it was learnt from or held out; nothing was fitted on
-    the query's group if the splits are by group. Columns as :data:`lib.metrics.votes.KS`; other arguments and errors
-    as :func:`ask`.
+    Each of :data:`ARCHIVES` is searched, without the query's group. In the open one are images that nobody learnt from
+    as well, those of the query's own fold. Nothing was fitted on the query's group: InputError where the splits are not
+    by group. Other arguments and errors as :func:`ask`.
     """
-    flat = [one for several in fitted.values() for one in several]
-    voted = iter(spread((joblib.delayed(_vote)(one, x, labels, groups) for one in flat), workers))
-    return {name: [next(voted) for _ in several] for name, several in fitted.items()}
+    places = [(archive, one) for archive in ARCHIVES for several in fitted.values() for one in several]
+    jobs = (joblib.delayed(_vote)(one, x, labels, groups, ARCHIVES[archive]) for archive, one in places)
+    voted = iter(track(spread(jobs, workers), total=len(places), what="votes", unit="searches"))
+    return {archive: {name: [next(voted) for _ in several] for name, several in fitted.items()} for archive in ARCHIVES}
 
 
-def _vote(one: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    queries, rows = one.split.test, one.split.gallery("all")
+def _vote(one: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, gallery: str) -> Voted:
+    rows = one.split.gallery(gallery)
     check(one.split, groups, one.split.train, k=1)
-    embedded = one.embed(x[queries]), one.embed(x[rows])
-    return majority.votes(*embedded, labels[rows], one.space, query_ids=groups[queries], gallery_ids=groups[rows])
+    queries = answerable(one.split.test, rows, labels, groups)
+    voted = np.empty((0, len(majority.KS)), dtype=labels.dtype)
+    if len(queries):
+        embedded = one.embed(x[queries]), one.embed(x[rows])
+        ids = groups[queries], groups[rows]
+        voted = majority.votes(*embedded, labels[rows], one.space, query_ids=ids[0], gallery_ids=ids[1])
+    return Voted(one.split.repeat, labels[queries], voted, len(one.split.test) - len(queries))
+
+
+def answerable(queries: np.ndarray, gallery: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Those of the images ``queries`` that have an image of their class and of another group in ``gallery`` (indices).
+
+    labels, groups: (n,) of all images.
+
+    >>> answerable(np.array([0, 1]), np.array([2, 3]), np.array(list("abab")), np.array(["p", "q", "r", "q"])).tolist()
+    [0]
+    """
+    pairs = pd.DataFrame({"label": labels[gallery], "group": groups[gallery]}).drop_duplicates()
+    n_groups = pairs["label"].value_counts().reindex(labels[queries], fill_value=0).to_numpy()
+    own = pd.MultiIndex.from_arrays([labels[queries], groups[queries]]).isin(pd.MultiIndex.from_frame(pairs))
+    return queries[n_groups > own]
 
 
 def answers(

@@ -8,6 +8,7 @@ import pytest
 
 from lib.metrics.retrieval import PerQuery
 from lib.results import answers
+from lib.training.experiment import Voted
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
 from lib.training.recipes import Recipe
@@ -100,16 +101,27 @@ def test_chance_of_class_means_leaves_out_whom_the_class_means_leave_out():
 
 
 def test_votes_of_all_folds_are_one_f1_for_each_training():
-    splits = [
-        Split(f, np.arange(9), np.array(test), 0, repeat=r) for r in range(2) for f, test in enumerate([[0, 1], [2]])
-    ]
-    labels = np.array(["a", "a", "b"])
+    """One query of the second fold has no answer: it is counted, and no class of the mean is its."""
     good, bad = [[["a"] * 3, ["a"] * 3], [["b"] * 3]], [[["a"] * 3, ["b"] * 3], [["b", "b", "a"]]]
-    rows = answers.votes({"ball": [np.array(v) for v in good + bad]}, splits, labels).set_index("k")
-    assert rows["n_queries"].tolist() == [3] * 3 and rows["n_seeds"].tolist() == [2] * 3
-    assert rows.loc[1, "macro_f1"] == pytest.approx(100 * (1 + 2 / 3) / 2)
-    assert rows.loc[5, "macro_f1"] == pytest.approx(100 * (1 + 0.25) / 2)
-    assert "100.00" not in answers.votes_layout(rows.reset_index())
+    several = [
+        Voted(repeat, np.array(classes), np.array(votes), n_without_relevant)
+        for repeat, folds in enumerate((good, bad))
+        for votes, classes, n_without_relevant in zip(folds, (["a", "a"], ["b"]), (0, 1), strict=True)
+    ]
+    rows = answers.votes({"closed": {"ball": several}, "open": {"ball": several}}).query("archive == 'open'")
+    assert set(rows["n_queries"]) == {4} and set(rows["n_without_relevant"]) == {1} and set(rows["n_classes"]) == {2}
+    of_k = rows.set_index("k")
+    assert of_k["n_seeds"].tolist() == [2] * 3
+    assert of_k.loc[1, "macro_f1"] == pytest.approx(100 * (1 + 2 / 3) / 2)
+    assert of_k.loc[5, "macro_f1"] == pytest.approx(100 * (1 + 0.25) / 2)
+    head, _, line = answers.votes_layout(rows).splitlines()
+    assert head.endswith("majority of 5 | classes | queries | left out |") and line.endswith("| 2 | 4 | 1 |")
+
+
+def test_an_archive_in_which_no_query_has_an_answer_has_no_f1():
+    nobody = Voted(0, np.array([], dtype=str), np.empty((0, 3), dtype=str), 4)
+    row = answers.votes({"closed": {"ball": [nobody]}}).iloc[0]
+    assert np.isnan(row["macro_f1"]) and (row["n_queries"], row["n_without_relevant"], row["n_classes"]) == (4, 4, 0)
 
 
 def test_the_health_is_the_mean_loss_and_the_worst_share_at_the_rim(rows):

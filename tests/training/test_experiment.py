@@ -365,15 +365,28 @@ def test_the_open_gallery_is_the_held_out_part_without_the_own_group(where):
         assert answer.per_query.n_relevant.tolist() == (same & others).sum(1).tolist()
 
 
-def test_one_patient_left_out_asks_all_others(where, fitted):
-    (first, second), one = votes({"raw": fitted["raw"]}, X, LABELS, GROUPS, workers=1)["raw"], fitted["raw"][0]
-    assert first.shape == second.shape == (12, 3)
-    for query, voted in zip(where[0].test, first, strict=True):
-        others = np.flatnonzero(GROUPS[query] != GROUPS)
+@pytest.mark.parametrize("archive", ["closed", "open"])
+def test_one_patient_left_out_asks_what_was_learnt_or_all_others(where, fitted, archive):
+    found, one = votes({"raw": fitted["raw"]}, X, LABELS, GROUPS, workers=1)[archive]["raw"], fitted["raw"][0]
+    assert [part.votes.shape for part in found] == [(12, 3), (12, 3)]
+    assert found[0].n_without_relevant == 0 and (found[0].classes == LABELS[where[0].test]).all()
+    for query, voted in zip(where[0].test, found[0].votes, strict=True):
+        others = where[0].train if archive == "closed" else np.flatnonzero(GROUPS[query] != GROUPS)
         near = others[np.linalg.norm(one.embed(X[others]) - one.embed(X[[query]]), axis=1).argsort()]
         assert voted[0] == LABELS[near[0]]
         counts = np.bincount(LABELS[near[:5]])
         assert counts[voted[2]] == counts.max()
+
+
+def test_a_class_of_one_patient_is_left_out_and_does_not_draw_macro_f1_down(where, fitted):
+    """All images of class 2 are made those of one patient: nobody else has one, whichever archive is searched."""
+    labels = np.where(LABELS == 2, 0, LABELS)
+    labels[GROUPS[where[0].test[0]] == GROUPS] = 2
+    found = votes({"raw": fitted["raw"]}, X, labels, GROUPS, workers=1)
+    for several in (by_method["raw"] for by_method in found.values()):
+        alone = [np.count_nonzero(labels[split.test] == 2) for split in where]
+        assert [one.n_without_relevant for one in several] == alone and alone[0] > 0
+        assert not any((one.classes == 2).any() for one in several)
 
 
 def test_an_open_gallery_without_groups_is_refused(where):

@@ -1,7 +1,6 @@
 """The first answers: how often the first is right, and macro F1 of what the nearest images vote for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,8 +9,8 @@ from lib.metrics.votes import KS, macro_f1, votes
 from lib.papers.acir.radius import COMMONEST
 from lib.results import answers
 from lib.results.markdown import markdown_table, percent
+from lib.training.experiment import Voted
 from lib.training.methods import Fitted
-from lib.training.splits import Split
 
 
 def table(several: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
@@ -20,20 +19,14 @@ def table(several: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.nda
     x: (n, ·) what ``several`` see, labels: (n,). Queries whose class the gallery lacks are left out. Images at one
     distance stand in an order drawn by the training's seed: in that of the archive its first class would win all ties.
     """
-    voted, splits = {}, []
-    for name, ones in several.items():
-        splits = [_answerable(one, labels) for one in ones]
-        voted[name] = [_voted(one, split.test, x, labels) for one, split in zip(ones, splits, strict=True)]
-    return answers.votes(voted, splits, labels)
+    return answers.votes({"closed": {name: [_voted(one, x, labels) for one in ones] for name, ones in several.items()}})
 
 
-def _answerable(one: Fitted, labels: np.ndarray) -> Split:
-    return replace(one.split, test=one.split.test[np.isin(labels[one.split.test], labels[one.split.train])])
-
-
-def _voted(one: Fitted, queries: np.ndarray, x: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _voted(one: Fitted, x: np.ndarray, labels: np.ndarray) -> Voted:
     gallery = np.random.default_rng(one.split.seed).permutation(one.split.train)
-    return votes(one.embed(x[queries]), one.embed(x[gallery]), labels[gallery], one.space)
+    queries = one.split.test[np.isin(labels[one.split.test], labels[gallery])]
+    voted = votes(one.embed(x[queries]), one.embed(x[gallery]), labels[gallery], one.space)
+    return Voted(one.split.repeat, labels[queries], voted, len(one.split.test) - len(queries))
 
 
 def commonest(query_labels: np.ndarray, gallery_labels: np.ndarray) -> float:
@@ -67,7 +60,7 @@ def layout(rows: pd.DataFrame, voted: pd.DataFrame, trivial: float) -> str:
     return markdown_table(pd.DataFrame(lines).fillna("–"))
 
 
-TITLES = {1: "macro F1, first answer", 3: "majority of 3", 5: "majority of 5"}
+TITLES = answers.VOTES | {1: "macro F1, first answer"}
 
 
 def _spread(value: float, spread: float) -> str:

@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 
 from lib.figures import style
 from lib.papers.hyper_dino.published import FAMILIES
+from lib.results.answers import VOTES
 
 TICKS = (5, 10, 20, 40, 80, 160, 384)
 LINES = {"PCA": "-", "NCA": "--", "better of both": ":"}
-VOTES = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
 
 
 def by_length(panels: dict[str, pd.DataFrame], ks: Sequence[int] = (1, 20)) -> Figure:
@@ -92,19 +92,22 @@ def opponents(rows: pd.DataFrame) -> Figure:
 
 
 def patients(rows: pd.DataFrame) -> Figure:
-    """Macro F1 of the first answer and of majorities; a row per method.
+    """Macro F1 of the first answer and of majorities; a row per method, a panel per archive.
 
-    rows: columns method, k (:data:`VOTES`), macro_f1 and seeds_spread (percent, may be missing).
+    rows: columns archive, method, k (:data:`VOTES`), macro_f1 and seeds_spread (percent, may be missing).
     """
-    methods = list(dict.fromkeys(rows["method"]))
+    methods, archives = list(dict.fromkeys(rows["method"])), list(dict.fromkeys(rows["archive"]))
     with style.house():
-        figure, axis = plt.subplots(figsize=(style.WIDTH, 1.0 + 0.4 * len(methods)))
-        for number, (k, name) in enumerate(VOTES.items()):
-            part = rows[rows["k"] == k].set_index("method").loc[methods]
-            _points(axis, part["macro_f1"], part["seeds_spread"], number, len(VOTES), name)
-        axis.set_xlabel("macro F1 (%)")
-        _named(axis, methods)
-        figure.legend(loc="outside lower center", ncols=len(VOTES))
+        size = (style.WIDTH, 1.0 + 0.4 * len(methods))
+        figure, axes = plt.subplots(1, len(archives), figsize=size, sharey=True, squeeze=False)
+        for axis, archive in zip(axes[0], archives, strict=True):
+            for number, (k, name) in enumerate(VOTES.items()):
+                part = rows[(rows["k"] == k) & (rows["archive"] == archive)].set_index("method").loc[methods]
+                _points(axis, part["macro_f1"], part["seeds_spread"], number, len(VOTES), name)
+            axis.set_title(f"{archive} archive")
+            axis.set_xlabel("macro F1 (%)")
+        _named(axes[0][0], methods)
+        figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(VOTES))
         plt.close(figure)
     return figure
 

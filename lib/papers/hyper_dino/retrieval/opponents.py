@@ -90,19 +90,28 @@ def figure_opponents(table: pd.DataFrame) -> Figure:
 def table_patients(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:
     """Leave one group out: macro F1 of votes, from the rows of :func:`lib.results.answers.votes`."""
     text = (
-        "Macro F1 in percent: F1 of every class, averaged. Every image asks once, and searches all images of the other "
-        f"{group_kind}s; scaler, PCA, NCA and heads come from folds that keep a {group_kind} together, so that nothing "
+        "Macro F1 in percent: F1 of every class that can be answered, averaged. Every image asks once. "
+        f"{_archives(group_kind)} Left out: queries without an image of their class there; they are no false alarms "
+        f"either. Scaler, PCA, NCA and heads come from folds that keep a {group_kind} together, so that nothing "
         f"was fitted on the {group_kind} that asks. ± standard deviation over {run.parameters['n_seeds']} trainings."
     )
     return Table(f"leave one {group_kind} out", rows, text, markdown=answers.votes_layout(rows))
+
+
+def _archives(group_kind: str) -> str:
+    """What is searched, for captions."""
+    return (
+        f"closed: the archive is what the heads learnt from; open: all images of other {group_kind}s, learnt from or "
+        "not, also those of the query's own fold."
+    )
 
 
 def figure_patients(rows: pd.DataFrame, group_kind: str) -> Figure:
     """The same as a picture."""
     text = (
         "Macro F1 of the class of the first answer, and of the majority of the first 3 and 5, when all images of the "
-        f"query's {group_kind} are left out; bars are one standard deviation over trainings. The axis does not begin "
-        "at 0."
+        f"query's {group_kind} are left out, over the classes that can be answered. {_archives(group_kind)} Bars are "
+        "one standard deviation over trainings. The axes do not begin at 0."
     )
     return Figure(f"leave one {group_kind} out", rows, text, figure=figures.patients(rows))
 
@@ -110,22 +119,26 @@ def figure_patients(rows: pd.DataFrame, group_kind: str) -> Figure:
 def votes_said(rows: pd.DataFrame) -> list[str]:
     """Macro F1 of the head and of the raw features, and which is ahead; from the rows of :func:`table_patients`.
 
-    A row per method and k (the first answer, majorities of 3 and 5) with macro_f1 and seeds_spread, percent; the head
-    is the method that is called Hyper-DINO.
+    A row per archive, method and k (the first answer, majorities of 3 and 5) with macro_f1 and seeds_spread, percent,
+    and counts; the head is the method that is called Hyper-DINO.
     """
     head = next((method for method in rows["method"] if method.startswith("Hyper-DINO")), "Hyper-DINO")
-    by = rows.set_index(["method", "k"])
     lines = []
-    for k, name in figures.VOTES.items():
-        ours, theirs, seeds = by["macro_f1"][head, k], by["macro_f1"][RAW, k], by["seeds_spread"][head, k]
-        ahead = "the head is" if ours > theirs else "the raw features are"
-        gap = abs(ours - theirs)
-        hardly = ", no more than trainings differ" if gap <= seeds else ""
-        spread = "" if pd.isna(seeds) else f" (± {seeds:.1f} over the trainings of the head)"
+    for archive, part in rows.groupby("archive", sort=False):
+        first, by = part.iloc[0], part.set_index(["method", "k"])
+        left_out = f", {first['n_without_relevant']:,} without an answer left out" * bool(first["n_without_relevant"])
         lines.append(
-            f"{name}: macro F1 is {ours:.1f} % by {head} and {theirs:.1f} % by the cosine of raw features; {ahead} "
-            f"ahead by {gap:.1f} points{hardly}{spread}"
+            f"{archive} archive, macro F1 of {head} and of raw features by cosine, over {first['n_classes']} classes "
+            f"({first['n_queries']:,} queries{left_out}):"
         )
+        for k, name in answers.VOTES.items():
+            ours, theirs, seeds = by["macro_f1"][head, k], by["macro_f1"][RAW, k], by["seeds_spread"][head, k]
+            ahead = "the head is" if ours > theirs else "the raw features are"
+            gap = abs(ours - theirs)
+            hardly = ", no more than trainings differ" if gap <= seeds else ""
+            spread = "" if pd.isna(seeds) else f" (± {seeds:.1f} over the trainings of the head)"
+            told = f"{ours:.1f} % and {theirs:.1f} %; {ahead} ahead by {gap:.1f} points"
+            lines.append(f"  {name}: {told}{hardly}{spread}")
     return [*lines, RARE]
 
 

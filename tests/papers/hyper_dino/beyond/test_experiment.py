@@ -132,7 +132,7 @@ def test_the_length_is_chosen_without_the_test_images():
     assert (table["steps"] == SHORT.epochs * SHORT.steps(len(where[0].train))).all()
 
 
-def asked(fold, values, classes):
+def answered(fold, values, classes):
     """What one head answers to the queries of a fold."""
     n, columns = len(classes), pd.MultiIndex.from_product([["ap_min"], [20]], names=["metric", "k"])
     frame = pd.DataFrame(np.array(values)[:, None], columns=columns)
@@ -145,8 +145,11 @@ def test_what_is_chosen_is_reported_with_its_own_class_mean_and_health():
     rows = [(0, 40, 70.0, 60.0, 1.0), (0, 80, 60.0, 64.0, 0.0), (1, 40, 50.0, 60.0, 9.0), (1, 80, 90.0, 66.0, 2.0)]
     table = pd.DataFrame(rows, columns=["fold", "dim_in", "validation", "test", "rim"]).assign(k=20, steps=105)
     table = table.assign(chance=3.5, loss=table["rim"] / 10)
-    tested = {(0, 40): [asked(0, [1.0, 1.0, 1.0, 0.0], [0, 0, 0, 1])], (1, 80): [asked(1, [1.0] * 4, [0, 1, 1, 1])]}
-    tested |= {pair: [asked(pair[0], [0.0] * 4, [0, 0, 1, 1])] for pair in ((0, 80), (1, 40))}
+    tested = {
+        (0, 40): [answered(0, [1.0, 1.0, 1.0, 0.0], [0, 0, 0, 1])],
+        (1, 80): [answered(1, [1.0] * 4, [0, 1, 1, 1])],
+    }
+    tested |= {pair: [answered(pair[0], [0.0] * 4, [0, 0, 1, 1])] for pair in ((0, 80), (1, 40))}
     chosen = controls.choose(table, tested, 20).set_index("choice")
     assert chosen["value"].tolist() == [63.0, 65.0, 65.0]  # 40 then 80; always 80; 80, the longest
     row = chosen.loc[controls.ON_VALIDATION]

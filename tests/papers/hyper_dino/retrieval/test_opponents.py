@@ -13,6 +13,7 @@ from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings
 from lib.training.recipes import Recipe
 
+COUNTS = ["n_seeds", "n_queries", "n_without_relevant", "n_classes"]
 RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "40 images", "abc", "texture", {"n_seeds": 5})
 SETTINGS, SCHEDULE = Settings(m0=0.8), Schedule(epochs=7)
 
@@ -52,17 +53,24 @@ def test_every_method_stands_on_its_line_under_each_rule(table):
 
 def test_votes_are_told_by_marker_and_by_line():
     rows = pd.DataFrame(
-        [(name, k, 10.0 * k + n, 0.5, 5, 9) for n, name in enumerate(("raw", "head")) for k in (1, 3, 5)],
-        columns=["method", "k", "macro_f1", "seeds_spread", "n_seeds", "n_queries"],
+        [
+            (archive, name, k, 10.0 * k + n + 2 * a, 0.5, 5, 9, 1, 4)
+            for a, archive in enumerate(("closed", "open"))
+            for n, name in enumerate(("raw", "head"))
+            for k in (1, 3, 5)
+        ],
+        columns=["archive", "method", "k", "macro_f1", "seeds_spread", *COUNTS],
     )
     figure = opponents.figure_patients(rows, "slide").figure
-    series = {box.get_label(): box[0].get_xdata().tolist() for box in figure.axes[0].containers}
-    assert series == {"first answer": [10, 11], "majority of 3": [30, 31], "majority of 5": [50, 51]}
+    for axis, more in zip(figure.axes, (0, 2), strict=True):
+        series = {box.get_label(): (box[0].get_xdata() - more).tolist() for box in axis.containers}
+        assert series == {"first answer": [10, 11], "majority of 3": [30, 31], "majority of 5": [50, 51]}
+    assert [axis.get_title() for axis in figure.axes] == ["closed archive", "open archive"]
     shown = opponents.table_patients(RUN, rows, "slide")
     assert "the slide that asks" in shown.caption
-    assert "The axis does not begin at 0" in opponents.figure_patients(rows, "slide").caption
-    assert "all images of the other slides" in shown.caption and "over 5 trainings" in shown.caption
-    assert "| head | 11.00 ± 0.50 | 31.00 ± 0.50 | 51.00 ± 0.50 | 9 |" in shown.markdown
+    assert "The axes do not begin at 0" in opponents.figure_patients(rows, "slide").caption
+    assert "open: all images of other slides" in shown.caption and "over 5 trainings" in shown.caption
+    assert "| closed | head | 11.00 ± 0.50 | 31.00 ± 0.50 | 51.00 ± 0.50 | 4 | 9 | 1 |" in shown.markdown
 
 
 def test_opponents_differ_from_the_mapper_in_one_thing_each():
@@ -101,18 +109,25 @@ def test_who_is_ahead_is_told_for_every_vote():
     lines = [("Hyper-DINO(PCA(384), 32)", k, f1, spread) for k, f1, spread in zip((1, 3, 5), ours, seeds, strict=True)]
     lines += [("raw features, cosine", k, f1, 0.0) for k, f1 in zip((1, 3, 5), theirs, strict=True)]
     rows = pd.DataFrame(lines, columns=["method", "k", "macro_f1", "seeds_spread"])
-    first, third, fifth, why = opponents.votes_said(rows)
-    assert first == (
-        "first answer: macro F1 is 14.1 % by Hyper-DINO(PCA(384), 32) and 20.6 % by the cosine of raw features; the "
-        "raw features are ahead by 6.5 points (± 1.0 over the trainings of the head)"
+    rows = rows.assign(archive="closed", n_seeds=5, n_queries=801, n_without_relevant=90, n_classes=5)
+    where, first, third, fifth, why = opponents.votes_said(rows)
+    assert where == (
+        "closed archive, macro F1 of Hyper-DINO(PCA(384), 32) and of raw features by cosine, over 5 classes (801 "
+        "queries, 90 without an answer left out):"
     )
-    assert third.startswith("majority of 3: ") and "the head is ahead by 2.0 points (±" in third
+    assert first == (
+        "  first answer: 14.1 % and 20.6 %; the raw features are ahead by 6.5 points (± 1.0 over the trainings of the "
+        "head)"
+    )
+    assert third.startswith("  majority of 3: ") and "the head is ahead by 2.0 points (±" in third
     assert "the head is ahead by 2.8 points, no more than trainings differ (± 5.6" in fifth
     assert "rare class" in why and "MAP@1" in why
-    assert "±" not in opponents.votes_said(rows.assign(seeds_spread=np.nan))[0]
+    assert "±" not in opponents.votes_said(rows.assign(seeds_spread=np.nan))[1]
+    closed, _, _, _, opened, *_ = opponents.votes_said(pd.concat([rows, rows.assign(archive="open")]))
+    assert closed.startswith("closed archive") and opened.startswith("open archive")
 
 
-def test_rows_without_a_head_are_of_an_earlier_version():
+def test_rows_without_an_archive_are_of_an_earlier_version():
     """What shows sample reports says so at a KeyError, and stops at nothing."""
     rows = pd.DataFrame([("raw features, cosine", 1, 50.0, 0.0)], columns=["method", "k", "macro_f1", "seeds_spread"])
     with pytest.raises(KeyError):

@@ -97,7 +97,7 @@ def test_the_table_has_a_row_per_candidate_and_marks_what_each_fold_chose(where)
 
 
 def test_candidates_show_class_means_chance_and_health(where):
-    """The flat head has no rim; the class mean is one of both folds, the other columns are of the candidate's own row."""
+    """The flat head has no rim; the class mean is of both folds, other columns of the candidate's own row."""
     _, rows = choice.choose(X[None], LABELS, GROUPS, where, HEAD, k=5, per_class=4)
     assert rows["rim"].isna().tolist() == (rows["comparison"] == "cosine").tolist() and (rows["steps"] > 0).all()
     n = len(rows) // 2  # of one fold
