@@ -14,7 +14,7 @@ from IPython.display import Image, Markdown, display
 
 from lib import paths
 from lib.datasets.catalogue import DATASETS, facts
-from lib.results import paired
+from lib.results import denominators
 from lib.results.store import Run
 
 PROFILE = "sample"
@@ -78,11 +78,11 @@ def tables(run: Run, *names: str, lacking: str = "") -> Real:
 
 
 def tests(run: Run, *names: str, lacking: str = "") -> Real:
-    """What paired tests of the sample say, as :func:`lib.results.paired.sentences`; ``names`` of their tables.
+    """What paired tests of the sample say, as :func:`lib.results.denominators.sentences`; ``names`` of their tables.
 
     lacking: as in :func:`sentences`.
     """
-    return sentences(run, paired.sentences, *names, lacking=lacking)
+    return sentences(run, denominators.sentences, *names, lacking=lacking)
 
 
 def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, lacking: str = "") -> Real:

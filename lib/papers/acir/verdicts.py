@@ -15,7 +15,7 @@ import pandas as pd
 
 from lib import paths
 from lib.datasets.catalogue import facts
-from lib.results import paired, real
+from lib.results import denominators, paired, real
 from lib.results.real import Part, Real
 from lib.results.store import Run
 
@@ -83,7 +83,8 @@ def sentence(folder: Path, place: Place) -> str | None:
         return None
     record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
     bits = record["parameters"]["bits"]
-    tests, first, second = pd.read_csv(file), place.first.format(bits=bits), place.second.format(bits=bits)
+    tests = denominators.by_min(pd.read_csv(file))
+    first, second = place.first.format(bits=bits), place.second.format(bits=bits)
     asked = tests[(tests["first"] == first) & (tests["second"] == second)]
     asked = asked[(asked["bits"] == bits) & (asked["measure"] == "ap_min")] if "measure" in asked else asked
     if asked.empty:

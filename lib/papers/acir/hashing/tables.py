@@ -20,7 +20,7 @@ from lib.papers.acir.hashing.experiment import (
     UNWEIGHTED,
 )
 from lib.papers.acir.published import DATASETS, content_gain
-from lib.results import answers, paired, rates
+from lib.results import answers, denominators, paired, rates
 from lib.results.answers import Answers
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Table
@@ -138,10 +138,11 @@ def ranking_layout(rows: pd.DataFrame) -> str:
 def ranking_sentence(rows: pd.DataFrame) -> str:
     """Who gains by content, beside the published gain."""
     table = radius.means(rows).set_index("method")
-    gain = table["content"] - table["plain"]
+    gain, by_min = table["content"] - table["plain"], table["content_min"] - table["plain_min"]
     more = int((gain.drop(ACIR) >= gain[ACIR]).sum())
     return (
-        f"content-guided ranking adds {gain[ACIR]:+.1f} points of mAP to ACIR (published: {content_gain():+.1f}), and "
+        f"content-guided ranking adds {gain[ACIR]:+.1f} points of mAP ÷ hits to ACIR (÷ min(k, R): "
+        f"{by_min[ACIR]:+.1f}; published: {content_gain():+.1f}), and "
         f"from {gain.drop(ACIR).min():+.1f} to {gain.drop(ACIR).max():+.1f} to the others; {more} of {len(gain) - 1} "
         "gain as much or more"
     )
@@ -195,25 +196,32 @@ def looks_sentence(rows: pd.DataFrame) -> str:
 
 
 def tests(found: Answers, groups: np.ndarray, bits: int, seed: int = 0, *, by_class: bool = False) -> pd.DataFrame:
-    """Paired tests of mAP (min(k, R)), or maAP, of ACIR against every other method, over groups and trainings."""
+    """Paired tests of mAP, or maAP, of ACIR against every other method, over groups and trainings.
+
+    By both denominators, as :func:`lib.results.denominators.compare`.
+    """
     subject = f"{ACIR}-{bits}bit"
     pairs = [(subject, name) for name in found if name != subject]
-    return answers.compare({"closed": found}, groups, pairs, [TOP], by_class=by_class, seed=seed).drop(columns="rule")
+    tested = denominators.compare({"closed": found}, groups, pairs, [TOP], by_class=by_class, seed=seed)
+    return tested.drop(columns="rule")
+
+
+def tests_layout(tests: pd.DataFrame) -> str:
+    """The rows of :func:`tests` as Markdown."""
+    return paired.tests_layout(denominators.named(tests), paired.METHODS | {"k": "k"})
 
 
 def answered(looks: pd.DataFrame, kept: pd.DataFrame, ranked: pd.DataFrame, tested: pd.DataFrame) -> list[str]:
     """The five questions of the notebook, each with what was measured."""
     cost = bits_sentences(kept)
     opponents = tested[~tested["second"].str.contains("|".join(["no code", "PCA", *OWN_LOSSES]))]
-    clear = opponents[opponents["p_holm"] <= 0.05]
-    better, worse = int((clear["difference"] > 0).sum()), int((clear["difference"] < 0).sum())
     medians = looks[looks["likeness"] == "pearson"].set_index("pairs")["median"]
     own, weights = (
         next(row for row in tested.itertuples() if row.second.startswith(name)) for name in (LABELS, UNWEIGHTED)
     )
     return [
         f"1. {cost[1]}, over all variants",
-        f"2. of {len(opponents)} other losses, ACIR is clearly better than {better}, clearly worse than {worse}; "
+        f"2. of {opponents['second'].nunique()} other losses, {_clear(opponents)}; "
         f"with class weights it {paired.relation(weights)} without ({paired.size(weights)})",
         f"3. the median likeness of fingerprints is {medians['one class']:.3f} within a class and "
         f"{medians['two classes']:.3f} across; with them, ACIR {paired.relation(own)} ACIR with labels alone "
@@ -223,26 +231,42 @@ def answered(looks: pd.DataFrame, kept: pd.DataFrame, ranked: pd.DataFrame, test
     ]
 
 
+def _clear(tests: pd.DataFrame) -> str:
+    """How many others ACIR is clearly better and worse than, by each denominator."""
+    told = []
+    for metric, part in tests.groupby("metric", sort=False):
+        outcomes = [paired.relation(test) for test in part.itertuples()]
+        better, worse = (outcomes.count(word) for word in paired.CLEAR)
+        told.append(f"{denominators.DIVIDED[metric]} ACIR is clearly better than {better}, clearly worse than {worse}")
+    return ", ".join(told)
+
+
 def came_out(tested: pd.DataFrame, rows: pd.DataFrame, bits: int) -> list[str]:
-    """The best of all codes at a length, what a code costs, and every tested difference."""
-    part = rows[(rows["metric"] == "ap_min") & (rows["gallery"] == "closed")]
-    codes = part[part["bits"] == bits].set_index("method")["ours"]
-    best = f"best of all codes of {bits} bits, min(k, R): {codes.idxmax()} ({codes.max():.1f}); ACIR: {codes[ACIR]:.1f}"
-    return [best, *paired.sentences(tested)]
+    """The best of all codes at a length, what a code costs, and every tested difference, by both denominators."""
+    lines = []
+    for metric, how in denominators.DIVIDED.items():
+        part = rows[(rows["metric"] == metric) & (rows["gallery"] == "closed")]
+        codes = part[part["bits"] == bits].set_index("method")["ours"]
+        best = f"best of all codes of {bits} bits, {how}: {codes.idxmax()} ({codes.max():.1f})"
+        lines.append(f"{best}; ACIR: {codes[ACIR]:.1f}")
+    return [*lines, *denominators.sentences(tested)]
 
 
 def by_class(rows: pd.DataFrame) -> list[str]:
-    """The place of ACIR at each length, closed gallery: by mAP, and by maAP, where rare classes count as others do."""
-    part = rows[(rows["metric"] == "ap_min") & (rows["gallery"] == "closed") & (rows["method"] != PCA)]
+    """The place of ACIR at each length, closed gallery: by mAP, and by maAP, where rare classes count as others do.
+
+    By each denominator that ``rows`` have.
+    """
+    part = rows[(rows["gallery"] == "closed") & (rows["method"] != PCA)]
     lines = []
-    for bits, of_one in part.dropna(subset="bits").groupby("bits"):
+    for (bits, metric), of_one in part.dropna(subset="bits").groupby(["bits", "metric"]):
         table = of_one.set_index("method")
         place = table[["ours", "class_mean"]].rank(ascending=False, method="min").loc[ACIR].astype(int)
         first = table["class_mean"].idxmax()
         lines.append(
-            f"{bits:.0f} bits: ACIR is number {place['ours']} of {len(table)} by mAP ({table.loc[ACIR, 'ours']:.1f}), "
-            f"number {place['class_mean']} by maAP ({table.loc[ACIR, 'class_mean']:.1f}); first by maAP: {first} "
-            f"({table.loc[first, 'class_mean']:.1f})"
+            f"{bits:.0f} bits, {denominators.DIVIDED[metric]}: ACIR is number {place['ours']} of {len(table)} by mAP "
+            f"({table.loc[ACIR, 'ours']:.1f}), number {place['class_mean']} by maAP "
+            f"({table.loc[ACIR, 'class_mean']:.1f}); first by maAP: {first} ({table.loc[first, 'class_mean']:.1f})"
         )
     return lines
 

@@ -22,7 +22,7 @@ from lib.papers.beyond.factors.experiment import (
     Results,
 )
 from lib.papers.beyond.factors.heads import ACIR, CENTRES, HYPERBOLIC, PAPERS, SPHERICAL, SUPCON, TREE
-from lib.results import answers, paired
+from lib.results import answers, denominators, paired
 from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
 from lib.training import hashing
@@ -78,10 +78,10 @@ def rows(found: Results) -> pd.DataFrame:
 def tested(
     found: Mapping[str, Mapping[str, Sequence[Answer]]], groups: np.ndarray, ks: Sequence[int], seed: int = 0
 ) -> pd.DataFrame:
-    """Paired tests of :data:`PAIRS`, as far as both were trained; as :func:`lib.results.answers.compare`."""
+    """Paired tests of :data:`PAIRS`, as far as both were trained; as :func:`lib.results.denominators.compare`."""
     trained = set.intersection(*(set(by_method) for by_method in found.values()))
     pairs = [pair for pair in PAIRS if trained.issuperset(pair)]
-    return answers.compare(found, groups, pairs, ks, seed=seed)
+    return denominators.compare(found, groups, pairs, ks, seed=seed)
 
 
 def layout(table: pd.DataFrame) -> str:
@@ -207,13 +207,15 @@ def _named(row: pd.Series) -> str:
 def came_out(tests: pd.DataFrame) -> list[str]:
     """How often each method of the other papers is clearly better, or worse, than what it is compared with."""
     lines = []
-    for (first, second), part in tests.groupby(["first", "second"], sort=False):
+    of_pairs = tests.groupby(["first", "second"], sort=False)
+    each = ((*pair, how, part) for pair, both in of_pairs for how, part in denominators.ways(both).items())
+    for first, second, how, part in each:
         outcomes = [paired.relation(test) for test in part.itertuples()]
         low, high = part["difference"].min(), part["difference"].max()
         counts = ", ".join(f"{outcomes.count(f'is {word} than')} {word}" for word in ("better", "worse"))
         untold = sum(outcome.startswith("cannot") for outcome in outcomes)
         told = f", {untold} cannot be told" if untold else ""
         lines.append(
-            f"{first} against {second}: of {len(part)} tests {counts}{told} ({low:+z.1f} to {high:+z.1f} points)"
+            f"{first} against {second}{how}: of {len(part)} tests {counts}{told} ({low:+z.1f} to {high:+z.1f} points)"
         )
     return lines

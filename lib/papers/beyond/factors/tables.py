@@ -10,7 +10,7 @@ import pandas as pd
 from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import figures, health
 from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PROBABILITY, Results, with_margin
-from lib.results import answerable, answers, intervals, paired
+from lib.results import answerable, answers, denominators, intervals, paired
 from lib.results.answers import values
 from lib.results.markdown import markdown_table
 from lib.results.shown import Figure, Table
@@ -125,19 +125,19 @@ def tested(
         seed: of the random sign flips.
 
     Returns:
-        factor and archive, then as :func:`lib.results.answers.compare`; p is corrected for all factors, and apart from
-        them for the own group, which is another question.
+        factor and archive, then as :func:`lib.results.denominators.compare`; p is corrected for all factors, and apart
+        from them for the own group, which is another question, by min(k, R) alone.
     """
     pairs, fairly = factors(encoder, beside), fair(found)
     names = {pair: factor for factor, pair in pairs.items()}
-    tests = answers.compare(fairly, groups, list(pairs.values()), ks, by_class=by_class, seed=seed)
-    tests = tests.rename(columns={"rule": "archive"}).drop(columns=["n_tests", "p_holm"])
+    tests = denominators.compare(fairly, groups, list(pairs.values()), ks, by_class=by_class, seed=seed)
+    tests = tests.rename(columns={"rule": "archive"})
     tests.insert(0, "factor", [names[pair] for pair in zip(tests["first"], tests["second"], strict=True)])
-    tests = paired.together(tests.to_dict("records"))
     if len(strict(found)) < len(found) and not by_class:
         ball, known, unknown = f"{encoder}, {BALL}", next(iter(found)), next(iter(fairly))
         with_own, without = (found[archive][ball] for archive in (known, unknown))
         named = {"factor": f"own {kind} in the archive (ball)", "archive": unknown, "first": known, "second": unknown}
+        named |= {"metric": "ap_min"}
         own = paired.together([named | {"k": k} | own_group(with_own, without, groups, k, seed) for k in ks])
         tests = pd.concat([tests, own], ignore_index=True)
     return tests
@@ -180,16 +180,18 @@ def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
     """:func:`tested` as a table; ``of``: what is added to its text."""
     rows = [
         {"factor": test.factor, "archive": test.archive, "k": test.k} | paired.cells(test, "points earned")
-        for test in tests.itertuples()
+        for test in denominators.named(tests).itertuples()
     ]
     layout = markdown_table(pd.DataFrame(rows))
-    apart = "The own group is another question, corrected apart." if tests["n_tests"].nunique() > 1 else ""
-    text = " ".join(part for part in (ABOUT, of, paired.SAYS, apart) if part)
+    own = tests["factor"].str.startswith("own ").any()
+    apart = "The own group is another question, corrected apart." if own else ""
+    text = " ".join(part for part in (ABOUT, of, paired.SAYS, denominators.SAYS, apart) if part)
     return Table("what earns how many points", tests, text, markdown=layout)
 
 
 def figure_earned(tests: pd.DataFrame) -> Figure:
-    """What one change earns, in one panel: the longest list, in the first archive of the tests."""
+    """What one change earns, in one panel: the longest list by min(k, R), in the first archive of the tests."""
+    tests = denominators.by_min(tests)
     k, archive = tests["k"].max(), tests["archive"].iloc[0]
     part = tests[(tests["k"] == k) & (tests["archive"] == archive)]
     kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
@@ -202,7 +204,8 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
 
 
 def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Figure:
-    """The leading encoder's methods above, what each factor earns below."""
+    """The leading encoder's methods above, what each factor earns by min(k, R) below."""
+    tests = denominators.by_min(tests)
     shown = rows[(rows["encoder"] == encoder) & rows["method"].isin(COMPARED)]
     text = (
         f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: "

@@ -1,18 +1,22 @@
 """The balanced experiment in sentences, made from its tables."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
 from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, with_margin
-from lib.results import answerable, paired
+from lib.results import answerable, denominators, paired
 from lib.results.markdown import points
 
 
 def sentences(tests: pd.DataFrame) -> list[str]:
-    """What each factor earns, where most and least, and how often that is clear, where it costs included."""
+    """What each factor earns, where most and least, and how often that is clear, where it costs included.
+
+    Over the longest list once more by hits, where that was tested.
+    """
     found = []
-    for factor, part in tests.groupby("factor", sort=False):
+    for factor, part in _factors(tests):
         outcomes = [paired.relation(test) for test in part.itertuples()]
         ends = [part.loc[part["difference"].idxmin()], part.loc[part["difference"].idxmax()]]
         low, high = (
@@ -28,12 +32,27 @@ def sentences(tests: pd.DataFrame) -> list[str]:
     return found
 
 
+def _factors(tests: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Every factor with its tests by min(k, R), then with those by hits where there are some."""
+    for factor, part in tests.groupby("factor", sort=False):
+        for how, of_one in denominators.ways(part).items():
+            yield f"{factor}{how}", of_one
+
+
 def ranking(tests: pd.DataFrame, k: int) -> list[str]:
-    """The factors by what they earn at ``k`` in the first archive of the tests, largest first, below a heading."""
+    """The factors by what they earn at ``k`` in the first archive of the tests, largest first, below a heading.
+
+    By min(k, R); in brackets by hits, where that was tested.
+    """
     part = tests[(tests["k"] == k) & (tests["archive"] == tests["archive"].iloc[0])]
-    ordered = part.sort_values("difference", ascending=False)
-    earned = [f"  {points(row.difference)}  {row.factor}" for row in ordered.itertuples()]
-    return [f"MAP@{k}, {part['archive'].iloc[0]}, points earned:", *earned]
+    by_min, *more = denominators.ways(part).values()
+    by_hits = more[0].set_index("factor")["difference"].map(lambda gain: f" ({points(gain)})") if more else {}
+    earned = [
+        f"  {points(row.difference)}{by_hits.get(row.factor, '')}  {row.factor}"
+        for row in by_min.sort_values("difference", ascending=False).itertuples()
+    ]
+    how = " (÷ hits)" * bool(more)
+    return [f"MAP@{k}, {part['archive'].iloc[0]}, points earned{how}:", *earned]
 
 
 def best(rows: pd.DataFrame, encoder: str, archive: str, k: int) -> str:
@@ -56,9 +75,11 @@ def came_out(curved: pd.DataFrame, kin: pd.DataFrame | None, m0: float) -> list[
     curved, lines = curved[curved["first"] != with_margin(BALL, m0)], []
     for what, part in (("A larger margin", curved), ("A tree of classes", kin)):
         if part is not None:
-            outcomes = [paired.relation(test) for test in part.itertuples() if FLAT in test.second]
-            better, worse = (outcomes.count(f"is {word} than") for word in ("better", "worse"))
-            lines.append(f"{what}, ball against flat head: of {len(outcomes)} tests {better} better, {worse} worse")
+            for how, tests in denominators.ways(part).items():
+                outcomes = [paired.relation(test) for test in tests.itertuples() if FLAT in test.second]
+                better, worse = (outcomes.count(word) for word in paired.CLEAR)
+                told = f"of {len(outcomes)} tests {better} better, {worse} worse"
+                lines.append(f"{what}, ball against flat head{how}: {told}")
     return lines
 
 
@@ -67,19 +88,20 @@ def wider(curved: pd.DataFrame, m0: float) -> list[str]:
 
     curved: the ball against the flat head at each margin, as :func:`lib.results.answers.compare` has them.
     """
-    found = {}
-    for name, part in curved.groupby("first", sort=False):
-        margin = float(name.partition(" = ")[2])
-        if margin > m0:
-            found[margin] = list(zip(part.itertuples(), map(paired.relation, part.itertuples()), strict=True))
-    if not found:
+    margin = curved["first"].str.partition(" = ")[2].astype(float)
+    larger = curved.assign(m0=margin)[margin > m0]
+    if larger.empty:
         return [f"no margin above {m0:g} was tested"]
-    seen = {outcome for tests in found.values() for _, outcome in tests}
-    better, worse = (outcome in seen for outcome in paired.CLEAR)
-    ways = "the results go both ways" if better else "the ball is worse wherever anything is clear"
-    ways = ways if worse else "the ball is better wherever anything is clear" if better else "nothing is clear"
-    lines = [f"  m0 = {margin:g}: {_tallied(tests)}" for margin, tests in sorted(found.items())]
-    return [f"Larger margins, ball against flat head: {ways}", *lines]
+    lines = []
+    for how, tests in denominators.ways(larger).items():
+        better, worse = (word in set(map(paired.relation, tests.itertuples())) for word in paired.CLEAR)
+        ways = "the results go both ways" if better else "the ball is worse wherever anything is clear"
+        ways = ways if worse else "the ball is better wherever anything is clear" if better else "nothing is clear"
+        lines.append(f"Larger margins, ball against flat head{how}: {ways}")
+        for margin, part in tests.groupby("m0"):
+            outcomes = list(zip(part.itertuples(), map(paired.relation, part.itertuples()), strict=True))
+            lines.append(f"  m0 = {margin:g}: {_tallied(outcomes)}")
+    return lines
 
 
 def _tallied(tests: list[tuple[Any, str]]) -> str:
@@ -114,10 +136,10 @@ def own_group(lost: pd.DataFrame) -> list[str]:
 def answers(tests: pd.DataFrame) -> list[str]:
     """One sentence per factor: whether it earns points, in how many of its tests that is clear, and how many points.
 
-    tests: of :func:`.tables.tested`.
+    tests: of :func:`.tables.tested`. Over the longest list once more by hits, where that was tested.
     """
     lines = []
-    for factor, part in tests.groupby("factor", sort=False):
+    for factor, part in _factors(tests):
         said = _earned(part)
         low, high = (points(end) for end in (part["difference"].min(), part["difference"].max()))
         lines.append(f"{factor}: {said} ({low} to {high})")

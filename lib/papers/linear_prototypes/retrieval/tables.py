@@ -15,7 +15,7 @@ from lib.papers.linear_prototypes import figures
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, gains, published
 from lib.papers.linear_prototypes.retrieval.experiment import LINEAR, NO_VIEWS, OPPONENTS
 from lib.papers.linear_prototypes.retrieval.sweeps import EPOCHS, STEPS
-from lib.results import answerable, answers, intervals, paired
+from lib.results import answerable, answers, denominators, intervals
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -259,16 +259,17 @@ def _variant_heads(run: Run) -> str:
 
 
 def variant_tests(run: Run, tests: pd.DataFrame) -> Table:
-    """Every other head, and every opponent, against the paper's; tests: of :func:`lib.results.answers.compare`."""
+    """Every other head, and every opponent, against the paper's; tests: of :func:`lib.results.denominators.compare`."""
     text = caption(run, "first against second", _variant_heads(run))
-    return paired.table(tests, "other distances and heads, paired", text, "gallery")
+    return denominators.table(tests, "other distances and heads, paired", text, "gallery")
 
 
 def figure_variants(run: Run, tests: pd.DataFrame) -> Figure:
     """What every other head, and every opponent, gains or loses against the paper's head.
 
-    tests: paired tests of them, as :func:`lib.results.answers.compare` has them.
+    tests: paired tests of them, as :func:`lib.results.denominators.compare` has them; drawn are those by min(k, R).
     """
+    tests = denominators.by_min(tests)
     k = ", ".join(str(k) for k in tests["k"].unique())
     about = caption(run, "averaged per group first", _variant_heads(run))
     text = f"Difference of MAP@{k} from the paper's head with its 95 % interval: {about} {intervals.UNCORRECTED}"
@@ -300,7 +301,7 @@ def came_out(gains: pd.DataFrame, others: pd.DataFrame, sizes: pd.DataFrame, enc
     lines = [
         line
         for question, tests in questions.items()
-        for line in (question, *(f"  {sentence}" for sentence in paired.sentences(tests)))
+        for line in (question, *(f"  {sentence}" for sentence in denominators.sentences(tests)))
     ]
     labels = [*_label_sentences(sizes, frozen), *_step_sentences(sizes)]
     return [*lines, "How many labels does it need? (means, not tested)", *(f"  {line}" for line in labels)]

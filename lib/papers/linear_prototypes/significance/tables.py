@@ -9,7 +9,7 @@ import pandas as pd
 from lib.metrics.significance import Evidence, corrected, evidence
 from lib.papers.linear_prototypes.published import TL
 from lib.papers.linear_prototypes.retrieval.experiment import PAPER
-from lib.results import paired
+from lib.results import denominators, paired
 from lib.results.markdown import markdown_table, points
 from lib.results.shown import Table
 from lib.results.store import Run
@@ -135,6 +135,7 @@ def elsewhere(tests: pd.DataFrame) -> list[str]:
 
     tests: of notebook 41, as :func:`lib.results.answers.compare` has them.
     """
+    tests = denominators.by_min(tests)
     return sentences(tests[(tests["rule"] == "closed") & (tests["k"] == tests["k"].max())])
 
 

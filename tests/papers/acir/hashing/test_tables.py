@@ -67,16 +67,21 @@ def test_the_other_metric_has_its_own_values():
 def test_rare_classes_give_a_place_of_their_own():
     rows = ROWS.copy()
     rows.loc[(rows["method"] == "CSQ") & (rows["bits"] == 16), "class_mean"] = 83.5
-    first, second = tables.by_class(rows)
-    assert first == ("8 bits: ACIR is number 2 of 2 by mAP (74.0), number 2 by maAP (78.0); first by maAP: CSQ (79.0)")
+    assert [line.partition(":")[0] for line in tables.by_class(rows)] == [
+        f"{bits} bits, ÷ {how}" for bits in (8, 16) for how in ("hits", "min(k, R)")
+    ]
+    first, second = tables.by_class(rows[rows["metric"] == "ap_min"])
+    assert first == (
+        "8 bits, ÷ min(k, R): ACIR is number 2 of 2 by mAP (74.0), number 2 by maAP (78.0); first by maAP: CSQ (79.0)"
+    )
     assert second == (
-        "16 bits: ACIR is number 1 of 2 by mAP (79.0), number 2 by maAP (83.0); first by maAP: CSQ (83.5)"
+        "16 bits, ÷ min(k, R): ACIR is number 1 of 2 by mAP (79.0), number 2 by maAP (83.0); first by maAP: CSQ (83.5)"
     )
 
 
 def test_who_gains_as_much_by_content_is_counted():
     sentence = tables.ranking_sentence(RANKED)
-    assert "adds +0.5 points of mAP to ACIR (published: +1.5)" in sentence
+    assert "adds +0.5 points of mAP ÷ hits to ACIR (÷ min(k, R): +0.5; published: +1.5)" in sentence
     assert "from +0.2 to +1.0 to the others; 1 of 2 gain as much or more" in sentence
     assert cells(tables.ranking_layout(RANKED))[2] == ["CSQ", "40", "80.00 ± 0.00", "81.00", "+1.00", "+0.50"]
 

@@ -34,12 +34,12 @@ ARCHIVES = ["closed, by patient", "open, by patient"]
 
 
 def answered(level: float, method: Method) -> list[Answer]:
-    """Every query's AP is about ``level`` at 1 and half of it at 5."""
+    """Every query's AP is about ``level`` at 1 and half of it at 5, by hits a quarter."""
     done = []
     for split in repeated(splits(np.arange(N) // 10 % 3, 0), 3):
         values = level + np.random.default_rng([split.seed, round(100 * level)]).normal(0, 0.01, size=len(split.test))
-        columns = pd.MultiIndex.from_product([["ap_min"], [1, 5]], names=["metric", "k"])
-        frame = pd.DataFrame(np.stack([values, values / 2], axis=1), columns=columns)
+        columns = pd.MultiIndex.from_product([["ap_min", "ap_hits"], [1, 5]], names=["metric", "k"])
+        frame = pd.DataFrame(np.stack([values, values / 2, values, values / 4], axis=1), columns=columns)
         few = np.full(len(split.test), 10)
         per_query = PerQuery(frame, np.zeros(len(split.test), dtype=int), few, 4 * few)
         done.append(Answer(method, split, Health(0.1, np.nan, 30), [], few, per_query))

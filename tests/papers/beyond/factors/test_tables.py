@@ -24,13 +24,13 @@ RULES = {"by image": np.arange(N) % 3, "by patient": np.arange(N) // 10 % 3}
 
 
 def answers(rule: str, level: float, noise: float = 0.01, health: Health | None = None) -> list[Answer]:
-    """Every query's AP is about ``level``."""
+    """Every query's AP is about ``level``, that of a list half of it, and by hits an eighth."""
     done = []
     for split in repeated(splits(RULES[rule], 0), SEEDS):
         values = level + np.random.default_rng([split.seed, round(100 * level)]).normal(0, noise, size=len(split.test))
-        columns = pd.MultiIndex.from_product([["ap_min"], [1, 5]], names=["metric", "k"])
+        columns = pd.MultiIndex.from_product([["ap_min", "ap_hits"], [1, 5]], names=["metric", "k"])
         per_query = PerQuery(
-            pd.DataFrame(np.stack([values, values / 2], axis=1), columns=columns),
+            pd.DataFrame(np.stack([values, values / 2, values, values / 8], axis=1), columns=columns),
             LABELS[split.test],
             np.full(len(split.test), 10),
             np.full(len(split.test), 40),
@@ -82,19 +82,19 @@ def test_each_factor_earns_what_was_planted_and_the_own_group_too(tests):
     assert (first["low"] <= first["difference"]).all() and (first["n_seeds"] == SEEDS).all()
     assert set(tests["archive"]) == {"closed, by patient", "open, by patient"}
     own = tests["factor"].str.startswith("own")
-    assert (len(tests), own.sum()) == (7 * 2 * 2 + 2, 2)
-    assert (tests["n_tests"] == np.where(own, 2, 7 * 2 * 2)).all(), "the own group is another question"
+    hits = tests["metric"] == "ap_hits"
+    assert (len(tests), own.sum(), hits.sum()) == (7 * 2 * 3 + 2, 2, 7 * 2) and set(tests[hits]["k"]) == {5}
+    wanted = np.where(own, 2, np.where(hits, 7 * 2, 7 * 2 * 2))
+    assert (tests["n_tests"] == wanted).all(), "the own group is another question, and hits are the same ones again"
 
 
 def test_sentences_name_gain_and_loss(tests):
-    said = dict(
-        sentence.split(": +", 1) if ": +" in sentence else (sentence, "") for sentence in verdicts.sentences(tests)
-    )
-    gain, curved = (
-        next(s for s in verdicts.sentences(tests) if s.startswith(w)) for w in ("head: ball, not n", "curv")
-    )
-    loss = next(sentence for sentence in verdicts.sentences(tests) if sentence.startswith("labels"))
-    assert len(said) == 8 and "clearly a gain in 4 of 4, clearly a loss in 0" in gain
+    said = verdicts.sentences(tests)
+    gain, curved, loss = (next(s for s in said if s.startswith(w)) for w in ("head: ball, not n", "curv", "labels"))
+    by_hits = [line for line in said if ", ÷ hits: " in line]
+    assert (len(said), len(by_hits)) == (8 + 7, 7) and "clearly a gain in 2 of 2" in by_hits[0]
+    assert said[said.index(gain) + 1].startswith("head: ball, not none, ÷ hits: +2.")
+    assert "clearly a gain in 4 of 4, clearly a loss in 0" in gain
     assert "clearly a gain in 0 of 4, clearly a loss in 4 (MAP@1, closed, by patient; " in loss
     assert "clearly a gain in 0 of 4, clearly a loss in 0" in curved
 
@@ -112,10 +112,14 @@ def test_the_ranking_is_that_of_the_first_answers_differences(tests):
     earned = {line[9:]: float(line[:9]) for line in lines}
     assert list(earned.values()) == sorted(earned.values(), reverse=True)
     assert earned[f"labels: {CLASSIFIER}, not none"] == pytest.approx(-10, abs=0.5)
+    head, *lines = verdicts.ranking(tests, 5)
+    assert head == "MAP@5, closed, by patient, points earned (÷ hits):"
+    assert next(line for line in lines if line.endswith("head: ball, not none")).startswith("  +10.0")
+    assert sum("(" in line.partition("  ")[2][:18] for line in lines) == 7  # of the own group by min(k, R) alone
 
 
 def test_what_came_out_counts_where_the_ball_is_better_and_worse_than_the_flat_head(tests):
-    flat = tests[tests["factor"].str.startswith("curvature")]
+    flat = tests[tests["factor"].str.startswith("curvature") & (tests["metric"] == "ap_min")]
     sure = flat.assign(p_holm=0.001, difference=[2.0, 2.0, -2.0, -2.0])
     other = sure.assign(second="net, no head")
     printed = sure.assign(first="ball, m0 = 0.5")  # the paper's own margin is not a larger one
@@ -123,6 +127,8 @@ def test_what_came_out_counts_where_the_ball_is_better_and_worse_than_the_flat_h
     assert margin == "A larger margin, ball against flat head: of 4 tests 2 better, 2 worse"
     assert tree == "A tree of classes, ball against flat head: of 4 tests 0 better, 0 worse"
     assert len(verdicts.came_out(sure, None, 0.5)) == 1
+    lines = verdicts.came_out(pd.concat([sure, sure.assign(metric="ap_hits", difference=-1.0)]), None, 0.5)
+    assert lines[1] == "A larger margin, ball against flat head, ÷ hits: of 4 tests 0 better, 4 worse"
 
 
 def margin_tests(differences: dict[float, list[float]], clear: float) -> pd.DataFrame:
@@ -284,13 +290,14 @@ def test_the_numbers_of_the_picture_stand_beside_its_frame_and_its_bars_are_told
 
 
 def test_the_answer_to_each_question_is_one_sentence(tests):
-    said = verdicts.answers(tests)
-    assert len(said) == 8 == tests["factor"].nunique()
+    both = verdicts.answers(tests)
+    said = [line for line in both if ", ÷ hits: " not in line]
+    assert len(both) == 8 + 7 and len(said) == 8 == tests["factor"].nunique()
     by_factor = dict(zip(tests["factor"].unique(), said, strict=True))
     assert by_factor["head: ball, not none"].startswith("head: ball, not none: earns points in 4 of 4 tests (+")
     assert ": costs points in 4 of 4 tests (-" in by_factor[f"labels: {CLASSIFIER}, not none"]
     assert ": no clear difference in any of 4 tests (" in by_factor["curvature: ball, not flat"]
-    one = tests[tests["factor"] == "head: ball, not none"]
+    one = tests[(tests["factor"] == "head: ball, not none") & (tests["metric"] == "ap_min")]
     mixed = one.assign(difference=[1.0, 1.0, -2.0, 3.0], p_holm=[0.01, 0.5, 0.01, 0.5])
     assert verdicts.answers(mixed)[0].endswith("earns points in 1 of 4 tests, costs points in 1 (-2.00 to +3.00)")
     few = one.assign(p_holm=1.0, p_floor=1.0)

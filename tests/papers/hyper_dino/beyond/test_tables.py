@@ -110,7 +110,8 @@ def test_definitions_show_class_means_chance_and_the_health_of_the_head():
 def test_a_table_of_scores_says_what_stands_beside_them():
     run = Run("16_hyper_dino_beyond", "demo", "tissue", "some images", "abc", "texture", {"n_seeds": 5, "epochs": 15})
     text = controls.retrieval(run, "a title", pd.DataFrame({"k": [1]}), "", "More.").caption
-    assert "Class mean: averaged per class first." in text and text.endswith("At the rim: worst training. More.")
+    assert "Class mean: over all queries of all folds, averaged per class first." in text
+    assert text.endswith("At the rim: worst training. More.")
     assert "Class mean" not in controls.common(run)  # also of tables that show differences alone
 
 
