@@ -30,6 +30,7 @@ from lib.datasets import (
 )
 from lib.datasets.catalogue import PRIVATE
 from lib.datasets.images import is_image, visible_files
+from lib.datasets.table import check_names
 from lib.errors import InputError
 
 DEPTH = 5  # BreaKHis_v1/histology_slides/breast lies three below the folder that it was unpacked in
@@ -127,7 +128,8 @@ def link(data: Path, name: str | None = None) -> dict[str, Path]:
     A known dataset that was put into ``data/`` by hand is used as it is, with a warning.
 
     Raises:
-        InputError: if there is no dataset below ``data``, or ``data/`` has a folder of your own under the same name.
+        InputError: if there is no dataset below ``data``, ``data/`` has a folder of your own under the same name, or
+            one of the files cannot be read (:func:`check_files`).
     """
     found = find(data, name)
     if not found:
@@ -138,7 +140,24 @@ def link(data: Path, name: str | None = None) -> dict[str, Path]:
             "own images need one sub-folder per class"
         )
     paths.DATA.mkdir(exist_ok=True)
-    return {dataset: _linked(dataset, place, named=name is not None) for dataset, place in found.items()}
+    linked = {dataset: _linked(dataset, place, named=name is not None) for dataset, place in found.items()}
+    for place in linked.values():
+        check_files(place)
+    return linked
+
+
+def check_files(root: Path) -> None:
+    """Raise InputError, naming the first, for files below `root` that are not there, not readable or not nameable.
+
+    DVC reads every file of a folder before a stage runs, and has no words for these. Hidden ones it leaves alone.
+    """
+    files = visible_files(root)
+    check_names(map(str, files))
+    lost = [file for path in files if not (file := root / path).is_file() or not os.access(file, os.R_OK)]
+    if lost:
+        why = f"a link to {lost[0].readlink()}, where no file is" if lost[0].is_symlink() else "cannot be read"
+        more = f", and {len(lost) - 1} more like it" * (len(lost) > 1)
+        raise InputError(f"{lost[0]}: {why}{more}. Mend, move or remove it.")
 
 
 def _others(root: Path) -> str:

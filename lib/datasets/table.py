@@ -1,9 +1,10 @@
 """The table of a dataset: one row per image with its label and its group."""
 
 import json
+import re
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from lib.errors import InputError
 from lib.files import whole
 
 COLUMNS = ("image_id", "path", "label", "group")
+UNWRITABLE = re.compile("[\r\ud800-\udfff]")
+"""A carriage return, which CSV gives back as the end of a row, and what Python makes of bytes that are not UTF-8."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +33,9 @@ class ImageTable:
     normal forms, are one class, with a warning that names the spellings. BKL and bkl may be one class or two: an
     InputError. Groups that differ in capitals are two groups.
 
-    Raises InputError for a missing column, an empty value in one of the four, an image_id that occurs twice, or labels
-    that differ in capitals only.
+    Raises InputError for a missing column, an empty value in one of the four, an image_id that occurs twice, labels
+    that differ in capitals only, and names that no table can hold: with a carriage return, or of bytes that are no
+    UTF-8.
     """
 
     name: str
@@ -50,19 +54,25 @@ class ImageTable:
             if blank.any():
                 where = rows.loc[blank, "path" if column == "image_id" else "image_id"].tolist()
                 raise InputError(
-                    f"{self.name}: {len(where)} rows have no {column}, such as {_some(where)}. "
+                    f"{self.name}: {len(where)} rows have no {column}, such as {some(where)}. "
                     "Fill it in or remove the rows."
                 )
             rows[column] = rows[column].astype(str)
+            check_names(rows[column])
+        check_names(what for what, _ in self.skipped)
         for column in ("label", "group"):
             rows[column] = self._one_spelling(rows[column])
         self._check_capitals(rows["label"])
         twice = rows[rows["image_id"].duplicated(keep=False)].sort_values("image_id")
         if len(twice):
+            image_id, files = twice["image_id"].iloc[0], twice["path"][:2].tolist()
             raise InputError(
-                f"{self.name}: {twice['image_id'].nunique()} image_ids occur more than once, such as "
-                f"{twice['image_id'].iloc[0]} in {_some(twice['path'].tolist()[:2])}. "
-                "Keep one file of each, or name the sub-folder that holds each image once."
+                f"{self.name}: {twice['image_id'].nunique()} image_ids occur more than once, such as {image_id} "
+                + (
+                    f"in {some(files)}. Keep one file of each, or name the sub-folder that holds each image once."
+                    if len(set(files)) > 1
+                    else f"in two rows of the list of images, for one file {files[0]}. Keep one row of each."
+                )
             )
         object.__setattr__(self, "root", Path(self.root))
         object.__setattr__(self, "rows", rows)
@@ -133,7 +143,7 @@ class ImageTable:
         if unknown:
             raise InputError(
                 f"{self.name}: {len(unknown)} of {len(where)} image_ids are not in the table, such as "
-                f"{_some(unknown)}. They belong to another dataset or to another version of this one."
+                f"{some(unknown)}. They belong to another dataset or to another version of this one."
             )
         return replace(self, rows=self.rows.iloc[where])
 
@@ -164,6 +174,20 @@ def spelled(name: str) -> str:
     ('nv', True)
     """
     return unicodedata.normalize("NFC", name).strip()
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raise InputError for the first name that a CSV file in UTF-8 cannot hold, as some file systems allow it.
+
+    >>> check_names(["Größe.png", "M\\udcfcller.png"])
+    Traceback (most recent call last):
+    lib.errors.InputError: M\\xfcller.png: the name is no UTF-8. Rename the file or folder.
+    """
+    for name in names:
+        if found := UNWRITABLE.search(name):
+            shown = name.encode(errors="surrogateescape").decode(errors="backslashreplace").replace("\r", "\\r")
+            fault = "holds a carriage return" if found[0] == "\r" else "is no UTF-8"
+            raise InputError(f"{shown}: the name {fault}. Rename the file or folder.")
 
 
 def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
@@ -197,5 +221,10 @@ def from_csv(root: Path, name: str, group: str = "patient") -> ImageTable:
     return ImageTable(name, root, rows.assign(group=rows[group]), group_kind=group)
 
 
-def _some(values: Sequence[str], n: int = 3) -> str:
+def some(values: Sequence[str], n: int = 3) -> str:
+    """The first `n` values, for a message.
+
+    >>> some(["a", "b", "c", "d"])
+    'a, b, c, ...'
+    """
     return ", ".join(map(str, values[:n])) + (", ..." if len(values) > n else "")

@@ -1,5 +1,6 @@
 """Datasets are recognised by their whole layout, wherever they were unpacked; everything else is yours, by its name."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -236,11 +237,39 @@ def test_a_folder_of_slides_alone_is_told_what_is_missing(data, tmp_path):
 
 
 def test_a_folder_of_ones_own_in_data_is_not_taken_for_another(data, tmp_path, recwarn):
-    touch(data / "eyes", "l/1.png", "r/1.png")
+    touch(data / "eyes", "l/1.png", "l/2.png", "r/1.png", "r/2.png")
     assert finding.link(data / "eyes") == {"eyes": data / "eyes"}
     with pytest.raises(InputError, match=r"data/eyes is there already, and is not .*NAME=<name>"):
-        finding.link(touch(tmp_path / "eyes", "l/1.png", "r/1.png"))
+        finding.link(touch(tmp_path / "eyes", "l/1.png", "l/2.png", "r/1.png", "r/2.png"))
     assert not (data / "eyes").is_symlink() and not recwarn.list
+
+
+@pytest.mark.parametrize("name", ["fat/b.png", "fat/notes.txt"])
+def test_a_link_that_leads_nowhere_is_named_before_anything_runs(data, tmp_path, name):
+    here = touch(tmp_path / "mine", "fat/1.png", "oil/1.png", "oil/.lock")
+    (here / name).symlink_to(tmp_path / "gone.png")
+    with pytest.raises(InputError, match=rf"{name}: a link to {tmp_path}/gone.png, where no file is. Mend, move or"):
+        finding.link(here)
+    (here / name).unlink()
+    (here / "oil/.#2.png").symlink_to("nowhere")  # as an editor leaves it: neither a loader nor DVC reads hidden files
+    assert finding.link(here) == {"mine": here}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        (b"fat/M\xfcller.png", r"fat/M\\xfcller.png: the name is no UTF-8. Rename"),
+        (b"fat/M\xfcller.txt", r"fat/M\\xfcller.txt: the name is no UTF-8. Rename"),
+        (b"fat/2\r.png", r"fat/2\\r.png: the name holds a carriage return. Rename"),
+    ],
+)
+def test_a_name_that_no_table_can_hold_is_refused_before_anything_runs(data, tmp_path, name, message):
+    here = touch(tmp_path / "mine", "fat/1.png", "oil/1.png")
+    (here / os.fsdecode(name)).touch()
+    with pytest.raises(InputError, match=message):
+        finding.link(here)
+    with pytest.raises(InputError, match=message):
+        loaders.load("folder", here)
 
 
 def test_a_known_dataset_put_there_by_hand_is_used_and_said_so(data, tmp_path):

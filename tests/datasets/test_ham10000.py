@@ -110,3 +110,9 @@ def test_real_images(real):
     assert len(table) == 8587 and len(set(table.groups)) == 6378 and len(table.classes) == 7
     assert table.skipped == ()
     assert read_image(table.path(0)).size == (224, 224)
+
+
+def test_a_row_that_stands_twice_is_called_one(root):
+    (root / "HAM10000_metadata.csv").write_text(METADATA + METADATA.splitlines()[2] + "\n")
+    with pytest.raises(InputError, match=r"ISIC_0000002 in two rows of the list of images.* Keep one row of each"):
+        loaders.load("ham10000", root)

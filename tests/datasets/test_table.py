@@ -64,6 +64,12 @@ def test_double_image_ids_are_named_with_their_files(tmp_path):
         ImageTable("t", tmp_path, rows(image_id=["x", "y", "x"]), "patient")
 
 
+def test_whatever_a_file_is_called_is_read_back(tmp_path):
+    names = ['a|b, "c".png', "two\nlines.png", "<img src=x>$\\frac$.png"]
+    ImageTable("t", tmp_path, rows(image_id=names, path=names), "patient").write(tmp_path / "t.csv")
+    assert ImageTable.read(tmp_path / "t.csv").rows["path"].tolist() == names
+
+
 @pytest.mark.parametrize("column", ["label", "group", "path"])
 @pytest.mark.parametrize("nothing", [None, float("nan"), " "])
 def test_an_empty_value_is_an_error(tmp_path, column, nothing):
