@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -120,6 +120,31 @@ def empty(folder: Path) -> None:
         file.unlink(missing_ok=True)
     with suppress(OSError):
         folder.rmdir()
+
+
+def alike(files: Iterable[Path]) -> list[list[Path]]:
+    """Files with the same bytes, in their order; empty ones and those that cannot be read are like no other.
+
+    Only files of the same size that begin alike are read to their end.
+    """
+    groups = [list(files)]
+    for of in (_size, _beginning, _sha256):
+        keyed: dict[tuple, list[Path]] = {}
+        for number, group in enumerate(groups):
+            for file in group:
+                with suppress(OSError):
+                    keyed.setdefault((number, of(file)), []).append(file)
+        groups = [group for (_, key), group in keyed.items() if key and len(group) > 1]
+    return groups
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size
+
+
+def _beginning(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        return stream.read(4096)
 
 
 def check(folder: Path, kind: str) -> None:

@@ -367,3 +367,14 @@ def test_kept_steps_are_removed_and_nothing_else(tmp_path):
     files.empty(folder)
     files.empty(folder)
     assert not folder.exists()
+
+
+def test_files_with_the_same_bytes_are_together_and_nothing_else(tmp_path):
+    begin = b"x" * 5000
+    contents = {"a": begin + b"1", "b": begin + b"2", "c": begin + b"1", "d": b"", "e": b"", "f": b"1"}
+    for name, content in contents.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "g").symlink_to("f")
+    (tmp_path / "h").symlink_to("nowhere")
+    same = files.alike(sorted(tmp_path.iterdir()))
+    assert [[file.name for file in group] for group in same] == [["a", "c"], ["f", "g"]]

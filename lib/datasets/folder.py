@@ -11,8 +11,9 @@ import pandas as pd
 
 from lib.datasets.catalogue import missing
 from lib.datasets.images import EXTENSIONS, is_image, visible_files
-from lib.datasets.table import ImageTable, read_csv, spelled
+from lib.datasets.table import ImageTable, read_csv, some, spelled
 from lib.errors import InputError
+from lib.files import alike
 
 SPLITS = {"train", "training", "val", "valid", "validation", "test", "testing"}
 
@@ -28,12 +29,15 @@ def load(
 
     name: what these images are called in results.
     groups: CSV file with the columns path (below `root`, or the file name alone) and group, one row per image.
-        Without it, images in a sub-folder of their class folder belong to that sub-folder (equal names in two
-        classes are one group, as for a patient with two diagnoses); any other image is a group of its own.
-    group_kind: what a group is, such as "patient"; else "group", "sub-folder" or "image", as found.
+        Without it, a patient is the lowest folder above the images, by its path below the class: fat/site_1/p1 and
+        muscle/site_1/p1 are one patient with two diagnoses, fat/site_2/p1 is another. Where a folder holds images
+        and folders of images, all of them are of that patient. An image right in its class folder is its own group.
+    group_kind: what a group is; else "patient", with `groups` "group", and "image" where every image is its own.
     on_empty: a class folder without images is skipped with a warning, or an InputError.
 
     Hidden files are ignored; other files are listed in ``skipped``, and those in class folders counted in a warning.
+    Further warnings: which folder is taken for the patient where several lie above an image; classes of one image;
+    files with the same bytes in two classes.
     Raises MissingDataset without any image; InputError for images outside class folders, a single class,
     class folders that are called train and test, and an image that `groups` does not list.
     """
@@ -76,13 +80,59 @@ def load(
             f"{root}: the folders {', '.join(sorted(labels))} look like a split, not like classes. "
             "Load one of them, or merge their class folders."
         )
+    rows = pd.DataFrame({"image_id": map(str, images), "label": [path.parts[0] for path in images]})
     if groups is None:
-        own = [path.parts[1] if len(path.parts) > 2 else str(path) for path in images]
-        found_kind = "sub-folder" if any(len(path.parts) > 2 for path in images) else "image"
+        kind = group_kind or ("patient" if any(len(path.parts) > 2 for path in images) else "image")
+        rows["group"] = _patients(images)
+        notices = [_level(rows, kind)]
     else:
-        own, found_kind = _listed_groups(Path(groups), images), "group"
-    rows = pd.DataFrame({"image_id": map(str, images), "label": [p.parts[0] for p in images], "group": own})
-    return ImageTable(name, root, rows.assign(path=rows["image_id"]), group_kind or found_kind, tuple(skipped))
+        kind, notices = group_kind or "group", []
+        rows["group"] = _listed_groups(Path(groups), images)
+    table = ImageTable(name, root, rows.assign(path=rows["image_id"]), kind, tuple(skipped))
+    for notice in filter(None, [*notices, _alone(table), _in_two_classes(table)]):
+        warnings.warn(f"{root}: {notice}", stacklevel=3)
+    return table
+
+
+def _patients(images: list[PurePosixPath]) -> list[str]:
+    """The lowest folder above each image that is no part of another patient's, by its path below the class."""
+    below = [path.parts[1:-1] for path in images]
+    holding = set(below)
+    ends = [next((n for n in range(1, len(parts)) if parts[:n] in holding), len(parts)) for parts in below]
+    return ["/".join(parts[:n]) or str(path) for path, parts, n in zip(images, below, ends, strict=True)]
+
+
+def _level(rows: pd.DataFrame, kind: str) -> str:
+    """Which folder is the patient, if there is more than one above an image and below its class."""
+    depth = rows["image_id"].str.count("/")
+    if depth.max() < 3:
+        return ""
+    image_id, group = rows.loc[depth.idxmax(), ["image_id", "group"]]
+    return (
+        f"{depth.max()} levels of folders, as above {image_id}. Of these, {group} is taken for the {kind}: the lowest, "
+        f"or the one above that holds images itself. That makes {rows['group'].nunique()} {kind}s. If these are parts "
+        f"of one {kind}, such as slides, move their images into one folder."
+    )
+
+
+def _alone(table: ImageTable) -> str:
+    """Classes of one image."""
+    counts = table.rows["label"].value_counts()
+    alone = sorted(counts.index[counts == 1])
+    return f"classes of one image ({len(alone)}): {some(alone)}. It has no other to find." if alone else ""
+
+
+def _in_two_classes(table: ImageTable) -> str:
+    """Files of two classes that hold the same bytes, links included."""
+    row_of, labels = {table.path(row): row for row in range(len(table))}, table.labels
+    pictures = [[row_of[file] for file in files] for files in alike(row_of)]
+    twins = [table.rows["image_id"].iloc[rows] for rows in pictures if len(set(labels[rows])) > 1]
+    if not twins:
+        return ""
+    return (
+        f"pictures in more than one class ({len(twins)}): {some([' = '.join(ids) for ids in twins])}. "
+        "Their own copy counts as a wrong answer: keep each in one class."
+    )
 
 
 def _counted(files: Iterable[PurePosixPath]) -> str:
@@ -103,12 +153,12 @@ def _inner(root: Path, images: list[PurePosixPath]) -> str:
 
 def _listed_groups(csv: Path, images: list[PurePosixPath]) -> list[str]:
     listed = read_csv(csv, ["path", "group"])
-    keys = listed["path"].str.replace("\\", "/").str.strip().str.removeprefix("./")
+    keys = listed["path"].str.replace("\\", "/").str.strip().str.removeprefix("./").map(spelled)
     twice = keys[keys.duplicated()]
     if len(twice):
         raise InputError(f"{csv}: {twice.iloc[0]} is listed more than once. Keep one row per image.")
     group_of = dict(zip(keys, listed["group"], strict=True))
-    wanted = pd.Series([str(path) if str(path) in group_of else path.name for path in images])
+    wanted = pd.Series([key if (key := spelled(str(path))) in group_of else spelled(path.name) for path in images])
     shared = wanted[wanted.duplicated() & wanted.isin(group_of)]
     if len(shared):
         raise InputError(

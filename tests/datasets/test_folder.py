@@ -1,3 +1,4 @@
+import re
 import warnings
 
 import numpy as np
@@ -28,12 +29,50 @@ def test_class_folders_give_labels_and_every_image_its_own_group(tmp_path):
     assert all(read_image(table.path(i)).size == (10, 12) for i in range(6))
 
 
-def test_sub_folders_are_groups_across_classes(tmp_path):
-    files = ["fat/ann/day1/1.png", "fat/ann/day2/1.png", "fat/bob/1.png", "fat/loose.png", "muscle/ann/1.png"]
-    table = loaders.load("folder", make(tmp_path, files))
-    assert table.groups.tolist() == ["ann", "ann", "bob", "fat/loose.png", "ann"]
-    assert table.group_kind == "sub-folder"
-    assert loaders.load("folder", tmp_path, group_kind="patient").group_kind == "patient"
+@pytest.mark.parametrize(
+    ("groups", "notice"),
+    [
+        ({"fat/ann/1.png": "ann", "fat/bob/1.png": "bob", "fat/x.png": "fat/x.png", "oil/ann/1.png": "ann"}, None),
+        (
+            {"fat/A/ann/1.png": "A/ann", "fat/B/ann/1.png": "B/ann", "oil/A/ann/1.png": "A/ann"},
+            "3 levels of folders, as above fat/A/ann/1.png. Of these, A/ann is taken for the patient: .* 2 patients",
+        ),
+        (
+            {"fat/ann/day1/1.png": "ann", "fat/ann/day2/1.png": "ann", "fat/bob/1.png": "bob", "oil/ann/1.png": "ann"},
+            "Of these, ann is taken for the patient: the lowest, or the one above that holds images itself",
+        ),
+    ],
+    ids=["patients", "sites of patients", "parts of a patient"],
+)
+def test_the_lowest_folder_is_the_patient_across_classes(tmp_path, recwarn, groups, notice):
+    table = loaders.load("folder", make(tmp_path, groups))
+    assert dict(zip(table.rows["image_id"], table.groups, strict=True)) == groups
+    assert table.group_kind == "patient"
+    assert loaders.load("folder", tmp_path, group_kind="slide").group_kind == "slide"
+    levels = [str(one.message) for one in recwarn if "levels of folders" in str(one.message)]
+    assert re.search(notice, levels[0]) if notice else not levels
+
+
+def test_a_class_of_one_image_and_pictures_in_two_classes_are_named(tmp_path):
+    make(tmp_path, ["fat/1.png", "oil/1.png", "oil/2.png", "rare/1.png"])
+    for number, name in enumerate(["fat/1.png", "oil/1.png", "rare/1.png"]):
+        Image.new("RGB", (9, 9), (number, 0, 0)).save(tmp_path / name)
+    (tmp_path / "fat/hard.png").hardlink_to(tmp_path / "oil/1.png")
+    (tmp_path / "fat/soft.png").symlink_to(tmp_path / "oil/2.png")
+    (tmp_path / "oil/again.png").write_bytes((tmp_path / "oil/2.png").read_bytes())
+    with pytest.warns(UserWarning) as heard:
+        loaders.load("folder", tmp_path)
+    alone, twins = (str(one.message).removeprefix(f"{tmp_path}: ") for one in heard)
+    assert alone.startswith("classes of one image (1): rare.")
+    assert twins.startswith(
+        "pictures in more than one class (2): fat/hard.png = oil/1.png, fat/soft.png = oil/2.png = oil/again.png."
+    )
+
+
+def test_a_list_of_groups_in_another_unicode_form_is_understood(tmp_path):
+    make(tmp_path / "images", ["fat/Jos\u00e9.png", "oil/2.png"])
+    (tmp_path / "groups.csv").write_text("path,group\nfat/Jose\u0301.png,a\n2.png,b\n", encoding="utf-8")
+    assert loaders.load("folder", tmp_path / "images", groups=tmp_path / "groups.csv").groups.tolist() == ["a", "b"]
 
 
 def test_groups_come_from_a_csv_by_path_or_file_name(tmp_path):

@@ -194,7 +194,7 @@ def test_every_notebook_goes_through(folder, stage):
 
 def test_the_rules_are_those_that_the_folder_allows(folder):
     by_name = folder.run("hyper_dino_retrieval")
-    expected = ["by image", "by sub-folder"] if folder.name == "two patients" else ["by image"]
+    expected = ["by image", "by patient"] if folder.name == "two patients" else ["by image"]
     assert by_name["numbers"]["rule"].unique().tolist() == list(by_name["fold_of"]) == expected
     assert by_name["numbers"]["ours"].notna().all()
     n_folds = {rule: len(set(fold.tolist())) for rule, fold in by_name["fold_of"].items()}
