@@ -1,6 +1,5 @@
 """A query and what the archive answered, image beside image (Hyper-DINO, Figs. 4 and 5)."""
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,7 +72,7 @@ def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10)
         for strip, n in zip(shown, rows, strict=True):
             big = 2 * side + TITLE
             box = (0.02, top - 2 * step, big, 2 * tall + TITLE)
-            _image(figure, strip.query, PIXELS["query"], box, _lines(strip.title), 6.5)
+            _image(figure, strip.query, PIXELS["query"], box, style.legible(strip.title, 25), 6.5)
             for place, answer in enumerate(strip.answers):
                 row, column = divmod(place, columns)
                 left = big + 2 * GAP + column * (side + GAP)
@@ -114,18 +113,13 @@ def _mark(axis: plt.Axes, x: float, y: float, text: str, **where: str) -> None:
     axis.text(x, y, text, transform=axis.transAxes, fontsize=6, fontweight="bold", color="black", bbox=box, **where)
 
 
-def _lines(title: str) -> str:
-    """The lines of ``title``, the long ones broken: about 25 letters fit above a query."""
-    return "\n".join(part for line in style.legible(title).split("\n") for part in textwrap.wrap(line, 25))
-
-
 def _wrapped(label: str) -> str:
     """``label`` in at most two lines, of about as many letters as fit above an answer.
 
     >>> _wrapped("papillary_carcinoma").split("\\n")
     ['papillary', 'carcinoma']
     """
-    return "\n".join(textwrap.wrap(style.legible(label).replace("_", " "), 12, max_lines=2, placeholder="…"))
+    return style.legible(" ".join(label.replace("_", " ").split()), 12, 2)
 
 
 def _legend(figure: Figure, group_kind: str, identical: bool) -> None:

@@ -1,5 +1,6 @@
 """One house style: colour-blind safe, legible in grey, and the same bytes at every rebuild."""
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -63,15 +64,21 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(path, format=path.suffix[1:], metadata=metadata)
 
 
-def legible(name: str) -> str:
-    """Return a name from the data (a class, a file) with the letters that DejaVu Sans cannot draw in Latin ones.
+def legible(name: str, width: int | None = None, most: int | None = None) -> str:
+    """Return a name from the data (a class, a file) as text for a figure, in which no formula begins.
 
-    That font comes with matplotlib, so that a figure is the same on every machine; tables keep the name itself.
+    name: letters that DejaVu Sans cannot draw become Latin ones. That font comes with matplotlib, so that a figure is
+        the same on every machine; tables keep the name itself.
+    width: letters to a line, most: lines; if given, longer ones are broken, and end in "…".
 
-    >>> legible("naïve Größe"), legible("肝 (liver)")
-    ('naïve Größe', 'Gan (liver)')
+    >>> legible("naïve Größe"), legible("肝 (liver)"), legible("$y$"), legible("mucinous carcinoma of it", 12, 2)
+    ('naïve Größe', 'Gan (liver)', '\\\\$y\\\\$', 'mucinous\\ncarcinoma…')
     """
-    return "".join(letter if letter == "\n" or ord(letter) in _drawn() else anyascii(letter) for letter in name)
+    text = "".join(letter if letter == "\n" or ord(letter) in _drawn() else anyascii(letter) for letter in name)
+    if width is not None:
+        broken = (textwrap.wrap(line, width, max_lines=most, placeholder="…") for line in text.split("\n"))
+        text = "\n".join(part for parts in broken for part in parts)
+    return text.replace("$", r"\$")
 
 
 @cache

@@ -1,5 +1,6 @@
 """Numbers and tables as Markdown shows them."""
 
+import re
 from decimal import ROUND_HALF_UP, Decimal
 
 import pandas as pd
@@ -23,17 +24,30 @@ def _rounded(value: float) -> Decimal:
     return Decimal(f"{value:.4f}").quantize(Decimal("0.01"), ROUND_HALF_UP)
 
 
-def markdown_table(frame: pd.DataFrame) -> str:
-    """``frame`` as a Markdown table; every cell as it prints, columns as they stand.
+def literal(text: str) -> str:
+    """``text`` that may hold the name of a file or class, so that Markdown shows it and no HTML or formula begins.
 
-    >>> print(markdown_table(pd.DataFrame({"k": [1], "MAP": ["94.61"]})))
-    | k | MAP |
+    >>> literal("class <img src=x>, p < 0.05, $y$")
+    'class &lt;img src=x>, p < 0.05, \\\\$y\\\\$'
+    """
+    return re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", text).replace("$", r"\$")
+
+
+def markdown_table(frame: pd.DataFrame) -> str:
+    """``frame`` as a Markdown table; every cell as it prints, on one line, columns as they stand.
+
+    >>> print(markdown_table(pd.DataFrame({"k": [1], "a|b\\nc": ["94.61"]})))
+    | k | a\\|b c |
     | --- | --- |
     | 1 | 94.61 |
     """
-    rows = [list(map(str, frame.columns)), ["---"] * frame.shape[1]]
-    rows += [[str(value) for value in row] for row in frame.itertuples(index=False)]
+    rows = [map(_cell, frame.columns), ["---"] * frame.shape[1]]
+    rows += [map(_cell, row) for row in frame.itertuples(index=False)]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+def _cell(value: object) -> str:
+    return " ".join(literal(str(value)).replace("|", r"\|").splitlines())
 
 
 def points(difference: float) -> str:

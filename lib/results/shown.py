@@ -7,6 +7,8 @@ import pandas as pd
 from IPython.display import Markdown, display
 from matplotlib import figure as mpl
 
+from lib.results.markdown import literal
+
 
 @dataclass(frozen=True, eq=False)
 class _Shown:
@@ -30,7 +32,7 @@ class _Shown:
     @property
     def _below(self) -> str:
         """What stands below it: caption and stamp."""
-        return f"*{self.caption}*" + f"\n\n{self.stamp}" * bool(self.stamp)
+        return f"*{literal(self.caption)}*" + f"\n\n{literal(self.stamp)}" * bool(self.stamp)
 
     def __post_init__(self) -> None:
         if unknown := [column for column in self.free if column not in self.rows.columns]:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from lib import paths
 from lib.figures import style
 from lib.files import whole
+from lib.results.markdown import literal
 from lib.results.papers import PAPERS, place
 from lib.results.shown import Figure, Table
 from lib.results.tolerance import SHARE
@@ -89,7 +90,8 @@ class Run:
             draft.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         body = shown.markdown if isinstance(shown, Table) else f"![{title}]({name}.png)"
         with whole(self.folder / f"{name}.md") as draft:
-            draft.write_text(f"# {title}\n\n{body}\n\n{shown.caption}\n\n{self.stamp}\n", encoding="utf-8")
+            below = literal(f"{shown.caption}\n\n{self.stamp}")
+            draft.write_text(f"# {title}\n\n{body}\n\n{below}\n", encoding="utf-8")
         if isinstance(shown, Figure):
             for suffix in ("svg", "png"):
                 with whole(self.folder / f"{name}.{suffix}") as draft:

@@ -1,19 +1,23 @@
 """Names from the data can be drawn with the one font of the house, whatever they are written in."""
 
 import warnings
+from xml.etree import ElementTree
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
 
 from lib.figures import strips, style
+from lib.figures.confusion import confusion
 from lib.papers.hyper_dino.mapper import figures as contrastive
+from lib.papers.hyper_dino.retrieval import pictures as retrieval
 from lib.papers.linear_prototypes import figures as prototypes
 from lib.papers.linear_prototypes.plane import experiment as plane
 
-NAMES = ["肝臓", "피부", "กล้ามเนื้อ", "Größe"]
-CODES = np.arange(12) % 4
+NAMES = ["肝臓", "피부", "กล้ามเนื้อ", "Größe", r"$\frac$ $y$"]
+CODES = np.arange(12) % 5
 POINTS = np.stack([np.linspace(-0.4, 0.4, 12), np.linspace(0.3, -0.2, 12)], axis=1)
 
 
@@ -36,6 +40,22 @@ def answers():
     image = Image.new("RGB", (9, 9))
     found = [strips.Answer(image, name, 0.1, right=True) for name in NAMES]
     return strips.strips([strips.Strip(image, f"query {name}/1.png\n{name}", found) for name in NAMES])
+
+
+def mistakes():
+    rows = [("by image", query, answer, 20.0) for query in NAMES for answer in NAMES]
+    return confusion(pd.DataFrame(rows, columns=["rule", "query_class", "answer_class", "share"]))
+
+
+def list_of_answers():
+    rows = pd.DataFrame({"rank": range(1, 6), "label": NAMES, "right": True, "precision": 1.0})
+    return retrieval.precisions(rows, [None] * 6, {"5": 1.0})
+
+
+@pytest.mark.parametrize("draw", [pairs, regions, components, answers, mistakes, list_of_answers])
+def test_no_name_is_taken_for_a_formula(draw, tmp_path):
+    style.save(draw(), tmp_path / "figure.svg")
+    assert NAMES[-1] in "".join(ElementTree.parse(tmp_path / "figure.svg").getroot().itertext())
 
 
 @pytest.mark.parametrize("draw", [pairs, regions, components, answers])

@@ -41,6 +41,12 @@ def test_a_table_shows_what_is_saved():
     assert pd.read_csv(RUN.folder / "table_2.csv").equals(ROWS)
 
 
+def test_a_name_in_a_caption_is_no_html_and_no_formula():
+    table = RUN.save("table_2", Table("MAP@k", ROWS, "A query of <img src=x> and $y$, p < 0.05.", markdown=""))
+    texts = [shown(table)[0]["text/markdown"], (RUN.folder / "table_2.md").read_text()]
+    assert all(r"A query of &lt;img src=x> and \$y\$, p < 0.05." in text for text in texts)
+
+
 def test_who_asks_stands_below_where_it_is_known():
     assert "asked" not in RUN.stamp
     asked = replace(RUN, parameters={"asked": 7})

@@ -1,6 +1,5 @@
 """What a decoder makes of an image, and the known images that are refused."""
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -84,14 +83,14 @@ def blocks(lost: np.ndarray) -> np.ndarray:
 
 def _title(scene: Scene, row: int) -> str:
     part = scene.part[row]
-    name = textwrap.fill(style.legible(str(scene.kind[row])).replace("_", " "), 12)
+    name = style.legible(str(scene.kind[row]).replace("_", " "), 12)
     return f"{ {KNOWN: 'known', NEAR: 'left out', FAR: 'OOD'}[part] }\n{name}"
 
 
 def refused(scene: Scene, rows: Sequence[int], texts: Sequence[str], *, bare: bool = False) -> Figure:
     """The images of ``rows`` side by side, ``texts`` above them."""
     shown = [_picture(scene, row, bare) for row in rows]
-    names = [f"{style.legible(str(scene.kind[row]))}\n{text}" for row, text in zip(rows, texts, strict=True)]
+    names = [f"{scene.kind[row]}\n{text}" for row, text in zip(rows, texts, strict=True)]
     return tiles.row(shown, names)
 
 

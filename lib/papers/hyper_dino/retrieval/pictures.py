@@ -1,6 +1,5 @@
 """Pictures that explain: the whole method, two ways to draw folds, AP@k on one list of answers."""
 
-import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -160,8 +159,8 @@ def _answer(axis: plt.Axes, picture: Image.Image | None, x: int, label: str) -> 
         axis.add_patch(Rectangle((x - 0.4, -0.4), 0.8, 0.8, facecolor="0.91"))
     else:
         axis.imshow(_small(picture), extent=(x - 0.4, x + 0.4, -0.4, 0.4), interpolation="none")
-    lines = textwrap.wrap(style.legible(label).replace("_", " "), 12)
-    axis.text(x, 0.5, "\n".join(lines), ha="center", va="bottom", fontsize=6, linespacing=0.95)
+    name = style.legible(label.replace("_", " "), 12)
+    axis.text(x, 0.5, name, ha="center", va="bottom", fontsize=6, linespacing=0.95)
 
 
 def _precision(axis: plt.Axes, rows: pd.DataFrame) -> None:
