@@ -74,11 +74,11 @@ versions: | $(UV)  ## the unit tests under other Pythons: PYTHONS="python3.12 py
 	done
 
 check-notebooks: $(READY)
-	dvc repro --quiet pipelines/demo/dvc.yaml:features pipelines/demo/dvc.yaml:views
+	python -m lib.pipeline.reproduce features demo
 	REPORTS_DIR=build/checked HEADLESS=1 LOKY_MAX_CPU_COUNT=1 python -m lib.pinned pytest --nbval-lax --nbval-current-env --nbval-cell-timeout=600 -n 2 --dist loadfile notebooks
 
 lab: $(READY)  ## draw what the notebooks need and open JupyterLab on copies in build/lab (OPTIONS=--port=9000)
-	dvc repro --quiet pipelines/demo/dvc.yaml:features pipelines/demo/dvc.yaml:views
+	python -m lib.pipeline.reproduce features demo
 	python -m lib.pipeline.lab $(OPTIONS)
 
 notebooks: export RENEW := 1

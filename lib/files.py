@@ -241,6 +241,14 @@ def _locked(file: Path) -> int | None:
     return None
 
 
+def held(file: Path) -> bool:
+    """Whether another process holds the lock on ``file``, as DVC and the workshops here lock theirs."""
+    if not file.exists() or (lock := _locked(file)) is None:
+        return file.exists()
+    os.close(lock)
+    return False
+
+
 def _clear(shop: Path, target: Path) -> None:
     """Put back what was moved aside if nothing took its place, and delete the rest; the lock goes last."""
     if (old := shop / _OLD).exists():

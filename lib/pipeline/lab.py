@@ -9,13 +9,14 @@ import json
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import nbformat
 
-from lib import pins
+from lib import errors, pins
 from lib.files import whole
 from lib.paths import BUILD, NOTEBOOKS, ROOT
 from lib.pipeline.notebooks import read, stripped
@@ -52,8 +53,7 @@ def refresh(lab: Path) -> list[str]:
         Names of the files that were changed here while the project's became newer: they stay as they are.
     """
     log = lab / COPIED
-    known = json.loads(log.read_text(encoding="utf-8")) if log.exists() else {}
-    new, kept = offered(), []
+    known, new, kept = _known(log), offered(), []
     for name in sorted(known.keys() | new.keys()):
         copy, now = lab / name, described(new[name]) if name in new else None
         was = known.get(name, now)
@@ -70,6 +70,18 @@ def refresh(lab: Path) -> list[str]:
     with whole(log) as draft:
         draft.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
     return kept
+
+
+def _known(log: Path) -> dict[str, dict[str, str]]:
+    """What was copied and as what; if the list of it is damaged, all that differs counts as changed by somebody."""
+    try:
+        known = json.loads(log.read_text(encoding="utf-8"))
+        return {name: {"file": was["file"], "written": was["written"]} for name, was in known.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        warnings.warn(f"{log} is damaged, and made anew: copies that differ from the project's are kept.", stacklevel=3)
+        return {}
 
 
 def message(lab: Path, kept: Sequence[str]) -> str:
@@ -107,4 +119,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    errors.one_message(main)

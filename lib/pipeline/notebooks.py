@@ -165,6 +165,7 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
     given = read_arguments(words, defaults)
     params.check_parameters(given, defaults, f"notebook {name}")
     values |= given
+    check_writable(REPORTS)
     target, done = EXECUTED / profile / dataset / f"{name}.ipynb", DONE / profile / dataset / name
     done.unlink(missing_ok=True)
     failed = FAILED / profile / dataset / f"{name}.ipynb"
@@ -218,6 +219,16 @@ def reports_whole(section: bool) -> Iterator[None]:
             os.environ.pop("REPORTS_DIR") if before is None else os.environ.update(REPORTS_DIR=before)
         for folder in sorted(desk.glob("*/*/*/*")):
             put_in_place(folder, folder.relative_to(desk))
+
+
+def check_writable(folder: Path) -> None:
+    """Raise InputError if nothing can be written to ``folder``, or where it is to be made: before anything runs."""
+    place = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(place, os.W_OK):
+        raise InputError(
+            f"{place} cannot be written to, and results go there: change its permissions, or copy the "
+            "project to a disk that takes files"
+        )
 
 
 def put_in_place(folder: Path, name: Path) -> None:

@@ -8,14 +8,13 @@ import string
 import sys
 from pathlib import Path
 
-from dvc.exceptions import DvcException
 from dvc.repo import Repo
 from dvc.stage import Stage
 
 from lib import files, paths
-from lib.errors import InputError
 from lib.files import whole
 from lib.pipeline import notebooks, profiles
+from lib.pipeline.running import explained
 
 
 def pipeline(name: str) -> Path:
@@ -36,7 +35,8 @@ def run(name: str, force: bool = False) -> None:
     """Build what is not built yet for the own dataset ``name``; results of stages that will run are cleared first.
 
     Raises:
-        InputError: if a stage failed; what failed stands above. All stages that do not need it are finished.
+        InputError: if another run is under way, or a stage failed; what failed stands above. All stages that do not
+            need it are finished.
     """
     for other in paths.BUILD.glob("own-*"):
         pipeline(other.name.removeprefix("own-"))  # DVC reads them all, those of an earlier version too
@@ -46,15 +46,11 @@ def run(name: str, force: bool = False) -> None:
     os.chdir(paths.ROOT)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     repo = Repo(config={"core": {"no_scm": True}})  # build/ is ignored by git, and DVC refuses pipelines that are
-    try:
+    with explained():
         repo.reproduce(["dvc.yaml:source", "dvc.yaml:real"])
         for folder in _stale(repo, target, name, force):
             files.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
         repo.reproduce([target], force=force, on_error="keep-going")
-    except DvcException as error:
-        raise InputError(
-            "a stage failed; its message stands above. What was finished is kept: mend it and run again"
-        ) from error
 
 
 def _stale(repo: Repo, target: str, name: str, force: bool) -> list[Path]:

@@ -1,13 +1,11 @@
-"""Rebuild all results of a profile, compare them with the committed ones, or say what a profile would run.
+"""Rebuild all results of a profile and compare them with the committed ones; say what it would run; only its features.
 
 ``python -m lib.pipeline.reproduce run demo|sample|paper [--data FOLDER] [--name NAME] [--force]``
 ``python -m lib.pipeline.reproduce plan demo|sample|paper``
+``python -m lib.pipeline.reproduce features demo|sample|paper``
 """
 
 import argparse
-import os
-import subprocess
-import sys
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -19,22 +17,11 @@ from lib import errors, files, paths
 from lib.datasets import finding
 from lib.datasets.catalogue import DATASETS
 from lib.errors import InputError
-from lib.pipeline import compare, index, own, plan, profiles, readme
+from lib.pipeline import compare, index, notebooks, own, plan, profiles, readme
+from lib.pipeline.running import WAITS, dvc
 
 AT_ONCE = 2
 """Stages of the demo that run side by side."""
-
-
-def dvc(*words: str, **environment: str) -> None:
-    """Run DVC in the project's root, in this ``environment`` and what is set already; its messages are the report.
-
-    Raises:
-        InputError: if a stage failed; what failed stands above.
-    """
-    command = [sys.executable, "-m", "dvc", *words]
-    done = subprocess.run(command, cwd=paths.ROOT, env=os.environ | environment, check=False)
-    if done.returncode:
-        raise InputError("a stage failed; its message stands above. What was finished is kept: mend it and run again")
 
 
 def targets(profile: str, found: Collection[str] = ()) -> tuple[list[str], list[str]]:
@@ -63,7 +50,7 @@ def build_demo(*forced: str) -> None:
     """
     dvc("repro", *forced, "source", "real")
     share = str(max(1, joblib.cpu_count() // AT_ONCE))
-    build = partial(dvc, "--wait-for-lock", "repro", "--single-item", *forced, LOKY_MAX_CPU_COUNT=share)
+    build = partial(dvc, WAITS, "repro", "--single-item", *forced, LOKY_MAX_CPU_COUNT=share)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for layer in layers("demo"):
             for _ in pool.map(build, layer):
@@ -110,6 +97,7 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
     """
     profiles.check(paths.PIPELINES / profile / "params.yaml")
     profiles.settings()
+    notebooks.check_writable(paths.REPORTS)
     if data is not None and profile == "demo":
         raise InputError(f"the demo draws its own tiles, and would leave out DATA={data}: add PROFILE=sample")
     if data is None and name is not None:
@@ -138,6 +126,8 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
         raise InputError(f"profile {profile} has no run on {', '.join(found)}; `make plan PROFILE=paper` lists others")
     if not stages:
         raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
+    for dataset in sorted({stage.rpartition("@")[2] for stage in stages} - {*found, *paths.DRAWN}):
+        finding.check_files(paths.images(dataset))
     _forget(force)
     dvc("repro", "--quiet", "source", "real")
     dvc("repro", "--keep-going", *forced, *stages)
@@ -182,7 +172,7 @@ def report(profile: str, deviations: list[compare.Deviation], notes: list[str]) 
 def main() -> None:
     """Command line, see the top of this module."""
     parser = argparse.ArgumentParser(prog="python -m lib.pipeline.reproduce", description=__doc__.splitlines()[0])
-    parser.add_argument("verb", choices=["run", "plan"])
+    parser.add_argument("verb", choices=["run", "plan", "features"])
     parser.add_argument("profile", choices=["demo", "sample", "paper"])
     parser.add_argument("--data", type=Path, help="a folder that holds datasets, or your own class folders")
     parser.add_argument("--name", help="which dataset DATA is; or the name of your own images, else the folder's")
@@ -190,6 +180,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.verb == "plan":
         print(plan.text(arguments.profile))
+    elif arguments.verb == "features":
+        dvc("repro", "--quiet", *(f"pipelines/{arguments.profile}/dvc.yaml:{stage}" for stage in ("features", "views")))
     else:
         run(arguments.profile, arguments.data, arguments.name, arguments.force)
 

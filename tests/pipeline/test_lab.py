@@ -57,6 +57,17 @@ def test_what_was_run_and_saved_keeps_its_outputs_until_the_project_has_news(pro
     assert refresh(home) == [] and seen(home / NAME) == ("print(2)", "two\n")
 
 
+@pytest.mark.parametrize("text", ['{"half', "[]", '{"notebooks/12_loss.ipynb": "x"}'])
+def test_a_damaged_list_of_copies_is_made_anew_and_nothing_of_anybody_s_is_lost(project, tmp_path, text):
+    home = tmp_path / "lab"
+    refresh(home)
+    save(home / NAME, "print('mine')")
+    (home / lab.COPIED).write_text(text)
+    with pytest.warns(UserWarning, match=r"\.copied\.json is damaged, and made anew"):
+        refresh(home)
+    assert refresh(home) == [] and seen(home / NAME)[0] == "print('mine')"
+
+
 def test_what_was_changed_is_kept_and_named_once_the_project_has_news(project, tmp_path):
     home = tmp_path / "lab"
     refresh(home)
@@ -142,7 +153,7 @@ def test_make_lab_draws_what_the_notebooks_need_first():
         check=True,
     )
     assert done.stdout.splitlines()[-2:] == [
-        "dvc repro --quiet pipelines/demo/dvc.yaml:features pipelines/demo/dvc.yaml:views",
+        "python -m lib.pipeline.reproduce features demo",
         "python -m lib.pipeline.lab --no-browser",
     ]
 

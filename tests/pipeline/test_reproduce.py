@@ -98,6 +98,21 @@ def test_the_longest_notebooks_come_first_and_each_stage_has_its_share_of_the_pr
     assert times == sorted(times, reverse=True) and times[0] > times[-1]
 
 
+def test_the_features_of_a_profile_are_extracted_without_its_notebooks(monkeypatch):
+    words: list[str] = []
+    monkeypatch.setattr(reproduce, "dvc", lambda *given: words.extend(given))
+    monkeypatch.setattr(sys, "argv", ["reproduce", "features", "demo"])
+    reproduce.main()
+    assert words == ["repro", "--quiet", "pipelines/demo/dvc.yaml:features", "pipelines/demo/dvc.yaml:views"]
+
+
+def test_reports_that_cannot_be_written_are_named_before_anything_runs(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports" / "new")
+    monkeypatch.setattr(notebooks.os, "access", lambda path, mode: path != tmp_path)
+    with pytest.raises(InputError, match=rf"^{tmp_path} cannot be written to, and results go there"):
+        reproduce.run("sample", None, None, force=False)
+
+
 @pytest.mark.parametrize(
     ("profile", "data", "name", "message"),
     [
