@@ -26,7 +26,7 @@ Notices = dict[str, list[str]]
 """What is read otherwise than somebody may expect → the files, with what they hold."""
 
 PAGES = "several pages, of which the first is read"
-DARK = "16 bits of which the upper ones are not used, almost black as they are read (stretch them to the full range)"
+DARK = "16-bit values in a small part of the range, read as almost black (stretch them to the full range)"
 DIM = 2**6
 """An image of 16 bits whose high bytes are all below this holds 14 bits or fewer, as microscopes' cameras give."""
 
@@ -106,10 +106,10 @@ def unreadable(files: Sequence[Path], what: str) -> list[str]:
 
 def broken(reasons: Collection[str]) -> BrokenImage:
     """The error that names all images that cannot be read, and both ways out."""
-    lines = [f"{len(reasons)} images cannot be read:", *(f"  {reason}" for reason in reasons), ""]
+    lines = [f"{len(reasons)} images cannot be read:", *(f"  {reason}" for reason in reasons)]
     return BrokenImage(
-        ("\n".join(lines) if len(reasons) > 1 else "".join(reasons))
-        + " Then run again, what is finished is kept. Or leave them out and have them counted: on_broken: skip in the "
+        ("\n".join([*lines, ""]) if len(reasons) > 1 else f"{''.join(reasons)} ")
+        + "Then run again, what is finished is kept. Or leave them out and have them counted: on_broken: skip in the "
         "project's params.yaml, which counts for your own images too (in Python, on_broken='skip')."
     )
 
