@@ -99,7 +99,7 @@ def patients(rows: pd.DataFrame) -> Figure:
     methods, archives = list(dict.fromkeys(rows["method"])), list(dict.fromkeys(rows["archive"]))
     with style.house():
         size = (style.WIDTH, 1.0 + 0.4 * len(methods))
-        figure, axes = plt.subplots(1, len(archives), figsize=size, sharey=True, squeeze=False)
+        figure, axes = plt.subplots(1, len(archives), figsize=size, sharex=True, sharey=True, squeeze=False)
         for axis, archive in zip(axes[0], archives, strict=True):
             for number, (k, name) in enumerate(VOTES.items()):
                 part = rows[(rows["k"] == k) & (rows["archive"] == archive)].set_index("method").loc[methods]

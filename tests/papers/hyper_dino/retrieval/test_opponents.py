@@ -69,7 +69,7 @@ def test_votes_are_told_by_marker_and_by_line():
     shown = opponents.table_patients(RUN, rows, "slide")
     assert "the slide that asks" in shown.caption
     assert "The axes do not begin at 0" in opponents.figure_patients(rows, "slide").caption
-    assert "open: all images of other slides" in shown.caption and "over 5 trainings" in shown.caption
+    assert "Open: all images of other slides" in shown.caption and "over 5 trainings" in shown.caption
     assert "| closed | head | 11.00 ± 0.50 | 31.00 ± 0.50 | 51.00 ± 0.50 | 4 | 9 | 1 |" in shown.markdown
 
 
