@@ -5,6 +5,7 @@ difference that is claimed has to hold against both.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +24,8 @@ class PairedTest:
     the units and of the seeds, which is NaN where there is one seed, or where seeds change nothing. ``p_floor`` is the
     smallest p value that this many units and resamples can give: a p value at the floor means "at most", and with five
     patients or fewer it cannot fall below 0.05. Fewer than two units allow no test and no interval: ``p_value``,
-    ``low`` and ``high`` are then NaN, and without any unit ``difference`` too.
+    ``low`` and ``high`` are then NaN, and without any unit ``difference`` too. ``freedom``: degrees of freedom of the
+    interval, Welch's where there are several seeds; NaN without one.
     """
 
     difference: float
@@ -34,6 +36,7 @@ class PairedTest:
     high: float
     n_seeds: int = 1
     p_seeds: float = np.nan
+    freedom: float = np.nan
 
 
 def paired_permutation(
@@ -154,6 +157,36 @@ def corrected(p_values: ArrayLike, method: str = "holm") -> np.ndarray:
     return found
 
 
+def could_tell(test: Any, level: float = 0.05) -> Any:
+    """Whether so many groups allow a p that would be clear in the first step of Holm's correction.
+
+    test: a row with p_floor and n_tests, or a frame of such rows.
+    """
+    return test.p_floor * np.fmax(test.n_tests, 1) <= level
+
+
+def could_show(test: Any, level: float = 0.05) -> Any:
+    """The smallest difference, of either sign, that would have been clear in the first step of Holm's correction.
+
+    With the error that the 95 % interval implies, h / t(0.975) of half its length h: t(1 − level/(2 n_tests)) times
+    that error. It is in the units of the interval, and infinite where no difference could have been clear: p, at least
+    p_floor, is then too large in any case.
+
+    test: a row with p_floor, n_tests, low, high and n_units, or a frame of such rows; ``freedom`` of
+    :class:`PairedTest`, n_units − 1 if there is no such column.
+
+    Three groups, an error of 1: alone, the test shows what leaves 0 outside of its interval.
+
+    >>> from types import SimpleNamespace as Test
+    >>> test = {"low": -4.302653, "high": 4.302653, "n_units": 3, "p_floor": 0.01}
+    >>> [round(float(could_show(Test(**test, n_tests=n))), 3) for n in (1, 5, 6)]
+    [4.303, 9.925, inf]
+    """
+    n_tests, freedom = np.fmax(test.n_tests, 1), getattr(test, "freedom", test.n_units - 1)
+    error = (test.high - test.low) / 2 / stats.t.ppf(0.975, freedom)
+    return np.where(could_tell(test, level), stats.t.ppf(1 - level / (2 * n_tests), freedom) * error, np.inf)[()]
+
+
 def _table(a: ArrayLike, b: ArrayLike, groups: ArrayLike | None, repeats: ArrayLike | None) -> np.ndarray:
     """The mean difference of every group with a value in both, a row each, a column for each training."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -195,6 +228,7 @@ def _tested(table: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTest,
         high=float(mean + half),
         n_seeds=n_seeds,
         p_seeds=float(p_seeds),
+        freedom=float(freedom),
     )
     return test, flipped.null_distribution
 

@@ -9,15 +9,16 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.metrics.retrieval import PerQuery
-from lib.metrics.significance import corrected, paired_permutation
-from lib.results.markdown import markdown_table, points
+from lib.metrics.significance import corrected, could_show, could_tell, paired_permutation
+from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Table
 
 SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, all patterns "
     "where these are no more than 10,000, else so many at random; of several trainings, the larger of that and of "
     "Student's t with the variance of groups and trainings. p, Holm: corrected for all tests of this table, what a "
-    "verdict rests on. Interval: 95 %, of the same t."
+    "verdict rests on. Interval: 95 %, of the same t. Could have shown: the smallest difference that, with this spread "
+    "and so many tests, would be clear; nothing where the groups are too few."
 )
 """What every table of paired tests says about itself."""
 
@@ -105,13 +106,16 @@ def together(tests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """The tests of one table, a row each, with p corrected for their number.
 
     ``tests``: names, then the fields of :class:`lib.metrics.significance.PairedTest`. Adds n_tests, how many could be
-    made, and p_holm.
+    made, p_holm, and could_show (:func:`lib.metrics.significance.could_show`).
 
-    >>> together([{"p_value": 0.01}, {"p_value": 0.04}, {"p_value": float("nan")}])["p_holm"].tolist()
-    [0.02, 0.04, nan]
+    >>> test = {"low": -1.0, "high": 1.0, "n_units": 9, "p_floor": 0.004}
+    >>> tests = together([test | {"p_value": p} for p in (0.01, 0.04, float("nan"))])
+    >>> tests["p_holm"].tolist(), tests["could_show"].round(2).tolist()
+    ([0.02, 0.04, nan], [1.19, 1.19, 1.19])
     """
     table = pd.DataFrame(tests)
-    return table.assign(n_tests=int(table["p_value"].notna().sum()), p_holm=corrected(table["p_value"]))
+    table = table.assign(n_tests=int(table["p_value"].notna().sum()), p_holm=corrected(table["p_value"]))
+    return table.assign(could_show=could_show(table))
 
 
 METHODS = {"first": "first", "second": "second"}
@@ -128,9 +132,9 @@ def tests_layout(
     >>> one = {"first": "ball", "second": "flat", "k": 1, "difference": 2.0, "p_value": 0.5, "p_floor": 0.5}
     >>> tests = together([one | {"low": np.nan, "high": np.nan, "n_units": 2, "n_seeds": 1}])
     >>> print(tests_layout(tests, METHODS | {"k": "K"}, "gain"))
-    | first | second | K | gain | 95 % interval | p | p, Holm | groups | seeds |
-    | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-    | ball | flat | 1 | +2.00 | – | ≤ 0.5000 | 0.5000 | 2 | 1 |
+    | first | second | K | gain | 95 % interval | p | p, Holm | could have shown | groups | seeds |
+    | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+    | ball | flat | 1 | +2.00 | – | ≤ 0.5000 | 0.5000 | nothing | 2 | 1 |
     """
     rows = [
         {title: getattr(test, column) for column, title in names.items()} | cells(test, difference)
@@ -152,9 +156,29 @@ def cells(test: Any, what: str) -> dict[str, Any]:
         "95 % interval": interval(test.low, test.high),
         "p": p_cell(test.p_value, test.p_floor),
         "p, Holm": "–" if np.isnan(test.p_holm) else f"{test.p_holm:.4f}",
+        "could have shown": shown_cell(test),
         "groups": "–" if np.isnan(test.n_units) else int(test.n_units),
         "seeds": "–" if np.isnan(test.n_seeds) else int(test.n_seeds),
-    }
+    } | rim_cell(test)
+
+
+def shown_cell(test: Any) -> str:
+    """What a test could have shown, as a table prints it; a dash where no test could be made."""
+    if np.isnan(test.p_holm):
+        return "–"
+    return f"± {percent(could_show(test))}" if could_tell(test) else "nothing"
+
+
+MOST_AT_RIM = 5.0
+"""With a larger share of its training images at the rim (percent) a head is held there, and enters no count of wins."""
+
+
+def rim_cell(test: Any) -> dict[str, str]:
+    """How much of the worse head is at the rim (percent, column at_rim of the test), if that was told."""
+    if not hasattr(test, "at_rim"):
+        return {}
+    told = "–" if np.isnan(test.at_rim) else f"{test.at_rim:.1f} %"
+    return {"at the rim": told + ", not counted" * (test.at_rim > MOST_AT_RIM)}
 
 
 def interval(low: float, high: float) -> str:
@@ -206,7 +230,7 @@ def relation(test: Any, level: float = 0.05) -> str:
     """
     if test.p_holm <= level:
         return "is better than" if test.difference > 0 else "is worse than"
-    if test.p_floor * max(test.n_tests, 1) > level:
+    if not could_tell(test, level):
         groups = f"{test.n_units} group{'s' * (test.n_units != 1)}"
         tests = f" and {test.n_tests} tests" if test.p_floor <= level else ""
         return f"cannot, with {groups}{tests}, be told from"
@@ -214,12 +238,15 @@ def relation(test: Any, level: float = 0.05) -> str:
 
 
 def size(test: Any) -> str:
-    """The difference, its interval where there is one, and the corrected p, on which a verdict rests.
+    """The difference, its interval where there is one, the corrected p, on which a verdict rests, and, where that is
+    not clear, the smallest difference that would have been.
 
     >>> from types import SimpleNamespace as Test
-    >>> found = {"difference": 2.0, "p_value": 0.002, "p_floor": 0.0002}
+    >>> found = {"difference": 2.0, "p_value": 0.002, "p_floor": 0.0002, "n_units": 9, "n_tests": 8}
     >>> size(Test(**found, low=1.0, high=3.0, p_holm=0.0254)), size(Test(**found, low=np.nan, high=np.nan, p_holm=1e-5))
     ('+2.00 points, +1.00 to +3.00; p (Holm) = 0.025', '+2.00 points; p (Holm) < 0.001')
+    >>> size(Test(**found | {"p_value": 0.06}, low=-0.1, high=4.1, p_holm=0.48))
+    '+2.00 points, -0.10 to +4.10; p (Holm) = 0.480; could have shown 3.35'
     >>> size(Test(difference=2.0, low=np.nan, high=np.nan, p_value=np.nan, p_floor=1.0, p_holm=np.nan))
     '+2.00 points'
     """
@@ -227,7 +254,44 @@ def size(test: Any) -> str:
     if np.isnan(test.p_holm):
         return told
     bound = "≤" if test.p_value <= test.p_floor and test.p_holm < 1 else "="  # at the floor it may be smaller
-    return f"{told}; p (Holm) {'< 0.001' if test.p_holm < 0.001 else f'{bound} {test.p_holm:.3f}'}"
+    told += f"; p (Holm) {'< 0.001' if test.p_holm < 0.001 else f'{bound} {test.p_holm:.3f}'}"
+    unclear = could_tell(test) and relation(test) not in CLEAR
+    return f"{told}; could have shown {percent(could_show(test))}" if unclear else told
+
+
+def tally(tests: pd.DataFrame, what: str = "test") -> tuple[int, int, str]:
+    """In how many tests the first method is clearly better, in how many clearly worse, and of how many.
+
+    A test that could not have shown any difference is no "no", and a head that is held at the rim
+    (:data:`MOST_AT_RIM`) no evidence: neither is one of those.
+
+    tests: rows of :func:`together`, with a column at_rim (percent) where heads may be at the rim; what: they are of.
+
+    >>> test = {"difference": 2.0, "p_floor": 0.004, "n_units": 9, "n_tests": 3, "at_rim": 0.0}
+    >>> rows = [test | {"p_holm": 0.01}, test | {"p_holm": 0.5}, test | {"p_holm": 1.0, "p_floor": 0.03}]
+    >>> tally(pd.DataFrame(rows[:2])), tally(pd.DataFrame([*rows, rows[0] | {"at_rim": 27.0}]))
+    ((1, 0, '2 tests'), (1, 0, '2 tests that could tell (1 could not; 1 at the rim)'))
+    """
+    held = tests["at_rim"] > MOST_AT_RIM if "at_rim" in tests else pd.Series(False, tests.index)
+    outcomes = [relation(test) for test in tests[~held].itertuples()]
+    silent = sum(outcome.startswith("cannot") for outcome in outcomes)
+    n = len(outcomes) - silent
+    apart = [f"{number} {told}" for number, told in ((silent, "could not"), (held.sum(), "at the rim")) if number]
+    of = f"{n} {what}{'s' * (n != 1)}" + " that could tell" * bool(silent) + f" ({'; '.join(apart)})" * bool(apart)
+    better, worse = (outcomes.count(outcome) for outcome in CLEAR)
+    return better, worse, of
+
+
+def least(tests: pd.DataFrame) -> str:
+    """What those of several tests that are not clear could have shown, from the least to the most.
+
+    >>> test = {"difference": 2.0, "p_holm": 0.5, "p_floor": 0.004, "n_units": 9, "n_tests": 1, "low": -1.0}
+    >>> least(pd.DataFrame([test | {"high": 1.0}, test | {"high": 3.0}])), least(pd.DataFrame([test | {"p_floor": 1}]))
+    ('could have shown 1.00 to 2.00', 'could have shown nothing')
+    """
+    open_ = [test for test in tests.itertuples() if relation(test) not in CLEAR and could_tell(test)]
+    ends = sorted(could_show(test) for test in open_)
+    return f"could have shown {' to '.join(dict.fromkeys(map(percent, [ends[0], ends[-1]]))) if ends else 'nothing'}"
 
 
 def sentences(tests: pd.DataFrame) -> list[str]:
@@ -236,12 +300,12 @@ def sentences(tests: pd.DataFrame) -> list[str]:
     tests: rows of :func:`together`, with columns rule, gallery, archive and k where there are several.
 
     >>> test = {"second": "flat", "p_value": 0.005, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 2}
-    >>> test |= {"low": 1.5, "high": 3, "rule": "open", "k": 1, "difference": 2.5}
+    >>> test |= {"low": 1.5, "high": 3.5, "rule": "open", "k": 1, "difference": 2.5}
     >>> rows = [test | {"first": name} for name in ("ball", "NCA")]
     >>> print("\\n".join(sentences(pd.DataFrame(rows))))
     Against flat:
-      ball: open, k = 1 better (+2.50 points, +1.50 to +3.00; p (Holm) = 0.010)
-      NCA: open, k = 1 better (+2.50 points, +1.50 to +3.00; p (Holm) = 0.010)
+      ball: open, k = 1 better (+2.50 points, +1.50 to +3.50; p (Holm) = 0.010)
+      NCA: open, k = 1 better (+2.50 points, +1.50 to +3.50; p (Holm) = 0.010)
     """
     lines = []
     for second, part in tests.groupby("second", sort=False):

@@ -1,13 +1,15 @@
 """The paired test against every sign pattern, by hand, and its interval against a plain bootstrap loop."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from lib.errors import InputError
-from lib.metrics.significance import corrected, evidence, paired_permutation
+from lib.metrics.significance import corrected, could_show, could_tell, evidence, paired_permutation
 
 
 def by_enumeration(differences):
@@ -255,3 +257,37 @@ def test_correction_equals_the_loop_and_skips_what_is_missing():
 def test_differences_that_are_equal_but_for_rounding_have_no_effect_size():
     found = evidence(np.full(3, 0.1) + 0.2, np.full(3, 0.2))
     assert np.isnan(found.effect_size) and np.isnan(found.skewness)
+
+
+def test_what_a_test_could_have_shown_by_hand():
+    """Ten patients, error 1/√10 of a deviation of 1, 9 degrees of freedom: by the table t(0.995) = 3.250 of 5 tests."""
+    units = np.array([1.0, -1.0] * 5) * np.sqrt(9 / 10)
+    test = SimpleNamespace(**vars(paired_permutation(units, np.zeros(10))), n_tests=5)
+    assert test.freedom == 9 and could_show(test) == pytest.approx(3.250 / np.sqrt(10), rel=1e-4)
+    del test.freedom  # as a csv of an earlier version
+    assert could_show(test) == pytest.approx(3.250 / np.sqrt(10), rel=1e-4)
+
+
+@pytest.mark.parametrize(("n_seeds", "n_tests"), [(1, 1), (1, 24), (5, 24)])
+def test_what_could_have_been_shown_is_where_p_becomes_clear(n_seeds, n_tests):
+    """A difference just above it has a p of Student's t that n_tests leave at 5 %, and one just below has not."""
+    draw = np.random.default_rng(n_seeds)
+    units, seeds = draw.normal(size=12), draw.normal(size=n_seeds)
+    units, seeds = units - units.mean(), seeds - seeds.mean()
+    least = could_show(SimpleNamespace(**vars(paired_permutation(*several(units, seeds))), n_tests=n_tests))
+    for size, clear in ((1.001, True), (0.999, False)):
+        for sign in (-1, 1):
+            moved = paired_permutation(*several(units + sign * size * least, seeds))
+            error = (moved.high - moved.low) / 2 / stats.t.ppf(0.975, moved.freedom)
+            p = 2 * stats.t.sf(abs(moved.difference) / error, moved.freedom)
+            assert (p * n_tests <= 0.05) == clear
+            assert n_seeds == 1 or moved.p_seeds == pytest.approx(p)
+
+
+def test_few_groups_and_many_tests_could_show_nothing():
+    """Six groups have a p of at least 1/32: enough for one test, not for two. A frame is answered row by row."""
+    test = vars(paired_permutation(np.arange(6.0), np.zeros(6)))
+    rows = pd.DataFrame([test | {"n_tests": n} for n in (1, 2)])
+    assert could_tell(rows).tolist() == [True, False]
+    assert np.isfinite(could_show(rows)).tolist() == [True, False]
+    assert could_show(SimpleNamespace(**vars(paired_permutation([1], [0])), n_tests=0)) == np.inf

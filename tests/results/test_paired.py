@@ -27,8 +27,8 @@ def tests() -> pd.DataFrame:
 def test_queries_are_paired_and_groups_averaged(tests):
     assert tests.loc[0, ["difference", "n_units", "p_value"]].tolist() == pytest.approx([20, 4, 0.125])
     half = stats.t.ppf(0.975, 3) * np.std([10, 10, 30, 30], ddof=1) / 2
-    numbers = f"| +20.00 | {20 - half:+.2f} to {20 + half:+.2f} | ≤ 0.1250 | 0.1250 | 4 | 1 |"
-    heads = "| 95 % interval | p | p, Holm | groups | seeds |"
+    numbers = f"| +20.00 | {20 - half:+.2f} to {20 + half:+.2f} | ≤ 0.1250 | 0.1250 | nothing | 4 | 1 |"
+    heads = "| 95 % interval | p | p, Holm | could have shown | groups | seeds |"
     assert paired.tests_layout(tests).splitlines()[::2] == [
         f"| first | second | first − second, points {heads}",
         f"| mapper | none {numbers}",
@@ -68,6 +68,29 @@ def test_enough_groups_give_a_verdict(tests, p_holm, difference, words):
     enough = tests.assign(n_units=8, p_floor=0.0078, p_holm=p_holm, difference=difference)
     (said,) = paired.sentences(enough)
     assert said.startswith(f"mapper against none: by image, k = 20 {words} ({difference:+.2f} points, ")
+
+
+def test_what_is_not_clear_says_what_it_could_have_shown(tests):
+    """Of eight groups and 3 degrees of freedom: t(0.975) of one test is 3.18 errors, t(0.9958) of six 6.23."""
+    unclear = tests.assign(n_units=8, p_floor=0.0078, p_value=0.02, p_holm=0.12, n_tests=6)
+    assert paired.could_show(unclear).item() == pytest.approx(stats.t.ppf(1 - 0.05 / 12, 3) * 20 / np.sqrt(12))
+    (said,) = paired.sentences(unclear)
+    assert said.endswith("p (Holm) = 0.120; could have shown 35.98)")
+    assert "| 0.1200 | ± 35.98 | 8 |" in paired.tests_layout(unclear)
+    assert "could have" not in paired.sentences(unclear.assign(p_holm=0.01))[0]
+    assert "could have" not in paired.sentences(unclear.assign(n_tests=7))[0]  # 7 · 0.0078 > 0.05: cannot be told
+
+
+def test_what_could_show_nothing_is_no_no_and_a_head_at_the_rim_no_evidence(tests):
+    clear, unclear = (tests.assign(n_units=8, p_floor=0.0078, p_holm=p) for p in (0.01, 0.5))
+    worse = clear.assign(difference=-20)
+    rows = pd.concat([clear, worse, worse, unclear, tests])
+    assert paired.tally(rows.head(4), "head") == (1, 2, "4 heads")
+    assert paired.tally(rows) == (1, 2, "4 tests that could tell (1 could not)")
+    held = rows.assign(at_rim=[0.0, 5.0, 5.1, np.nan, 27.0])
+    assert paired.tally(held) == (1, 1, "3 tests (2 at the rim)")
+    cells = [row.split(" | ")[-1] for row in paired.tests_layout(held).splitlines()[2:]]
+    assert cells == ["0.0 % |", "5.0 % |", "5.1 %, not counted |", "– |", "27.0 %, not counted |"]
 
 
 def test_where_is_what_the_columns_say(tests):
