@@ -204,11 +204,10 @@ def p_cell(p_value: float, p_floor: float) -> str:
 CLEAR = ("is better than", "is worse than")
 """The outcomes of :func:`relation` that decide."""
 
-OUTCOMES = {
-    "is better than": "better",
-    "is worse than": "worse",
-    "is not clearly different from": "not clearly different",
-}
+NOT_CLEAR = "is not clearly different from"
+"""Its outcome where a difference could have been clear, and is not."""
+
+OUTCOMES = {"is better than": "better", "is worse than": "worse", NOT_CLEAR: "not clearly different"}
 """How :func:`sentences` say an outcome, where both methods are named already."""
 
 
@@ -234,7 +233,7 @@ def relation(test: Any, level: float = 0.05) -> str:
         groups = f"{test.n_units} group{'s' * (test.n_units != 1)}"
         tests = f" and {test.n_tests} tests" if test.p_floor <= level else ""
         return f"cannot, with {groups}{tests}, be told from"
-    return "is not clearly different from"
+    return NOT_CLEAR
 
 
 def size(test: Any) -> str:
@@ -255,43 +254,48 @@ def size(test: Any) -> str:
         return told
     bound = "≤" if test.p_value <= test.p_floor and test.p_holm < 1 else "="  # at the floor it may be smaller
     told += f"; p (Holm) {'< 0.001' if test.p_holm < 0.001 else f'{bound} {test.p_holm:.3f}'}"
-    unclear = could_tell(test) and relation(test) not in CLEAR
-    return f"{told}; could have shown {percent(could_show(test))}" if unclear else told
+    told += f"; could have shown {percent(could_show(test))}" if relation(test) == NOT_CLEAR else ""
+    held = getattr(test, "at_rim", 0) > MOST_AT_RIM
+    return f"{told}; {test.at_rim:.0f} % of a head at the rim, not counted" if held else told
+
+
+def counted(tests: pd.DataFrame) -> pd.DataFrame:
+    """The tests of heads that are not held at the rim: at_rim (percent), where there is such a column, is small."""
+    return tests[~(tests["at_rim"] > MOST_AT_RIM)] if "at_rim" in tests else tests
 
 
 def tally(tests: pd.DataFrame, what: str = "test") -> tuple[int, int, str]:
     """In how many tests the first method is clearly better, in how many clearly worse, and of how many.
 
-    A test that could not have shown any difference is no "no", and a head that is held at the rim
-    (:data:`MOST_AT_RIM`) no evidence: neither is one of those.
-
-    tests: rows of :func:`together`, with a column at_rim (percent) where heads may be at the rim; what: they are of.
+    A test that could not have shown any difference is no "no", and a head at the rim no evidence (:func:`counted`).
+    tests: rows of :func:`together`; what: they are of.
 
     >>> test = {"difference": 2.0, "p_floor": 0.004, "n_units": 9, "n_tests": 3, "at_rim": 0.0}
     >>> rows = [test | {"p_holm": 0.01}, test | {"p_holm": 0.5}, test | {"p_holm": 1.0, "p_floor": 0.03}]
     >>> tally(pd.DataFrame(rows[:2])), tally(pd.DataFrame([*rows, rows[0] | {"at_rim": 27.0}]))
     ((1, 0, '2 tests'), (1, 0, '2 tests that could tell (1 could not; 1 at the rim)'))
     """
-    held = tests["at_rim"] > MOST_AT_RIM if "at_rim" in tests else pd.Series(False, tests.index)
-    outcomes = [relation(test) for test in tests[~held].itertuples()]
-    silent = sum(outcome.startswith("cannot") for outcome in outcomes)
-    n = len(outcomes) - silent
-    apart = [f"{number} {told}" for number, told in ((silent, "could not"), (held.sum(), "at the rim")) if number]
+    outcomes = [relation(test) for test in counted(tests).itertuples()]
+    silent, held = sum(outcome.startswith("cannot") for outcome in outcomes), len(tests) - len(outcomes)
+    n, apart = len(outcomes) - silent, [f"{silent} could not"] * bool(silent) + [f"{held} at the rim"] * bool(held)
     of = f"{n} {what}{'s' * (n != 1)}" + " that could tell" * bool(silent) + f" ({'; '.join(apart)})" * bool(apart)
     better, worse = (outcomes.count(outcome) for outcome in CLEAR)
     return better, worse, of
 
 
-def least(tests: pd.DataFrame) -> str:
-    """What those of several tests that are not clear could have shown, from the least to the most.
+def unclear(tests: pd.DataFrame) -> str:
+    """What those of several tests that are not clear could have shown, least and most, to be added to a sentence.
 
-    >>> test = {"difference": 2.0, "p_holm": 0.5, "p_floor": 0.004, "n_units": 9, "n_tests": 1, "low": -1.0}
-    >>> least(pd.DataFrame([test | {"high": 1.0}, test | {"high": 3.0}])), least(pd.DataFrame([test | {"p_floor": 1}]))
-    ('could have shown 1.00 to 2.00', 'could have shown nothing')
+    >>> test = {"difference": 2.0, "p_holm": 0.5, "p_floor": 0.004, "n_units": 9, "n_tests": 1}
+    >>> test |= {"low": -1.0, "high": 1.0}
+    >>> unclear(pd.DataFrame([test, test | {"high": 3.0}]))
+    '; what is not clear could have shown 1.00 to 2.00'
+    >>> unclear(pd.DataFrame([test | {"p_floor": 0.1}, test | {"p_holm": 0.01}]))
+    ''
     """
-    open_ = [test for test in tests.itertuples() if relation(test) not in CLEAR and could_tell(test)]
-    ends = sorted(could_show(test) for test in open_)
-    return f"could have shown {' to '.join(dict.fromkeys(map(percent, [ends[0], ends[-1]]))) if ends else 'nothing'}"
+    sizes = sorted(could_show(test) for test in counted(tests).itertuples() if relation(test) == NOT_CLEAR)
+    ends = " to ".join(dict.fromkeys(percent(size) for size in (sizes[:1] + sizes[-1:])))
+    return f"; what is not clear could have shown {ends}" if sizes else ""
 
 
 def sentences(tests: pd.DataFrame) -> list[str]:

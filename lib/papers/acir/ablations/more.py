@@ -199,6 +199,7 @@ def answered(
     needed = out[(out["p_holm"] <= 0.05) & (out["difference"] > 0)]["part"].tolist()
     harmful = out[(out["p_holm"] <= 0.05) & (out["difference"] < 0)]["part"].tolist()
     told = f"of the parts taken out {_names(needed)} clearly missed, and {_names(harmful)} better left out"
+    told += paired.unclear(out)
     opponents = gains[(gains["where"] == "ours") & gains["second"].str.startswith(LAYER)]
     simple = "; ".join(f"it {paired.relation(row)} {row.second} ({paired.size(row)})" for row in opponents.itertuples())
     printed = alpha_sentences(swept, 0.0)[0].split(";")[0]

@@ -221,7 +221,7 @@ def answered(looks: pd.DataFrame, kept: pd.DataFrame, ranked: pd.DataFrame, test
     )
     return [
         f"1. {cost[1]}, over all variants",
-        f"2. of {opponents['second'].nunique()} other losses, {_clear(opponents)}; "
+        f"2. against {opponents['second'].nunique()} other losses, {_clear(opponents)}; "
         f"with class weights it {paired.relation(weights)} without ({paired.size(weights)})",
         f"3. the median likeness of fingerprints is {medians['one class']:.3f} within a class and "
         f"{medians['two classes']:.3f} across; with them, ACIR {paired.relation(own)} ACIR with labels alone "
@@ -232,12 +232,11 @@ def answered(looks: pd.DataFrame, kept: pd.DataFrame, ranked: pd.DataFrame, test
 
 
 def _clear(tests: pd.DataFrame) -> str:
-    """How many others ACIR is clearly better and worse than, by each denominator."""
+    """In how many tests ACIR is clearly better and worse, by each denominator."""
     told = []
     for metric, part in tests.groupby("metric", sort=False):
-        outcomes = [paired.relation(test) for test in part.itertuples()]
-        better, worse = (outcomes.count(word) for word in paired.CLEAR)
-        told.append(f"{denominators.DIVIDED[metric]} ACIR is clearly better than {better}, clearly worse than {worse}")
+        better, worse, of = paired.tally(part)
+        told.append(f"{denominators.DIVIDED[metric]} ACIR is clearly better in {better}, clearly worse in {worse} of {of}")
     return ", ".join(told)
 
 

@@ -96,9 +96,10 @@ def answered(
     bits: int,
 ) -> list[str]:
     """The five questions of the notebook, each with what was measured."""
-    relation = {
-        (test.measure, test.first, test.second): _relation(test) for test in tests[tests["bits"] == bits].itertuples()
-    }
+    at_bits = tests[tests["bits"] == bits]
+    relation = {(test.measure, test.first, test.second): _relation(test) for test in at_bits.itertuples()}
+    of_map = at_bits["measure"] == MAP
+    unclear, unclear_within = (paired.unclear(part) for part in (at_bits[of_map], at_bits[~of_map]))
     levels, pooled, none = (f"{ACIR}, {name}" for name in (LEVELS, POOLED, HAMMING))
     finer = [name for name in tests["measure"].unique() if name != MAP]
     own = "; ".join(
@@ -111,6 +112,6 @@ def answered(
         f"2. {centralised[0]}; {centralised[-1]}",
         f"3. {'; '.join(ties)}",
         f"4. mAP, {bits} bits: {LEVELS} {relation[MAP, levels, none]} {HAMMING}, and {relation[MAP, levels, pooled]} "
-        f"{POOLED}; {gain}",
-        f"5. {own}; {'; '.join(within)}",
+        f"{POOLED}; {gain}{unclear}",
+        f"5. {own}; {'; '.join(within)}{unclear_within}",
     ]

@@ -135,11 +135,10 @@ def copies_in_short(changed: pd.DataFrame) -> list[str]:
 
 def search_in_short(tested: pd.DataFrame) -> list[str]:
     """In how many comparisons hyperbolic distance is better or worse than Euclidean; rows of ``measures.searched``."""
-    outcomes = [paired.relation(test) for test in tested.itertuples()]
-    better, worse = (outcomes.count(outcome) for outcome in paired.CLEAR)
+    better, worse, of = paired.tally(tested, "comparison")
     return [
         f"hyperbolic distance with the c of δ, against Euclidean: better in {better}, worse in {worse} of "
-        f"{len(outcomes)} comparisons; {points(tested['difference'].min())} to {points(tested['difference'].max())} "
+        f"{of}; {points(tested['difference'].min())} to {points(tested['difference'].max())} "
         "points of MAP@k"
     ]
 

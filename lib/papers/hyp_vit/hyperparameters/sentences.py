@@ -128,7 +128,7 @@ def came_out(tested: pd.DataFrame, rows: pd.DataFrame, k: int) -> list[str]:
 def take_away(tested: pd.DataFrame) -> list[str]:
     """What was changed, and how much of it is clearly better or worse; tested: of :func:`.tables.tests`."""
     return [
-        f"{what}, {len(part)} tested: {_listed(part, 'is worse than', 'worse')}, "
+        f"{what}, of {paired.tally(part)[2]}: {_listed(part, 'is worse than', 'worse')}, "
         f"{_listed(part, 'is better than', 'better')}"
         for what, part in tested.groupby("changed", sort=False)
     ]

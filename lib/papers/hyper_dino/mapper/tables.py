@@ -1,6 +1,5 @@
 """Numbers about the training of Hyper-DINO's mapper: what the open choices of the loss do, and how the loss falls."""
 
-from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -187,7 +186,8 @@ def began(rows: pd.DataFrame) -> list[str]:
                 held, apart = _range(some["held"]), _range(some["apart"])
                 heads += f"; {where} {held} % of the images are held, and two classes are {apart} margins apart"
         ends = (
-            f"{(part['rim'] > 5).sum()} of {len(part)} heads end, in some training, with more than 5 % of their images"
+            f"{(part['rim'] > paired.MOST_AT_RIM).sum()} of {len(part)} heads end, in some training, with more than "
+            f"{paired.MOST_AT_RIM:g} % of their images"
         )
         lines += [heads, f"{begin}: {ends} at the rim; last loss {_range(part['loss'], 2)}"]
     return lines
@@ -207,13 +207,9 @@ def tally(tests: pd.DataFrame, what: str) -> str:
 
     what: a test is of, in the singular ("head").
     """
-    told = Counter(paired.relation(test) for test in tests.itertuples())
-    better, worse = (told[words] for words in paired.CLEAR)
+    better, worse, of = paired.tally(tests, what)
     signs = [f"{tests['difference'].agg(end):+.1f}" for end in ("min", "max")]
-    return (
-        f"{' to '.join(dict.fromkeys(signs))} points; of {_several(len(tests), what)} {better} clearly better, {worse} "
-        f"clearly worse"
-    )
+    return f"{' to '.join(dict.fromkeys(signs))} points; of {of} {better} clearly better, {worse} clearly worse"
 
 
 def cost(tests: pd.DataFrame) -> list[str]:
@@ -242,10 +238,7 @@ def rotated(tests: pd.DataFrame) -> list[str]:
     (inside,) = largest.index.drop(PRINTED)
     before, left = largest[PRINTED], largest[inside]
     share = "most" if left < before / 2 else "a part" if left < before else "nothing"
-    clear = {
-        begin: sum(paired.relation(test) in paired.CLEAR for test in part.itertuples())
-        for begin, part in tests.groupby("rule")
-    }
+    clear = {begin: sum(paired.tally(part)[:2]) for begin, part in tests.groupby("rule")}
     rest = f"a clear difference is left in {_several(clear[inside], 'comparison')}"
     told = f"largest difference: {before:.1f} points {PRINTED}, {left:.1f} points with {inside}; "
     if not any(clear.values()):

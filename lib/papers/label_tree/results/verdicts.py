@@ -19,7 +19,7 @@ def clear(tested: pd.DataFrame) -> list[str]:
         if few
         else ""
     )
-    rest = f"not clear: {len(tested) - len(found)} of {len(tested)} comparisons{why}"
+    rest = f"not clear: {len(tested) - len(found)} of {len(tested)} comparisons{paired.unclear(tested)}{why}"
     return [*lines, rest]
 
 
@@ -35,22 +35,22 @@ def answered(tested: pd.DataFrame) -> list[str]:
         ]
         untold = {paired.outcome(test) for test in part.itertuples()} if not told else set()
         nothing = untold.pop() if len(untold) == 1 else "nothing clear"
-        lines.append(f"{question} {'; '.join(told) or nothing}, of {len(part)} tests")
+        of = paired.tally(part)[2] if paired.could_tell(part).any() else f"{len(part)} tests"
+        lines.append(f"{question} {'; '.join(told) or nothing}, of {of}{paired.unclear(part)}")
     return lines
 
 
 def overview(tested: Mapping[str, pd.DataFrame]) -> str:
     """How many tests of each question are clear on each dataset (title → rows of :func:`.comparisons.tests`).
 
-    As Markdown, a row per question, a column per dataset: "3 better, 1 worse of 12".
+    As Markdown, a row per question, a column per dataset: "3 better, 1 worse of 12 tests".
     """
     lines: dict[str, dict[str, str]] = {}
     for title, table in tested.items():
         for question, part in table.groupby("question", sort=False):
-            found = [paired.relation(test) for test in part.itertuples()]
-            better, worse = (found.count(outcome) for outcome in paired.CLEAR)
-            nothing = "cannot be told" if all("cannot" in one for one in found) else "nothing clear"
-            told = f"{better} better, {worse} worse of {len(part)}" if better or worse else nothing
+            better, worse, of = paired.tally(part)
+            nothing = f"nothing clear{paired.unclear(part)}" if paired.could_tell(part).any() else "cannot be told"
+            told = f"{better} better, {worse} worse of {of}" if better or worse else nothing
             lines.setdefault(question, {"question": question})[title] = told
     return markdown_table(pd.DataFrame(lines.values()).fillna("–"))
 

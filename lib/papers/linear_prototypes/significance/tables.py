@@ -88,8 +88,8 @@ def _cell(value: float, form: str) -> str:
 def came_out(table: pd.DataFrame) -> list[str]:
     """What the comparisons of :func:`rows` say together."""
     sure = table[table["p_holm"] <= 0.05]
-    gains, losses = (np.count_nonzero(sign * sure["difference"] > 0) for sign in (1, -1))
-    lines = [f"{len(sure)} of {len(table)} comparisons stand after Holm: {gains} gained, {losses} lost."]
+    gains, losses, of = paired.tally(table, "comparison")
+    lines = [f"{len(sure)} of {of} stand after Holm: {gains} gained, {losses} lost."]
     ordered = sure.sort_values("difference", key=np.abs)
     for what, part in (("smallest", ordered.head(1)), ("largest", ordered.tail(1))):
         lines += [

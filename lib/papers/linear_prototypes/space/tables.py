@@ -101,11 +101,12 @@ def came_out(tests: pd.DataFrame) -> list[str]:
         "is worse than": "The kernel classifier does worse on the frozen features than a line, so it could have missed "
         "what no line divides: this cannot be told here.",
     }
-    nothing = "A kernel adds nothing to the frozen features that these tests can tell."
+    kernel, heads = paired.unclear(tests.iloc[[2]]), paired.unclear(tests.head(2))
+    nothing = f"A kernel adds nothing to the frozen features that these tests can tell{kernel}."
     tight = {"is better than": "tighter", "is worse than": "looser"}.get(tighter, "not clearly tighter or looser")
     line = {"is better than": "more", "is worse than": "less"}.get(separable, "not clearly more or less")
     link = "but" if {tighter, separable} == {"is better than", "is worse than"} else "and"
-    return [found.get(bent, nothing), f"With the head, classes are {tight}, {link} {line} separable by a line."]
+    return [found.get(bent, nothing), f"With the head, classes are {tight}, {link} {line} separable by a line{heads}."]
 
 
 def table(run: Run, measures: pd.DataFrame) -> Table:

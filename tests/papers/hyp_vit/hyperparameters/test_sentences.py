@@ -59,6 +59,6 @@ def test_what_to_take_away_counts_the_clear_differences_of_each_change():
         ]
     )
     assert sentences.take_away(tests) == [
-        "length, 2 tested: clearly worse 1 (16 numbers -17.40), clearly better 0",
-        "batch, 1 tested: clearly worse 0, clearly better 1 (batch of 4 +2.00)",
+        "length, of 2 tests: clearly worse 1 (16 numbers -17.40), clearly better 0",
+        "batch, of 1 test: clearly worse 0, clearly better 1 (batch of 4 +2.00)",
     ]
