@@ -104,6 +104,16 @@ def check(split: Split, groups: np.ndarray, gallery: np.ndarray, k: int, own_lef
         raise InputError(f"fold {split.fold}: k = {k}, but a query has a gallery of {smallest} images. Use a smaller k")
 
 
+def has_own(split: Split, groups: np.ndarray) -> np.ndarray:
+    """Which queries have an image of their own group in the closed gallery: (q,) of ``groups: (n,)`` of all images.
+
+    >>> split = Split(0, train=np.array([2, 3]), test=np.array([0, 1]), seed=0)
+    >>> has_own(split, np.array(["p", "q", "p", "r"])).tolist()
+    [True, False]
+    """
+    return _own(split, groups, split.train) > 0
+
+
 def _own(split: Split, groups: np.ndarray, gallery: np.ndarray) -> np.ndarray:
     """How many images of the gallery (indices) are of each query's own group."""
     return pd.Series(groups[gallery]).value_counts().reindex(groups[split.test], fill_value=0).to_numpy()

@@ -236,7 +236,9 @@ def _clear(tests: pd.DataFrame) -> str:
     told = []
     for metric, part in tests.groupby("metric", sort=False):
         better, worse, of = paired.tally(part)
-        told.append(f"{denominators.DIVIDED[metric]} ACIR is clearly better in {better}, clearly worse in {worse} of {of}")
+        told.append(
+            f"{denominators.DIVIDED[metric]} ACIR is clearly better in {better}, clearly worse in {worse} of {of}"
+        )
     return ", ".join(told)
 
 

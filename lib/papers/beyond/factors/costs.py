@@ -210,12 +210,8 @@ def came_out(tests: pd.DataFrame) -> list[str]:
     of_pairs = tests.groupby(["first", "second"], sort=False)
     each = ((*pair, how, part) for pair, both in of_pairs for how, part in denominators.ways(both).items())
     for first, second, how, part in each:
-        outcomes = [paired.relation(test) for test in part.itertuples()]
+        better, worse, of = paired.tally(part)
         low, high = part["difference"].min(), part["difference"].max()
-        counts = ", ".join(f"{outcomes.count(f'is {word} than')} {word}" for word in ("better", "worse"))
-        untold = sum(outcome.startswith("cannot") for outcome in outcomes)
-        told = f", {untold} cannot be told" if untold else ""
-        lines.append(
-            f"{first} against {second}{how}: of {len(part)} tests {counts}{told} ({low:+z.1f} to {high:+z.1f} points)"
-        )
+        told = f"of {of} {better} better, {worse} worse ({low:+z.1f} to {high:+z.1f} points){paired.unclear(part)}"
+        lines.append(f"{first} against {second}{how}: {told}")
     return lines

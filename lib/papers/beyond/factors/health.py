@@ -2,13 +2,19 @@
 
 import pandas as pd
 
-from lib.results import answers
+from lib.results import answers, paired
 
 SAID = (
     "Last loss: mean over the trainings behind a row, those of each fold rule once (a row of one archive: of its folds "
     "alone); each method's own, of no use between methods. At the rim: of the worst of these trainings."
 )
 """What a caption says of :func:`cells`, and of the health of a row of one archive."""
+
+COUNTED = (
+    "At the rim: of the worst training of either head; with more than "
+    f"{paired.MOST_AT_RIM:g} % it is held there, and enters no count."
+)
+"""What a caption says of tests of heads that may be at the rim."""
 
 
 def cells(rows: pd.DataFrame) -> dict[str, str]:

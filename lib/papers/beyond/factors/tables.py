@@ -13,8 +13,10 @@ from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PRO
 from lib.results import answerable, answers, denominators, intervals, paired
 from lib.results.answers import values
 from lib.results.markdown import markdown_table
+from lib.results.own_group import asked as own_group_asked
 from lib.results.shown import Figure, Table
 from lib.training.methods import Answer
+from lib.training.splits import has_own
 
 ABOUT = (
     "MAP: AP divided by min(k, relevant), percent, means over folds and trainings. closed: the archive is the training "
@@ -137,7 +139,7 @@ def tested(
         ball, known, unknown = f"{encoder}, {BALL}", next(iter(found)), next(iter(fairly))
         with_own, without = (found[archive][ball] for archive in (known, unknown))
         named = {"factor": f"own {kind} in the archive (ball)", "archive": unknown, "first": known, "second": unknown}
-        named |= {"metric": "ap_min"}
+        named |= {"metric": "ap_min", "group_kind": kind}
         own = paired.together([named | {"k": k} | own_group(with_own, without, groups, k, seed) for k in ks])
         tests = pd.concat([tests, own], ignore_index=True)
     return tests
@@ -148,11 +150,15 @@ def own_group(
 ) -> dict[str, float]:
     """What images of the query's own group are worth: the same images ask an archive with and without them.
 
-    Returns the fields of :class:`lib.metrics.significance.PairedTest`, in points of MAP@``k``.
+    Only images that have another one of their group in the archive ``with_own`` ask: it can touch no others.
+    Returns n_queries, how many these are, and the fields of :class:`lib.metrics.significance.PairedTest`, in points of
+    MAP@``k``.
     """
-    both = pd.concat([_asked(with_own, k), _asked(without, k)], axis=1, keys=["with", "without"]).dropna()
+    touched = np.concatenate([has_own(answer.split, groups) for answer in with_own])
+    both = pd.concat([_asked(with_own, k)[touched], _asked(without, k)], axis=1, keys=["with", "without"]).dropna()
     images, repeats = (both.index.get_level_values(name).to_numpy() for name in ("image", "repeat"))
-    return asdict(paired_permutation(both["with"], both["without"], groups[images], repeats, seed=seed))
+    test = paired_permutation(both["with"], both["without"], groups[images], repeats, seed=seed)
+    return {"n_queries": len(np.unique(images))} | asdict(test)
 
 
 def _asked(several: Sequence[Answer], k: int) -> pd.Series:
@@ -183,8 +189,8 @@ def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
         for test in denominators.named(tests).itertuples()
     ]
     layout = markdown_table(pd.DataFrame(rows))
-    own = tests["factor"].str.startswith("own ").any()
-    apart = "The own group is another question, corrected apart." if own else ""
+    own = own_group_asked(tests)
+    apart = f"The own group is another question, corrected apart, and tested {own}." if own else ""
     text = " ".join(part for part in (ABOUT, of, paired.SAYS, denominators.SAYS, apart) if part)
     return Table("what earns how many points", tests, text, markdown=layout)
 
@@ -231,6 +237,15 @@ def margin_rows(found: Results, m0s: Sequence[float]) -> pd.DataFrame:
     rows = rows.assign(norm=[norms[place] for place in places], head=[names[name][0] for _, name in places])
     rows = rows.assign(m0=[names[name][1] for _, name in places])
     return rows.rename(columns={"rule": "archive"}).drop(columns="method").sort_values("head", kind="stable")
+
+
+def with_rim(tests: pd.DataFrame, found: Results) -> pd.DataFrame:
+    """The ``tests`` with at_rim: percent of the training images, of the worst training of either head (NaN: no rim)."""
+    rims = [
+        np.fmax.reduce([answer.health.rim for name in (test.first, test.second) for answer in found[test.rule][name]])
+        for test in tests.itertuples()
+    ]
+    return tests.assign(at_rim=rims)
 
 
 ENDED = {BALL: ("last loss", "at the rim", "steps"), FLAT: ("last loss",)}

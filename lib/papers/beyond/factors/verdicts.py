@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, with_margin
-from lib.results import answerable, denominators, paired
+from lib.results import answerable, denominators, own_group, paired
 from lib.results.markdown import points
 
 
@@ -22,13 +22,12 @@ def sentences(tests: pd.DataFrame) -> list[str]:
         low, high = (
             f"{points(end['difference'])} ({where(end)}; {paired.interval(end['low'], end['high'])})" for end in ends
         )
-        untold = sum(outcome.startswith("cannot") for outcome in outcomes)
+        gains, _, of = paired.tally(part)
         costs = [
             where(test) for (_, test), outcome in zip(part.iterrows(), outcomes, strict=True) if "worse" in outcome
         ]
-        text = f"{factor}: {low} to {high} points; clearly a gain in {outcomes.count('is better than')} of {len(part)}"
-        text += f", clearly a loss in {len(costs)}" + (f" ({'; '.join(costs)})" if costs else "")
-        found.append(text + (f"; too few groups to tell in {untold}" if untold else ""))
+        text = f"{factor}: {low} to {high} points; clearly a gain in {gains} of {of}, clearly a loss in {len(costs)}"
+        found.append(text + (f" ({'; '.join(costs)})" if costs else "") + paired.unclear(part))
     return found
 
 
@@ -76,10 +75,8 @@ def came_out(curved: pd.DataFrame, kin: pd.DataFrame | None, m0: float) -> list[
     for what, part in (("A larger margin", curved), ("A tree of classes", kin)):
         if part is not None:
             for how, tests in denominators.ways(part).items():
-                outcomes = [paired.relation(test) for test in tests.itertuples() if FLAT in test.second]
-                better, worse = (outcomes.count(word) for word in paired.CLEAR)
-                told = f"of {len(outcomes)} tests {better} better, {worse} worse"
-                lines.append(f"{what}, ball against flat head{how}: {told}")
+                better, worse, of = paired.tally(tests[tests["second"].str.contains(FLAT, regex=False)])
+                lines.append(f"{what}, ball against flat head{how}: of {of} {better} better, {worse} worse")
     return lines
 
 
@@ -88,49 +85,50 @@ def wider(curved: pd.DataFrame, m0: float) -> list[str]:
 
     curved: the ball against the flat head at each margin, as :func:`lib.results.answers.compare` has them.
     """
-    margin = curved["first"].str.partition(" = ")[2].astype(float)
-    larger = curved.assign(m0=margin)[margin > m0]
+    margins = curved["first"].str.partition(" = ")[2].astype(float)
+    larger = curved.assign(m0=margins)[margins > m0]
     if larger.empty:
         return [f"no margin above {m0:g} was tested"]
     lines = []
     for how, tests in denominators.ways(larger).items():
-        better, worse = (word in set(map(paired.relation, tests.itertuples())) for word in paired.CLEAR)
+        better, worse, _ = paired.tally(tests)
         ways = "the results go both ways" if better else "the ball is worse wherever anything is clear"
         ways = ways if worse else "the ball is better wherever anything is clear" if better else "nothing is clear"
         lines.append(f"Larger margins, ball against flat head{how}: {ways}")
-        for margin, part in tests.groupby("m0"):
-            outcomes = list(zip(part.itertuples(), map(paired.relation, part.itertuples()), strict=True))
-            lines.append(f"  m0 = {margin:g}: {_tallied(outcomes)}")
+        lines += [f"  m0 = {margin:g}: {_tallied(part)}" for margin, part in tests.groupby("m0")]
     return lines
 
 
-def _tallied(tests: list[tuple[Any, str]]) -> str:
+def _tallied(tests: pd.DataFrame) -> str:
     """How often the first method is better, or worse, where and by how much, and the range of what is not clear."""
+    outcomes: dict[str, list[Any]] = {}
+    for test in paired.counted(tests).itertuples():
+        outcomes.setdefault(paired.relation(test), []).append(test)
     parts = []
     for word, told in zip(paired.CLEAR, ("better", "worse"), strict=True):
-        clear = [f"{test.rule}, MAP@{test.k}: {points(test.difference)}" for test, outcome in tests if outcome == word]
+        clear = [f"{test.rule}, MAP@{test.k}: {points(test.difference)}" for test in outcomes.get(word, [])]
         parts.append(f"{len(clear)} {told}" + (f" ({'; '.join(clear)})" if clear else ""))
-    rest = [test.difference for test, outcome in tests if outcome not in paired.CLEAR]
-    if rest:
+    if rest := [test.difference for test in outcomes.get(paired.NOT_CLEAR, [])]:
         parts.append(f"{len(rest)} not clear ({points(min(rest))} to {points(max(rest))})")
-    return f"of {len(tests)} tests {', '.join(parts)}"
+    return f"of {paired.tally(tests)[2]} {', '.join(parts)}{paired.unclear(tests)}"
 
 
 EARNS = {"better": "earns points", "worse": "costs points", "not clearly different": "no clear difference"}
 """How an outcome of :func:`lib.results.paired.outcome` is said of what earns points."""
 
 
-def own_group(lost: pd.DataFrame) -> list[str]:
+def of_notebook_16(lost: pd.DataFrame) -> list[str]:
     """What the query's own group is worth to the ball in notebook 16, from the rows of its table of leakage.
 
     There the difference is what an archive *loses* without the group; here, as above, it is what the group earns.
     """
-    ball = lost[lost["method"] == BALL]
+    ball = lost[(lost["method"] == BALL) & lost["n_queries"].notna()]
     earned = ball.assign(difference=-ball["difference"], low=-ball["high"], high=-ball["low"])
-    return [
+    lines = [
         f"own group in the archive (ball), notebook 16: MAP@{test.k}, {EARNS.get(word, word)} ({paired.size(test)})"
         for test, word in zip(earned.itertuples(), map(paired.outcome, earned.itertuples()), strict=True)
     ]
+    return [*lines, f"tested {own_group.asked(lost)}"]
 
 
 def answers(tests: pd.DataFrame) -> list[str]:
@@ -142,21 +140,21 @@ def answers(tests: pd.DataFrame) -> list[str]:
     for factor, part in _factors(tests):
         said = _earned(part)
         low, high = (points(end) for end in (part["difference"].min(), part["difference"].max()))
-        lines.append(f"{factor}: {said} ({low} to {high})")
+        over = f"; {own}" if (own := own_group.asked(part)) else ""
+        lines.append(f"{factor}: {said} ({low} to {high}){paired.unclear(part)}{over}")
     return lines
 
 
 def _earned(tests: pd.DataFrame) -> str:
     """What one factor does, from its tests."""
-    outcomes = [paired.relation(test) for test in tests.itertuples()]
-    n, gains, losses = len(outcomes), outcomes.count("is better than"), outcomes.count("is worse than")
-    if all(outcome.startswith("cannot") for outcome in outcomes):
+    gains, losses, of = paired.tally(tests)
+    if gains + losses == 0 and not paired.could_tell(tests).any():
         return f"too few groups to tell ({tests['n_units'].max()}, with {tests['n_tests'].max()} tests)"
     if gains + losses == 0:
-        return f"no clear difference in any of {n} tests"
-    if n in (gains, losses):
-        return f"{'earns' if gains else 'costs'} points in {n} of {n} tests"
-    return f"earns points in {gains} of {n} tests, costs points in {losses}"
+        return f"no clear difference in any of {of}"
+    if len(tests) in (gains, losses):
+        return f"{'earns' if gains else 'costs'} points in {len(tests)} of {of}"
+    return f"earns points in {gains} of {of}, costs points in {losses}"
 
 
 def rests(rows: pd.DataFrame) -> list[str]:
@@ -170,7 +168,7 @@ def rests(rows: pd.DataFrame) -> list[str]:
     for archive, part in ball.groupby("archive", sort=False):
         told = [
             f"m0 = {one.m0:g}: norm {one.norm:.2f}, {1 / (1 - one.norm**2):.2f} times"
-            + (f" ({one.rim:.0f} % of the training images at the rim)" if one.rim > 5 else "")
+            + (f" ({one.rim:.0f} % of the training images at the rim)" if one.rim > paired.MOST_AT_RIM else "")
             for one in part.itertuples()
         ]
         lines.append(f"{archive}, median norm and the ruler there against the centre's: {'; '.join(told)}")

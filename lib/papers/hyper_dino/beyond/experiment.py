@@ -20,8 +20,8 @@ from lib.training.methods import Answer, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import Split, longest_list, repeated, splits
 
-CLASSIFIER = "linear classifier, logits"
-"""What ranks by; notebook 13 has its other ranking too."""
+LOGITS, PROBABILITY = (f"linear classifier, {ranking}" for ranking in classifier.RANKINGS)
+"""One network, searched in two ways; sentences are about the second, the stronger opponent over a list."""
 
 FRACTIONS = (0.125, 0.25, 0.5, 1.0)
 
@@ -48,15 +48,18 @@ def curvature_methods(
     """The ball and its opponents: no labels, labels without a head, and flat heads.
 
     Without labels: the feature of ``dim`` numbers by its cosine, and the head's input as it is. Labels without a head:
-    NCA to as many numbers as the head gives, and a linear classifier of the head's input, searched by the cosine of its
-    logits, at a learning rate of its own, ``classifier_lr``. Flat: the same head and loss with Euclidean distances and
-    half the base margin (HD-8).
+    NCA to as many numbers as the head gives, and a linear classifier of the head's input, searched by its logits and by
+    its class probabilities, at a learning rate of its own, ``classifier_lr``. Flat: the same head and loss with
+    Euclidean distances and half the base margin (HD-8).
     """
     return [
         Method(RAW, Recipe("raw", dim, 0), settings, schedule, search="cosine"),
         Method("no mapper", replace(recipe, dim_out=0), settings, schedule),
         Method("NCA", Recipe("NCA", recipe.dim_out, 0), settings, schedule),
-        classifier.method(CLASSIFIER, recipe, classes, schedule, classifier_lr, half=settings.half),
+        *(
+            classifier.method(name, recipe, classes, schedule, classifier_lr, ranking, settings.half)
+            for name, ranking in zip((LOGITS, PROBABILITY), classifier.RANKINGS, strict=True)
+        ),
         Method("flat, half margin", recipe, flat(settings, settings.m0 / 2), schedule),
         Method("ball", recipe, settings, schedule),
     ]
@@ -155,7 +158,7 @@ def _learners(
     dim: int, recipe: Recipe, settings: Settings, schedule: Schedule, classes: int, classifier_lr: float
 ) -> list[Method]:
     """Those of :func:`curvature_methods` that are asked of every size."""
-    wanted = (RAW, "no mapper", CLASSIFIER, "flat, half margin", "ball")
+    wanted = (RAW, "no mapper", LOGITS, PROBABILITY, "flat, half margin", "ball")
     several = curvature_methods(dim, recipe, settings, schedule, classes, classifier_lr)
     return [one for one in several if one.name in wanted]
 

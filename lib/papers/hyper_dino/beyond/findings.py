@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.results import paired
+from lib.papers.hyper_dino.beyond.experiment import LOGITS
+from lib.results import denominators, own_group, paired
 from lib.results.markdown import points
 
 
@@ -14,9 +15,14 @@ def switches(rows: pd.DataFrame, k: int) -> list[str]:
     tested = rows[(rows["k"] == k) & rows["difference"].notna()]
     clear = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
     return [
-        f"k = {k}: {len(clear)} of {len(tested)} switches change the score clearly",
+        f"k = {k}: {len(clear)} of {_of_switches(tested)} change the score clearly{paired.unclear(tested)}",
         *(f"k = {k}: {test.method} {_by(test, 'the default')}" for test in clear),
     ]
+
+
+def _of_switches(tested: pd.DataFrame) -> str:
+    """How many switches there are that could tell."""
+    return paired.tally(tested, "switch")[2].replace("switchs", "switches")
 
 
 def printed(rows: pd.DataFrame) -> list[str]:
@@ -29,12 +35,21 @@ def printed(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def knowing(lost: pd.DataFrame, method: str, kind: str) -> list[str]:
-    """What knowing the query's group is worth to a method; from the rows of a leakage table."""
+def knowing(lost: pd.DataFrame, method: str) -> list[str]:
+    """What knowing the query's group is worth to a method, and to whom; from the rows of a leakage table."""
+    tests = list(lost[lost["method"] == method].itertuples())
     return [
-        f"k = {test.k}, {method}: the score with folds by {kind} {_by(test, 'that with folds by image')}"
-        for test in lost[lost["method"] == method].itertuples()
+        *(
+            f"k = {test.k}, {method}: the score with folds by {test.group_kind} {_by(test, 'that with folds by image')}"
+            for test in tests
+        ),
+        f"tested {own_group.asked(lost)}",
     ]
+
+
+def sentences(tests: pd.DataFrame) -> list[str]:
+    """:func:`lib.results.denominators.sentences`, of the classifier by its probabilities only, as everywhere."""
+    return denominators.sentences(tests[tests["second"] != LOGITS])
 
 
 def definitions(rows: pd.DataFrame, k: int) -> list[str]:
@@ -63,9 +78,10 @@ def choice(chosen: pd.DataFrame, on_test: str, on_validation: str, unchosen: str
 
 
 def plain(tests: pd.DataFrame, first: str, second: str) -> str:
-    """The outcome of paired tests of two methods at several k, without any number: one clause for each outcome.
+    """The outcome of paired tests of two methods at several k: one clause for each outcome.
 
-    tests: a row per k; first, second: what the two are called.
+    There is no number but what could have been shown where nothing is clear. tests: a row per k; first, second: what
+    the two are called.
     """
     told: dict[str, list[str]] = {}
     for test in tests.itertuples():
@@ -76,7 +92,8 @@ def plain(tests: pd.DataFrame, first: str, second: str) -> str:
         elif found not in paired.CLEAR:
             clause = f"no clear difference between {first} and {second}"
         told.setdefault(clause, []).append(str(test.k))
-    return "; ".join(f"{clause} at k = {_listed(ks, clause)}" for clause, ks in told.items()) or "not tested"
+    said = "; ".join(f"{clause} at k = {_listed(ks, clause)}" for clause, ks in told.items())
+    return f"{said}{paired.unclear(tests)}" if told else "not tested"
 
 
 def _listed(ks: list[str], clause: str) -> str:
@@ -89,11 +106,11 @@ def largest_switch(rows: pd.DataFrame, k: int) -> str:
     tested = rows[(rows["k"] == k) & rows["difference"].notna()]
     clear = [test for test in tested.itertuples() if paired.relation(test) in paired.CLEAR]
     if not clear:
-        return f"none of {len(tested)} switches changes MAP@{k} clearly"
+        return f"none of {_of_switches(tested)} changes MAP@{k} clearly{paired.unclear(tested)}"
     most = max(clear, key=lambda test: abs(test.difference))
     told = "changes MAP@{} clearly:" if len(clear) == 1 else "change MAP@{} clearly, most of all"
     size = f"'{most.method}', by {points(most.difference)} points"
-    return f"{len(clear)} of {len(tested)} switches {told.format(k)} {size}"
+    return f"{len(clear)} of {_of_switches(tested)} {told.format(k)} {size}"
 
 
 def kindest(rows: pd.DataFrame, k: int) -> str:

@@ -9,25 +9,35 @@ import pandas as pd
 from lib.metrics.classes import over_classes
 from lib.metrics.significance import paired_permutation
 from lib.papers.hyper_dino.beyond import figures
-from lib.results import intervals, paired
+from lib.results import intervals, own_group, paired
 from lib.results.answers import CLASS_MEAN, HEALTH, Answers, compare, ended, health, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
 from lib.training.fit import Schedule
 from lib.training.methods import Answer
+from lib.training.splits import has_own
 
 
-def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequence[int], seed: int = 0) -> pd.DataFrame:
+def leakage(
+    by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequence[int], *, kind: str = "group", seed: int = 0
+) -> pd.DataFrame:
     """What is lost when no image of the query's own group is in the gallery; the same images ask both times.
 
+    Only what can be lost is tested: the images whose group, a ``kind``, has another image in the gallery by image.
+
     Returns:
-        One row per method and k: method, k, by_image, by_group (percent, mean over the groups of their means over the
-        images that can be answered both times), class_mean_by_image, class_mean_by_group (of the same images, over
-        classes), chance (in random order, folds by group), the health of both trainings (loss_by_image, ...),
-        difference (by group minus by image), then as :func:`lib.results.answers.compare`.
+        One row per method and k: method, k, group_kind, n_queries (images that are tested), by_image, by_group
+        (percent, mean over the groups of their means over the tested images that can be answered both times),
+        class_mean_by_image, class_mean_by_group (of the same images, over classes), chance (in random order, folds by
+        group), all_by_image, all_by_group (as by_image, over all n_all images that can be answered both times), the
+        health of both trainings (loss_by_image, ...), difference (by group minus by image), then as
+        :func:`lib.results.answers.compare`.
     """
     sides = {"by_image": by_image, "by_group": by_group}
+    touched = np.zeros(len(groups), dtype=bool)
+    for answer in next(iter(by_image.values())):
+        touched[answer.split.test] = has_own(answer.split, groups)
     lines = []
     for method in by_image:
         classes = _classes(by_group[method], len(groups))
@@ -42,14 +52,19 @@ def leakage(by_image: Answers, by_group: Answers, groups: np.ndarray, ks: Sequen
                 "by_group": _by_image(by_group[method], k, len(groups)),
                 "chance": _by_image(by_group[method], k, len(groups), "chance"),
             }
-            both = ~np.isnan(parts["by_image"]) & ~np.isnan(parts["by_group"])
+            answered = ~np.isnan(parts["by_image"]) & ~np.isnan(parts["by_group"])
+            everyone = np.broadcast_to(groups, answered.shape)[answered]
+            over_all = {f"all_{side}": _mean_of(parts[side][answered], everyone) for side in sides}
+            both = answered & touched
+            counts = {"n_queries": int(both.any(axis=0).sum()), "n_all": int(answered.any(axis=0).sum())}
             unit, training = np.broadcast_to(groups, both.shape)[both], np.nonzero(both)[0]
             parts = {name: values[both] for name, values in parts.items()}
             label = np.broadcast_to(classes, both.shape)[both]
             by_class = {f"class_mean_{side}": over_classes(pd.Series(parts[side]), label) for side in sides}
             test = paired_permutation(parts["by_group"], parts["by_image"], unit, training, seed=seed)
-            means = {name: pd.Series(values).groupby(unit).mean().mean() for name, values in parts.items()}
-            lines.append({"method": method, "k": k} | means | by_class | health | asdict(test))
+            means = {name: _mean_of(values, unit) for name, values in parts.items()}
+            names = {"method": method, "k": k, "group_kind": kind}
+            lines.append(names | counts | means | by_class | over_all | health | asdict(test))
     return paired.together(lines)
 
 
@@ -59,6 +74,11 @@ def _classes(answers: Sequence[Answer], n: int) -> np.ndarray:
     for answer in answers:
         found[answer.split.test] = answer.per_query.classes
     return found
+
+
+def _mean_of(values: np.ndarray, groups: np.ndarray) -> float:
+    """The mean over groups of their means."""
+    return pd.Series(values).groupby(groups).mean().mean()
 
 
 def _by_image(answers: Sequence[Answer], k: int, n: int, what: str = "values") -> np.ndarray:
@@ -73,11 +93,12 @@ def _by_image(answers: Sequence[Answer], k: int, n: int, what: str = "values") -
     return found
 
 
-def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
+def leakage_layout(table: pd.DataFrame) -> str:
     """The table of :func:`leakage` as Markdown; the difference is by group minus by image.
 
     Below it a table of how the trainings ended, a row per method and fold rule.
     """
+    group_kind = table["group_kind"].iloc[0]
     names = {"by_image": "by image", "by_group": f"by {group_kind}"}
     lines = [
         {
@@ -90,6 +111,8 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
             "chance": percent(row.chance),
         }
         | paired.cells(row, f"by {group_kind} − by image, points")
+        | {"queries": row.n_queries}
+        | {f"all queries, {name}": percent(getattr(row, f"all_{side}")) for side, name in names.items()}
         for row in table.itertuples()
     ]
     ends = [
@@ -99,6 +122,30 @@ def leakage_layout(table: pd.DataFrame, group_kind: str) -> str:
     ]
     parts = markdown_table(pd.DataFrame(lines)), "How the trainings ended:", markdown_table(pd.DataFrame(ends))
     return "\n\n".join(parts)
+
+
+def table_leakage(run: Run, rows: pd.DataFrame) -> Table:
+    """:func:`leakage` as a table."""
+    text = (
+        f"{common(run)} {BESIDE} Tested {own_group.asked(rows)}. All queries: the same means over all "
+        f"{rows['n_all'].max():,} "
+        f"images that can be answered both times. {paired.SAYS}"
+    )
+    return Table(KNOWING, rows, text, markdown=leakage_layout(rows))
+
+
+def figure_leakage(rows: pd.DataFrame) -> Figure:
+    """:func:`leakage` as a figure."""
+    kind = rows["group_kind"].iloc[0]
+    text = (
+        f"MAP@k with images of the query's own {kind} in the gallery (by image) and without, mean over {kind}s; at the "
+        f"right the points lost and their 95 % interval; dotted: chance. Tested {own_group.asked(rows)}."
+    )
+    return Figure(KNOWING, rows, text, figure=figures.leakage(rows, kind))
+
+
+KNOWING = "what knowing the group is worth"
+"""The title of both."""
 
 
 def gallery_values(found: Mapping[tuple[float, str, str, str], Sequence[Answer]]) -> pd.DataFrame:

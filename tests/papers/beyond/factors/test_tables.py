@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import paths
 from lib.metrics.retrieval import PerQuery
 from lib.papers.beyond.factors import costs, tables, verdicts
 from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NONE, PROBABILITY, with_margin
 from lib.papers.beyond.factors.tables import CLASSIFIER
-from lib.results import intervals
+from lib.results import intervals, paired
+from lib.results.answers import compare
 from lib.training.methods import Answer, Health
 from lib.training.splits import repeated, splits
 
@@ -94,16 +94,16 @@ def test_sentences_name_gain_and_loss(tests):
     by_hits = [line for line in said if ", ÷ hits: " in line]
     assert (len(said), len(by_hits)) == (8 + 7, 7) and "clearly a gain in 2 of 2" in by_hits[0]
     assert said[said.index(gain) + 1].startswith("head: ball, not none, ÷ hits: +2.")
-    assert "clearly a gain in 4 of 4, clearly a loss in 0" in gain
-    assert "clearly a gain in 0 of 4, clearly a loss in 4 (MAP@1, closed, by patient; " in loss
-    assert "clearly a gain in 0 of 4, clearly a loss in 0" in curved
+    assert "clearly a gain in 4 of 4 tests, clearly a loss in 0" in gain
+    assert "clearly a gain in 0 of 4 tests, clearly a loss in 4 (MAP@1, closed, by patient; " in loss
+    assert "clearly a gain in 0 of 4 tests, clearly a loss in 0" in curved
 
 
 def test_too_few_groups_are_said_to_be_too_few(found):
     few = np.where(np.arange(N) < 60, "p0", "p1")
     said = verdicts.sentences(tables.tested(found, "net", [], few, (1,)))
     assert not any(sentence.startswith("encoder") for sentence in said)
-    assert all("too few groups to tell in" in sentence for sentence in said)
+    assert all("clearly a gain in 0 of 0 tests that could tell (2 could not)" in s for s in said if "own" not in s)
 
 
 def test_the_ranking_is_that_of_the_first_answers_differences(tests):
@@ -138,15 +138,22 @@ def margin_tests(differences: dict[float, list[float]], clear: float) -> pd.Data
         for m0, several in differences.items()
         for k, found in zip((1, 20), several, strict=True)
     ]
-    tests = pd.DataFrame(rows).assign(p_floor=1e-4, n_units=40, n_tests=8)
+    tests = pd.DataFrame(rows).assign(p_floor=1e-4, n_units=40, n_tests=8, low=-1.0, high=1.0)
     return tests.assign(p_holm=np.where(tests["difference"].abs() >= clear, 0.01, 0.5))
 
 
 def test_larger_margins_are_summed_up_with_both_ways_where_there_are_both():
     head, two, four = verdicts.wider(margin_tests({0.5: [-9.0, 9.0], 2: [0.1, -0.2], 4: [-3.1, 1.6]}, 1.0), 0.5)
     assert head == "Larger margins, ball against flat head: the results go both ways"
-    assert two == "  m0 = 2: of 2 tests 0 better, 0 worse, 2 not clear (-0.20 to +0.10)"
+    counts = "of 2 tests 0 better, 0 worse, 2 not clear (-0.20 to +0.10)"
+    assert two == f"  m0 = 2: {counts}; what is not clear could have shown 1.43"
     assert four == "  m0 = 4: of 2 tests 1 better (open, MAP@20: +1.60), 1 worse (open, MAP@1: -3.10)"
+
+    held = margin_tests({0.5: [-9.0, 9.0], 2: [0.1, -0.2], 4: [-3.1, 1.6]}, 1.0).assign(at_rim=[0, 0, 0, 0, 27.6, 27.6])
+    head, _, four = verdicts.wider(held, 0.5)
+    assert head.endswith("nothing is clear") and four == "  m0 = 4: of 0 tests (2 at the rim) 0 better, 0 worse"
+    (margin,) = verdicts.came_out(held, None, 0.5)
+    assert margin.endswith("of 2 tests (2 at the rim) 0 better, 0 worse")
 
     def said(several):
         return verdicts.wider(margin_tests({0.5: [-9.0, 9.0], 4: several}, 1.0), 0.5)[0].partition("head: ")[2]
@@ -159,22 +166,35 @@ def test_larger_margins_are_summed_up_with_both_ways_where_there_are_both():
 
 def test_notebook_16_says_what_the_own_group_earns_where_its_table_has_what_is_lost():
     lost = {"method": BALL, "k": 1, "difference": -4.0, "low": -6.0, "high": -1.0, "p_value": 0.001, "p_holm": 0.01}
-    lost |= {"p_floor": 1e-4, "n_units": 40, "n_tests": 2}
+    lost |= {"p_floor": 1e-4, "n_units": 40, "n_tests": 2, "n_queries": 90, "group_kind": "lesion"}
     rows = pd.DataFrame([lost, lost | {"k": 20, "difference": 0.1, "p_holm": 0.6}, lost | {"method": "no mapper"}])
-    first, last = verdicts.own_group(rows)
+    first, last, over = verdicts.of_notebook_16(rows)
     assert first.endswith("MAP@1, earns points (+4.00 points, +1.00 to +6.00; p (Holm) = 0.010)")
     assert "MAP@20, no clear difference (-0.10 points" in last
+    assert over.startswith("tested over the 90 images whose lesion has another one in the archive (40 lesions); a ")
 
 
-def test_the_verdict_that_turns_round_on_ham10000_is_there_in_the_committed_reports():
-    """Notebook 90 says so in its text: nothing clear for the ball in notebook 16, clear points in 90."""
-    sample = "sample/ham10000"
-    lost = pd.read_csv(paths.COMMITTED / f"hyper_dino/{sample}/beyond/table_leakage.csv")
-    tests = pd.read_csv(paths.COMMITTED / f"beyond/{sample}/factors/table_factors_tests.csv")
-    own = tests[tests["factor"].str.startswith("own lesion")]
-    assert all("no clear difference" in line for line in verdicts.own_group(lost))
-    assert "earns points in 2 of 2 tests" in verdicts.answers(own)[0]
-    assert own["n_units"].max() < lost["n_units"].max() / 2
+def test_the_own_group_is_tested_where_it_can_touch(found, tests):
+    """Half of the images are alone in their group: nothing of it is in the archive, and they are not tested."""
+    alone = np.where(np.arange(N) < 60, [f"alone {i}" for i in range(N)], GROUPS)
+    few = tables.tested(found, "net", [], alone, (1,), kind="lesion")
+    own, all_of = (of[of["factor"].str.startswith("own")].iloc[0] for of in (few, tests))
+    assert (own["n_queries"], own["n_units"]) == (60, 6) and (all_of["n_queries"], all_of["n_units"]) == (120, 12)
+    over = "over the 60 images whose lesion has another one in the archive (6 lesions); a lesion is not a patient"
+    assert over in tables.table_tests(few).caption
+    assert sum(over in line for line in verdicts.answers(few)) == 1
+    assert not any("over the" in line for line in verdicts.answers(few.drop(columns="n_queries")))
+
+
+def test_a_head_at_the_rim_is_marked_in_the_tests(found):
+    tests = compare({"open": found["open, by patient"]}, GROUPS, [(f"net, {BALL}", f"net, {FLAT}")], (1,))
+    marked = tables.with_rim(tests, {"open": found["open, by patient"]})
+    assert marked["at_rim"].tolist() == [0.0]
+    held = [replace(one, health=Health(0.1, 27.6, 30)) for one in found["open, by patient"][f"net, {BALL}"]]
+    marked = tables.with_rim(tests, {"open": found["open, by patient"] | {f"net, {BALL}": held}})
+    layout = paired.tests_layout(marked)
+    assert "| at the rim |" in layout and layout.endswith("| 27.6 %, not counted |")
+    assert paired.sentences(marked)[0].endswith("; 28 % of a head at the rim, not counted)")
 
 
 def test_caveats_name_who_is_left_out_and_what_class_means_turn_round():
@@ -299,7 +319,7 @@ def test_the_answer_to_each_question_is_one_sentence(tests):
     assert ": no clear difference in any of 4 tests (" in by_factor["curvature: ball, not flat"]
     one = tests[(tests["factor"] == "head: ball, not none") & (tests["metric"] == "ap_min")]
     mixed = one.assign(difference=[1.0, 1.0, -2.0, 3.0], p_holm=[0.01, 0.5, 0.01, 0.5])
-    assert verdicts.answers(mixed)[0].endswith("earns points in 1 of 4 tests, costs points in 1 (-2.00 to +3.00)")
+    assert "earns points in 1 of 4 tests, costs points in 1 (-2.00 to +3.00); what" in verdicts.answers(mixed)[0]
     few = one.assign(p_holm=1.0, p_floor=1.0)
     assert f"too few groups to tell ({few['n_units'].max()}, with 28 tests)" in verdicts.answers(few)[0]
 

@@ -44,11 +44,13 @@ def test_the_flat_control_at_half_the_margin_has_half_the_loss_near_the_centre()
 def test_every_opponent_lacks_something():
     settings = Settings(m0=0.6, alpha=0.2, half=False)
     found = controls.curvature_methods(9, RECIPE, settings, SHORT, classes=4, classifier_lr=0.03)
-    plain, bare, nca, linear, half, ball = found
+    plain, bare, nca, linear, fair, half, ball = found
     assert (plain.name, plain.recipe, plain.search) == ("raw features, cosine", Recipe("raw", 9, 0), "cosine")
     assert (bare.name, bare.recipe) == ("no mapper", Recipe("PCA", 6, 0))
     assert (nca.name, nca.recipe) == ("NCA", Recipe("NCA", 3, 0))
     assert (linear.recipe, linear.head.ranking, linear.head.half) == (Recipe("PCA", 6, 4), "logits", False)
+    assert (fair.name, fair.head.ranking) == ("linear classifier, probability", "probability")
+    assert fair.training == linear.training  # one network, searched in two ways
     assert (ball.name, ball.head) == ("ball", settings)
     assert half.head == replace(settings, geometry=Euclidean(), m0=0.3)
     assert all(one.recipe == RECIPE and one.schedule == SHORT for one in (ball, half))
@@ -78,7 +80,7 @@ def asked() -> controls.Found:
 
 def test_galleries_are_closed_or_open_and_the_query_never_finds_its_own_group(asked):
     x, labels, groups = data()
-    assert len(asked) == 2 * 2 * 2 * 5
+    assert len(asked) == 2 * 2 * 2 * 6
     closed, opened = (asked[1.0, controls.EQUAL, side, "no mapper"] for side in ("closed", "open"))
     for side in (closed, opened):
         for repeat in (0, 1):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from lib.papers.hyper_dino.beyond import findings
+from lib.papers.hyper_dino.beyond import experiment, findings
 
 
 def test(difference: float, p_holm: float, **names: object) -> dict[str, object]:
@@ -30,7 +30,7 @@ def test_switches_that_decide_are_counted_and_named():
         ]
     )
     assert findings.switches(rows, 20) == [
-        "k = 20: 1 of 2 switches change the score clearly",
+        "k = 20: 1 of 2 switches change the score clearly; what is not clear could have shown 1.31",
         "k = 20: as printed, not scaled is worse than the default (-20.00 points, -21.00 to -19.00; p (Holm) = 0.010)",
     ]
     assert findings.printed(rows) == [
@@ -41,10 +41,20 @@ def test_switches_that_decide_are_counted_and_named():
 
 def test_what_knowing_the_patient_is_worth():
     rows = pd.DataFrame([test(-2.0, 0.5, method="ball"), test(-9.0, 0.01, method="no mapper")])
-    assert findings.knowing(rows, "ball", "patient") == [
+    rows = rows.assign(group_kind="patient", n_queries=31)
+    told, over = findings.knowing(rows, "ball")
+    assert told.startswith(
         "k = 20, ball: the score with folds by patient is not clearly different from that with folds by image "
-        "(-2.00 points, -3.00 to -1.00; p (Holm) = 0.500)"
-    ]
+        "(-2.00 points, -3.00 to -1.00; p (Holm) = 0.500; could have shown "
+    )
+    assert over.startswith("tested over the 31 images whose patient has another one in the archive")
+
+
+def test_sentences_are_about_the_classifier_by_its_probabilities():
+    pairs = [(experiment.PROBABILITY, 2.0), (experiment.LOGITS, 3.0)]
+    rows = pd.DataFrame([test(gain, 0.01, first="ball", second=second) for second, gain in pairs])
+    (said,) = findings.sentences(rows)
+    assert said.startswith(f"ball against {experiment.PROBABILITY}: ")
 
 
 def test_the_gain_by_definition_and_by_who_chose():
@@ -65,13 +75,13 @@ def outcomes(*found: tuple[int, float, float]) -> pd.DataFrame:
 
 def test_a_plain_sentence_joins_the_ks_of_one_outcome():
     same = outcomes((1, 1.0, 0.5), (20, -1.0, 0.6))
-    assert findings.plain(same, "ball", "flat head") == "no clear difference between ball and flat head at k = 1 or 20"
+    shown = "; what is not clear could have shown 1.31"
+    none = "no clear difference between ball and flat head at k = 1"
+    assert findings.plain(same, "ball", "flat head") == f"{none} or 20{shown}"
     worse = outcomes((1, -1.0, 0.01), (20, -1.0, 0.01))
     assert findings.plain(worse, "ball", "flat head") == "ball is worse than flat head at k = 1 and 20"
     split = outcomes((1, 1.0, 0.5), (20, 1.0, 0.01))
-    assert findings.plain(split, "ball", "flat head") == (
-        "no clear difference between ball and flat head at k = 1; ball is better than flat head at k = 20"
-    )
+    assert findings.plain(split, "ball", "flat head") == f"{none}; ball is better than flat head at k = 20{shown}"
     few = same.assign(p_floor=0.5)
     assert findings.plain(few, "ball", "flat head") == "too few groups to tell ball from flat head at k = 1 and 20"
     assert findings.plain(same.head(0), "ball", "flat head") == "not tested"
@@ -92,7 +102,9 @@ def test_the_largest_of_the_clear_switches_is_named():
     assert findings.largest_switch(rows[rows["method"] != "whitened PCA"], 20) == (
         "1 of 2 switches changes MAP@20 clearly: 'as printed, not scaled', by -20.00 points"
     )
-    assert findings.largest_switch(rows.assign(p_holm=0.9), 20) == "none of 3 switches changes MAP@20 clearly"
+    assert findings.largest_switch(rows.assign(p_holm=0.9), 20) == (
+        "none of 3 switches changes MAP@20 clearly; what is not clear could have shown 1.31"
+    )
 
 
 def test_the_definition_that_makes_the_gain_look_largest():

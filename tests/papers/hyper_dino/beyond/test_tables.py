@@ -37,7 +37,7 @@ def answer(
 
 GROUPS = np.array(["p", "p", "q", "q", "r", "r", "r", "r", "r", "r"])
 LABELS = np.array([0, 0, 0, 1, 0, 0, 0, 0, 0, 1])
-BY_IMAGE = {"ball": [answer([0, 2], [1.0, 0.8]), answer([1, 3], [0.8, np.nan])]}
+BY_IMAGE = {"ball": [answer([0, 2], [1.0, 0.8], train=(1, 3)), answer([1, 3], [0.8, np.nan], train=(0, 2))]}
 BY_GROUP = {"ball": [answer([0, 1], [0.5, 0.7]), answer([2, 3], [0.6, 0.2])]}
 
 
@@ -47,33 +47,55 @@ def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
     By chance the one relevant image of two comes first or second: (1 + 1/2)/2.
     """
     row = controls.leakage(BY_IMAGE, BY_GROUP, GROUPS, [20]).iloc[0]
-    assert row["by_image"] == pytest.approx((90 + 80) / 2) and row["by_group"] == pytest.approx(60)
+    assert row["by_image"] == row["all_by_image"] == pytest.approx((90 + 80) / 2)
+    assert row["by_group"] == pytest.approx(60)
     assert row["chance"] == pytest.approx(75)
     assert row["difference"] == pytest.approx(row["by_group"] - row["by_image"]) and row["n_units"] == 2
-    text = controls.leakage_layout(pd.DataFrame([row]), "patient")
+    text = controls.leakage_layout(pd.DataFrame([row]).assign(group_kind="patient"))
     assert "folds by patient" in text and "| -25.00 |" in text
 
 
 def test_leakage_has_class_means_and_the_health_of_both_trainings():
     """Image 3 alone is of class 1: 20 by group, the others 50, 70 and 60; and 100, 80 and 80 by image, image 3 90."""
-    by_image = {"ball": [answer([0, 2], [1.0, 0.8], rim=1.0), answer([1, 3], [0.8, 0.9], rim=3.0)]}
-    rows = controls.leakage(by_image, BY_GROUP, GROUPS, [20])
+    first, second = answer([0, 2], [1.0, 0.8], (1, 3), rim=1.0), answer([1, 3], [0.8, 0.9], (0, 2), rim=3.0)
+    by_image = {"ball": [first, second]}
+    rows = controls.leakage(by_image, BY_GROUP, GROUPS, [20], kind="patient")
     row = rows.iloc[0]
     assert row["class_mean_by_image"] == pytest.approx((260 / 3 + 90) / 2)
     assert row["class_mean_by_group"] == pytest.approx((60 + 20) / 2)
     assert row["rim_by_image"] == 3 and np.isnan(row["rim_by_group"])
-    scores, _, ends = controls.leakage_layout(rows, "patient").split("\n\n")
+    scores, _, ends = controls.leakage_layout(rows).split("\n\n")
     assert "| class mean by image | class mean by patient |" in scores and "| 88.33 | 40.00 |" in scores
     assert ends.splitlines()[2:] == ["| ball | by image | – | 3.0 % | – |", "| ball | by patient | – | – | – |"]
 
 
 def test_leakage_averages_over_trainings():
     """Two trainings of patient p's images, 80 and 60 without the patient and 100 with: 30 points lost, 40 and 20."""
-    by_image = {"ball": [answer([0, 1, 2], [1.0, 1.0, 1.0], repeat=repeat) for repeat in (0, 1)]}
+    by_image = {"ball": [answer([0, 1, 2], [1.0, 1.0, 1.0], (0, 1, 3), repeat) for repeat in (0, 1)]}
     by_group = {"ball": [answer([0, 1, 2], [x, x, x], repeat=repeat) for repeat, x in enumerate((0.8, 0.6))]}
     row = controls.leakage(by_image, by_group, GROUPS, [20]).iloc[0]
     assert (row["difference"], row["n_units"], row["n_seeds"]) == (pytest.approx(-30), 2, 2)
     assert row["p_seeds"] == pytest.approx(stats.ttest_1samp([-20, -40], 0).pvalue)
+
+
+def test_what_cannot_leak_is_not_tested():
+    """Images 0 and 1 have image 8 of their group in the archive and lose 40 and 20 points, image 2 has none of its own.
+
+    Over all, the loss is thinned out: two groups, 30 points and none.
+    """
+    groups = np.array(["p", "p", "q", "q", "r", "r", "r", "r", "p", "r"])
+    by_image = {"ball": [answer([0, 1, 2], [1.0, 0.9, 0.5], train=(8, 9))]}
+    by_group = {"ball": [answer([0, 1, 2], [0.6, 0.7, 0.5], train=(8, 9))]}
+    rows = controls.leakage(by_image, by_group, groups, [20], kind="lesion")
+    row = rows.iloc[0]
+    assert (row["n_queries"], row["n_all"], row["n_units"]) == (2, 3, 1)
+    assert row["difference"] == pytest.approx(-30)
+    assert row["all_by_group"] - row["all_by_image"] == pytest.approx(-15)
+    run = Run("16_hyper_dino_beyond", "demo", "tissue", "some images", "abc", "texture", {"n_seeds": 5, "epochs": 15})
+    for shown in (controls.table_leakage(run, rows), controls.figure_leakage(rows)):
+        assert "Tested over the 2 images whose lesion has another one in the archive (1 lesions)" in shown.caption
+        assert "other lesions of the same patient stay in the archive" in shown.caption
+    assert "| all queries, by image | all queries, by lesion |" in controls.leakage_layout(rows)
 
 
 def test_switches_stand_beside_the_default():
