@@ -22,12 +22,12 @@ Check = Callable[[str, Any], None]
 """Takes the name of a setting and its value; raises InputError for a value without meaning."""
 
 
-def whole(name: str, value: Any, least: int = 1) -> None:
-    """Refuse all but a whole number from ``least`` to :data:`LARGEST`; True and 5.0 are none."""
+def whole(name: str, value: Any, least: int = 1, most: int = LARGEST) -> None:
+    """Refuse all but a whole number from ``least`` to ``most``; True and 5.0 are none."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise _refused(name, value, f"a whole number from {least} on")
-    if value > LARGEST:
-        raise _refused(name, value, f"at most {LARGEST:,}")
+    if value > most:
+        raise _refused(name, value, f"at most {most:,}")
 
 
 def number(name: str, value: Any, least: float = -HUGE, most: float = HUGE) -> None:
@@ -115,6 +115,9 @@ MEANING: dict[str, Check] = {
     "lengths": partial(several, each=length, least=0),  # the scaled features are always there
     "nca_lengths": partial(several, each=length),
     "labelled": partial(several, each=or_word("all", two_or_more)),  # one image is a support without a query
+    # an index
+    **dict.fromkeys(("candidates", "lists", "probes", "build_effort", "effort"), whole),
+    "neighbours": partial(whole, least=2, most=1024),  # FAISS crashes at 1 and 0
     # the loss and its optimiser
     **dict.fromkeys(("temperature", "teacher_temperature", "student_temperature", "clip_radius"), positive),
     **dict.fromkeys(("lr", "classifier_lr", "published_lr", "end_to_end_lr", "head_lr"), positive),

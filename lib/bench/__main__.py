@@ -1,4 +1,4 @@
-"""Measure everything, print it, and write ``reports/bench/``: ``bench.{csv,md}``, ``latency.{csv,md,svg,png}``."""
+"""Measure everything, print it, and write ``reports/bench/``: tables of speed, recall by radius and latency."""
 
 import os
 import platform
@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from lib import errors, files, paths
-from lib.bench import distances, hashes, latency, scoring, searching, sweeping
+from lib.bench import distances, hashes, latency, recall, scoring, searching, sweeping
 from lib.bench.timing import REPEATS, Row
 from lib.figures import style
 from lib.papers.beyond.storage import figures
@@ -40,6 +40,7 @@ def main() -> None:
     where = f"Measured on {machine()}."
     note = f"Ratio: how many times less we need than the peer; below 1 the peer is better. Medians of {REPEATS} turns, "
     _write("bench", "Speed and memory", ratios, f"{note}one for what takes seconds. {where}")
+    _write("recall", "Recall of a graph by hyperbolic radius", recall.measure(), f"{recall.CAPTION} {where}")
     times = latency.measure()
     _write("latency", "Latency and cost of an index", times, f"{latency.CAPTION} {where}")
     for suffix in ("svg", "png"):

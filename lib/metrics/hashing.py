@@ -53,6 +53,8 @@ def pack(h: Points) -> np.ndarray:
 def hamming(query: np.ndarray, gallery: np.ndarray, bits: int | None = None) -> np.ndarray:
     """How many bits differ between packed codes ``query: (q, bytes)`` and ``gallery: (m, bytes)``: (q, m) int16.
 
+    Codes of 32,768 bits or more have distances in int32.
+
     bits: how many of them a code has, where that is to be checked: 9 and 16 bits are two bytes alike.
 
     Raises InputError where the codes are not packed, not of one length, or of more bits than ``bits``.
@@ -71,11 +73,21 @@ def hamming(query: np.ndarray, gallery: np.ndarray, bits: int | None = None) -> 
             or (codes[:, -1] & (0xFF >> (bits - 1) % 8 + 1)).any()
         ):
             raise InputError(f"the codes of the {name} do not have {bits} bits: pack both from one head")
+    width = query.shape[1]
     query, gallery = _words(query), _words(gallery)
-    found = np.zeros((len(query), len(gallery)), dtype=np.int16)
+    found = np.zeros((len(query), len(gallery)), dtype=distance_dtype(width))
     for word in range(query.shape[1]):
         found += np.bitwise_count(query[:, word, None] ^ gallery[:, word])
     return found
+
+
+def distance_dtype(n_bytes: int) -> np.dtype:
+    """What holds every distance between codes of so many bytes: int16, or what is wider.
+
+    >>> distance_dtype(4095), distance_dtype(4096)
+    (dtype('int16'), dtype('int32'))
+    """
+    return np.promote_types(np.int16, np.min_scalar_type(-8 * n_bytes - 1))
 
 
 def _words(codes: np.ndarray) -> np.ndarray:

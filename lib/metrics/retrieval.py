@@ -137,7 +137,9 @@ def evaluate(
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
     query_class, gallery_class = common_codes(query_labels, gallery_labels, query, gallery, "label")
     values, n_relevant, n_gallery = [], [], []
-    block = block or max(1, _DISTANCES // len(gallery))
+    if block is None:
+        block = max(1, _DISTANCES // len(gallery))
+    checks.whole("block", block)
     for start in range(0, len(query), block):
         rows = slice(start, start + block)
         keys = key(rows, slice(None))

@@ -9,7 +9,8 @@ import numpy as np
 
 from lib import checks
 from lib.errors import InputError
-from lib.metrics.hashing import hamming
+from lib.metrics.hashing import distance_dtype, hamming
+from lib.search import recall
 from lib.search.index import library
 
 Kind = Literal["flat", "hnsw", "ivf"]
@@ -24,10 +25,11 @@ def exact(query: np.ndarray, gallery: np.ndarray, k: int) -> tuple[np.ndarray, n
     [[1, 2]]
     """
     _check_k(k, len(gallery))
+    distance = hamming(query, gallery)
     # Distance and index in one whole number: smallest k of it are the answer, ties included.
-    key = hamming(query, gallery).astype(np.int64) * len(gallery) + np.arange(len(gallery))
+    key = distance.astype(np.int64) * len(gallery) + np.arange(len(gallery))
     key = np.sort(np.partition(key, k - 1, axis=1)[:, :k], axis=1)
-    return (key // len(gallery)).astype(np.int16), key % len(gallery)
+    return (key // len(gallery)).astype(distance.dtype), key % len(gallery)
 
 
 class BinaryIndex:
@@ -38,8 +40,12 @@ class BinaryIndex:
         kind: one of :data:`KINDS`.
         neighbours: of a code in the graph. lists: around so many centres, 4·√m if None; probes: looked through.
 
+    ``recall``: the share of its own neighbours that it finds (:mod:`lib.search.recall`), with a warning below 99 %.
+    Codes have no norms that could spread, so there is no radius at which a graph loses them.
+
     Raises:
-        InputError: for another kind, codes that are not packed, and where faiss is not installed.
+        InputError: for another kind, numbers without meaning, codes that are not packed, a graph that finds less than
+            90 %, and where faiss is not installed.
     """
 
     def __init__(
@@ -53,22 +59,29 @@ class BinaryIndex:
     ) -> None:
         if codes.dtype != np.uint8 or codes.ndim != 2 or not codes.size:
             raise InputError(f"the gallery is {codes.dtype} of shape {codes.shape}, not packed codes: see hashing.pack")
+        checks.values(neighbours=neighbours, probes=probes, **{} if lists is None else {"lists": lists})
         faiss, bits = library("faiss"), 8 * codes.shape[1]
         self.codes = np.ascontiguousarray(codes)
         self.index: Any
         if kind == "flat":
             self.index = faiss.IndexBinaryFlat(bits)
         elif kind == "hnsw":
-            self.index = faiss.IndexBinaryHNSW(bits, neighbours)
+            self.index = faiss.IndexBinaryHNSW(bits, int(neighbours))
         elif kind == "ivf":
-            n = min(lists or round(4 * len(codes) ** 0.5), len(codes))
+            n = min(int(lists or round(4 * len(codes) ** 0.5)), len(codes))
             self.quantiser = faiss.IndexBinaryFlat(bits)  # kept: FAISS does not own it
             self.index = faiss.IndexBinaryIVF(self.quantiser, bits, n)
             self.index.train(self.codes)
-            self.index.nprobe = probes
+            self.index.nprobe = int(probes)
         else:
             raise InputError(f"kind = {kind!r} is unknown; choose one of {', '.join(KINDS)}")
         self.index.add(self.codes)
+        self.recall = recall.on_itself(self._near, lambda rows, k: exact(self.codes[rows], self.codes, k), len(codes))
+        way_out = "compare all codes (flat), or take more neighbours (hnsw) or probes (ivf)"
+        recall.judge(self.recall, f"a binary {kind} index", way_out, least=0 if kind == "ivf" else recall.ENOUGH)
+
+    def _near(self, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.search(self.codes[rows], k)
 
     def search(self, query: np.ndarray, k: int, candidates: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Distances and indices of k codes near each query, (q, k) each, nearest first, equal distances by index.
@@ -81,12 +94,13 @@ class BinaryIndex:
             width = self.codes.shape[1]
             raise InputError(f"queries are {query.dtype} of shape {query.shape}; the index holds {width} bytes")
         _check_k(k, len(self.codes))
+        checks.values(**{} if candidates is None else {"candidates": candidates})
         n = min(max(k, 4 * k + 16 if candidates is None else candidates), len(self.codes))
         distance, found = self.index.search(np.ascontiguousarray(query), n)
         lost = found < 0
         order = np.lexsort((found, np.where(lost, np.iinfo(np.int32).max, distance)), axis=1)[:, :k]
         distance, found = (np.take_along_axis(x, order, axis=1) for x in (distance, found))
-        return np.where(found < 0, -1, distance).astype(np.int16), found
+        return np.where(found < 0, -1, distance).astype(distance_dtype(self.codes.shape[1])), found
 
 
 def _check_k(k: int, size: int) -> None:

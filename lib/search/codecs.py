@@ -72,8 +72,14 @@ def largest_move(radius: float, dim: int, codec: Codec, c: float = 1.0) -> float
     A Euclidean step of length e at radius r, inwards or sideways, is no longer than (2/√c)·asinh(e/(1 − r²)) when e is
     measured in units of the radius of the ball. In the tangent space a step of relative length u moves a point by at
     most u·‖v‖ along and u·‖v‖ across the radius; across, exp0 stretches it by sinh(2t)/(2t) with t = artanh r.
+
+    Raises InputError for a radius that is not from 0 to below 1, a dim below 1, and c = 0: flat space has no rim that a
+    radius could be a share of.
     """
     _known(codec)
+    checks.number("radius", radius, least=0, most=1 - 2.0**-53)
+    checks.whole("dim", dim)
+    checks.positive("c", c)
     root = math.sqrt(c)
     gap = 1 - radius**2
     float32 = 2.0**-24 * radius + root * math.sqrt(dim) * 2.0**-150

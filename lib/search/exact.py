@@ -49,6 +49,7 @@ def nearest(
     query, gallery, geometry = as_tensor(query, "query"), as_tensor(gallery, "gallery"), by_name(geometry)
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids, wide=True)
     checks.values(k=k)
+    checks.pair("block", block, each=checks.whole)
     if k > len(gallery):
         raise InputError(f"k = {k}: the gallery has {len(gallery)} items, ask for 1 to {len(gallery)} of them")
     ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")

@@ -1,13 +1,15 @@
 """Index structures behind one interface: FAISS (flat, HNSW) and Qdrant, with an exact re-rank of what they propose.
 
 They search inner products of :class:`lib.search.inner.InnerProduct`, so one index serves flat, spherical and hyperbolic
-embeddings. What comes back are distances of the geometry, computed from the stored points.
+embeddings. What comes back are distances of the geometry, computed from the stored points. Every index measures its
+recall on its own gallery when it is built (:mod:`lib.search.recall`), and keeps it in its provenance.
 
 faiss and qdrant-client are the optional extra ``index``: ``pip install 'hyperbolic-retrieval-companion[index]'``.
 """
 
 import importlib
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -19,8 +21,8 @@ from torch import Tensor
 from lib import checks, files, geometry
 from lib.errors import InputError
 from lib.geometry.points import Points, as_tensor
-from lib.search import provenance
-from lib.search.exact import measured
+from lib.search import provenance, recall
+from lib.search.exact import measured, nearest
 from lib.search.inner import InnerProduct, beside_sphere, on_sphere
 from lib.search.provenance import Provenance
 
@@ -34,6 +36,8 @@ class Index(ABC):
     """
 
     kind: ClassVar[str]
+    finds_more: ClassVar[str] = ""
+    """What else than an exact search finds more, if anything does."""
 
     def __init__(self, points: Tensor, centre: Tensor, provenance: Provenance) -> None:
         self.points, self.provenance = points, provenance
@@ -43,8 +47,9 @@ class Index(ABC):
     def build(cls, points: Points, space: str | geometry.Geometry, encoder: str, **options: Any) -> "Index":
         """Index ``points: (m, d)`` of ``space`` (or its name), embedded by ``encoder``; they are kept in float32.
 
-        Raises InputError for an empty gallery, NaN, points on the rim of the ball or beyond it, and for a missing
-        library, naming the extra that has it.
+        Warns where less than 99 % of the gallery's own neighbours are found. Raises InputError where it is less than
+        90 %, for an empty gallery, NaN, points on the rim of the ball or beyond it, ``options`` without meaning, and
+        for a missing library, naming the extra that has it.
         """
         points, space = as_tensor(points, "gallery"), geometry.by_name(space)
         if points.ndim != 2 or not points.numel():
@@ -59,7 +64,22 @@ class Index(ABC):
         about = Provenance(encoder, space.name, c, points.shape[1], len(points))
         index = cls(points, InnerProduct.about(space, points).centre, about)
         index.fill(index.form.gallery(points), **options)
+        index.provenance = replace(about, recall=index._recall())
         return index
+
+    def _recall(self) -> float:
+        """Recall on the gallery itself, judged."""
+        points, space = self.points, self.provenance.geometry
+
+        def exact(rows: np.ndarray, k: int) -> tuple[Tensor, Tensor]:
+            return nearest(points[rows], points, k, space)
+
+        share = recall.on_itself(lambda rows, k: self.search(points[rows], k), exact, len(points))
+        radius = space.between(points, torch.zeros_like(points))
+        where = "" if space.name == "sphere" else f" (radius {radius.min():.3g} to {radius.max():.3g})"
+        what = f"{self.kind} among {len(points):,} points{where}"
+        recall.judge(share, what, f"search exactly (FaissFlat, lib.search.nearest){self.finds_more}")
+        return share
 
     def search(self, query: Points, k: int, candidates: int | None = None) -> tuple[Tensor, Tensor]:
         """Distances and indices of the k nearest points, (q, k) each, nearest first, equal distances by index.
@@ -82,7 +102,7 @@ class Index(ABC):
         if not query.isfinite().all():
             row = (~query.isfinite().all(1)).nonzero()[0].item()
             raise InputError(f"query row {row} holds NaN or infinity; drop or repair it")
-        checks.values(k=k)
+        checks.values(k=k, **{} if candidates is None else {"candidates": candidates})
         if k > len(self.points):
             raise InputError(
                 f"k = {k}: the gallery has {len(self.points)} items, ask for 1 to {len(self.points)} of them"
@@ -142,7 +162,6 @@ class FaissFlat(Index):
     """All inner products by FAISS: exact but for rounding, which the re-rank repairs."""
 
     kind = "faiss flat"
-    extra = 2  # numbers of a vector beyond those of a point
 
     def fill(self, vectors: Tensor) -> None:
         self.index = library("faiss").IndexFlatIP(vectors.shape[1])
@@ -160,7 +179,7 @@ class FaissFlat(Index):
             self.index = library("faiss").read_index(str(file))
         except RuntimeError as error:
             raise InputError(f"{file} cannot be read ({error}); build the index again") from error
-        found, wanted = (self.index.ntotal, self.index.d), (len(self.points), self.points.shape[1] + self.extra)
+        found, wanted = (self.index.ntotal, self.index.d), (len(self.points), self.points.shape[1] + 2)
         if found != wanted:
             raise InputError(
                 f"{file} holds {found[0]} vectors of {found[1]} numbers, but these points need {wanted[0]} of "
@@ -171,29 +190,50 @@ class FaissFlat(Index):
 class FaissHnsw(FaissFlat):
     """FAISS's navigable small-world graph: approximate, but its time hardly grows with the gallery.
 
-    A larger ``effort`` finds more and takes longer: it is the number of points that stay in view on the way. It may be
-    changed at any time.
+    The graph joins neighbours among the tangent vectors at the origin (in flat space the points themselves), and the
+    way through it is by the exact keys. A graph among the vectors of d + 2 numbers themselves loses recall where their
+    norms spread, as they do near the rim beside points near the centre: ``reports/bench/recall.md`` has both by radius.
+
+    Options of :meth:`build`: ``neighbours`` of a point in the graph, ``build_effort`` and ``effort``: how many points
+    stay in view while it is built and searched. More of each finds more and takes longer; ``effort`` may be changed
+    at any time.
     """
 
     kind = "faiss hnsw"
-    extra = 3
-    effort = 256
+    finds_more = ", or build with more neighbours (64), build_effort (500) or effort (1000)"
 
-    def fill(self, vectors: Tensor, neighbours: int = 32, build_effort: int = 200) -> None:
-        faiss, upright = library("faiss"), on_sphere(vectors)
-        self.index = faiss.IndexHNSWFlat(upright.shape[1], neighbours, faiss.METRIC_INNER_PRODUCT)
-        self.index.hnsw.efConstruction = build_effort
-        self.index.add(upright.numpy())
+    def fill(self, vectors: Tensor, neighbours: int = 32, build_effort: int = 200, effort: int = 256) -> None:
+        checks.values(neighbours=neighbours, build_effort=build_effort, effort=effort)
+        faiss = library("faiss")
+        places = self.provenance.geometry.log0(self.points.double()).float()
+        graph = faiss.IndexHNSWFlat(places.shape[1], int(neighbours))
+        graph.hnsw.efConstruction = int(build_effort)
+        graph.add(places.numpy())
+        self.index = faiss.IndexHNSWFlat(vectors.shape[1], int(neighbours), faiss.METRIC_INNER_PRODUCT)
+        faiss.downcast_index(self.index.storage).add(vectors.numpy())
+        self.index.hnsw, self.index.ntotal = graph.hnsw, graph.ntotal
+        self.index.hnsw.is_similarity = True  # the largest product is the nearest, as the smallest distance was
+        self.effort = effort
 
-    def propose(self, vectors: Tensor, n: int) -> np.ndarray:
-        self.index.hnsw.efSearch = max(self.effort, n)
-        return super().propose(beside_sphere(vectors), n)
+    @property
+    def effort(self) -> int:
+        """How many points stay in view during a search, or as many as it proposes where these are more."""
+        return self.index.hnsw.efSearch
+
+    @effort.setter
+    def effort(self, effort: int) -> None:
+        checks.values(effort=effort)
+        self.index.hnsw.efSearch = min(int(effort), len(self.points))
 
 
 class Qdrant(Index):
     """A Qdrant collection: embedded in this process, or on a server or cluster by its ``url``; the code is the same.
 
-    The embedded one compares all vectors, a server builds a graph. A saved index holds the points; its collection is
+    The embedded one compares all vectors, a server builds a graph among unit vectors of d + 3 numbers
+    (:func:`lib.search.inner.on_sphere`). No server was at hand, but FAISS's graph among the same vectors finds less
+    than a third of the nearest at hyperbolic radius 0 to 12 (``reports/bench/recall.md``, d + 2). Right after the
+    upload a server may still compare all vectors, so the recall that :meth:`build` measures is no promise there:
+    compare with :func:`lib.search.nearest` once its graph is built. A saved index holds the points; its collection is
     filled anew when it is loaded.
     """
 

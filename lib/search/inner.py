@@ -74,7 +74,9 @@ def on_sphere(vectors: Tensor) -> Tensor:
 
     A query gets a 0 in the new place (:func:`beside_sphere`), so no order changes. But a *graph* of neighbours is built
     among the gallery vectors themselves, and the inner product of two of them says nothing about their distance: on
-    the raw vectors HNSW finds 4 % of the nearest, on these 99 % (Bachrach et al., 2014, reduce inner products so).
+    the raw vectors HNSW finds hardly any of the nearest, on these most (Bachrach et al., 2014, reduce inner products
+    so) where the norms are alike. Where they spread, the short vectors all lie near the pole and the graph loses them
+    (``reports/bench/recall.md``): :class:`lib.search.index.FaissHnsw` therefore builds its graph among other vectors.
     """
     wide = vectors.double()
     squared = _squared(wide)

@@ -10,10 +10,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lib import geometry
+from lib import checks, geometry
 from lib.errors import InputError
 
-FORMAT = "2"
+FORMAT = "3"
 POINTS = "points.safetensors"
 
 
@@ -22,7 +22,8 @@ class Provenance:
     """What the points of an index are: who computed them, and in which space.
 
     ``encoder``: a name, with the weights' version; ``space``: "euclidean", "sphere" or "poincare"; ``c``: its
-    curvature is −c (0 but for the ball); ``dim``: numbers of a point; ``size``: number of points.
+    curvature is −c (0 but for the ball); ``dim``: numbers of a point; ``size``: number of points; ``recall``: the share
+    of its own neighbours that the index found when it was built (:mod:`lib.search.recall`), 0 to 1.
     """
 
     encoder: str
@@ -30,6 +31,7 @@ class Provenance:
     c: float
     dim: int
     size: int = 0
+    recall: float = 0.0
 
     @property
     def geometry(self) -> geometry.Geometry:
@@ -98,6 +100,7 @@ def _provenance(about: dict[str, Any]) -> Provenance:
         value = about[name]
         if type(value) is not kind or (kind is float and not 0 <= value < math.inf):
             raise InputError(f"{name} is {value!r} and not {wanted}")
+    checks.share("recall", about["recall"])
     return Provenance(**about)
 
 

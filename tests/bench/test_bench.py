@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from lib.bench import __main__ as bench
-from lib.bench import distances, hashes, latency, scoring, searching, sweeping, timing
+from lib.bench import distances, hashes, latency, recall, scoring, searching, sweeping, timing
 from lib.training.recipes import Recipe
 
 
@@ -56,6 +56,13 @@ def test_search_and_indexes_find_the_float64_order(monkeypatch):
     assert all(float(row.check.split()[1]) >= 0.99 for row in (hnsw, qdrant))
 
 
+def test_our_graph_finds_what_one_among_products_loses():
+    found = recall.measure(3000, 50, dims=(32,)).set_index("radius")
+    assert (found[["ours", "own"]] >= 0.99).all(axis=None)
+    assert found["d + 2"]["0 to 0.4"] >= 0.99 and found["d + 2"]["0 to 12"] < 0.9
+    assert found["norm_spread"].idxmax() == "0 to 12"
+
+
 def test_binary_indexes_find_codes_as_near_as_the_exact_search(monkeypatch):
     monkeypatch.setattr(hashes, "milliseconds", lambda *_: (1.0, 2.0))
     shares = [float(row.check.split()[-1].rstrip("%")) for row in hashes.rows(20, 3000, 64)]
@@ -88,7 +95,8 @@ def test_the_table_says_what_it_was_measured_on(monkeypatch, tmp_path, capsys):
         def rows() -> list[timing.Row]:
             return [timing.Row("this", "ms", "ours", "peer", 1.0, 3.0, "≥ 2", "equal")]
 
-    measure = latency.measure
+    measure, by_radius = latency.measure, recall.measure
+    monkeypatch.setattr(recall, "measure", lambda: by_radius(300, 20, (5,)))
     monkeypatch.setattr(bench, "FOLDER", tmp_path)
     monkeypatch.setattr(bench, "ROOMS", (Room,))
     monkeypatch.setattr(latency, "measure", lambda: measure((300,)))

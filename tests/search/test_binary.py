@@ -59,6 +59,45 @@ def test_a_list_that_is_too_short_ends_in_minus_one():
     assert all(-1 not in row[: row.index(-1)] for row in found.tolist() if -1 in row)
 
 
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("hnsw", {"neighbours": 1}),
+        ("hnsw", {"neighbours": 0}),
+        ("hnsw", {"neighbours": -3}),
+        ("ivf", {"lists": -1}),
+        ("ivf", {"lists": 0}),
+        ("ivf", {"lists": 2.5}),
+        ("ivf", {"probes": 0}),
+        ("ivf", {"probes": -1}),
+    ],
+)
+def test_options_without_meaning_are_refused(kind, options):
+    with pytest.raises(InputError, match=f"{next(iter(options))} = .* cannot be used"):
+        binary.BinaryIndex(drawn(50, 64, 1), kind, **options)
+
+
+def test_candidates_without_meaning_are_refused():
+    with pytest.raises(InputError, match="candidates = '9'"):
+        binary.BinaryIndex(drawn(50, 64, 1)).search(drawn(2, 64, 0), 1, candidates="9")
+
+
+def test_an_index_knows_its_recall():
+    codes = drawn(300, 32, 1)
+    with pytest.warns(UserWarning, match="binary ivf index finds .* compare all codes"):
+        few = binary.BinaryIndex(codes, "ivf", lists=40, probes=4)
+    assert few.recall < 0.99 and binary.BinaryIndex(codes).recall == 1
+
+
+def test_distances_of_long_codes_do_not_overflow():
+    """40,000 bits are more than int16 counts: the farthest code was the nearest."""
+    query, gallery = np.zeros((1, 5000), np.uint8), np.full((2, 5000), 255, np.uint8)
+    gallery[1, :2500] = 0
+    for search in (lambda: binary.exact(query, gallery, 2), lambda: binary.BinaryIndex(gallery).search(query, 2)):
+        distance, index = search()
+        assert distance.tolist() == [[20_000, 40_000]] and index.tolist() == [[1, 0]]
+
+
 def test_what_is_no_code_is_refused():
     codes = drawn(6, 16, 0)
     index = binary.BinaryIndex(codes)

@@ -82,3 +82,10 @@ def test_what_float16_cannot_hold_is_refused(codec):
     with pytest.raises(InputError, match=r"as large as 2.*, but float16 ends at 65,504: .*\"float32\""):
         encode(far, codec, c=1e-12)
     assert torch.equal(decode(encode(far, "float32", c=1e-12), "float32", c=1e-12), far.float())
+
+
+@pytest.mark.parametrize("values", [{"radius": 1.0}, {"radius": -0.1}, {"dim": 0}, {"c": 0.0}, {"c": -1.0}])
+@every_codec
+def test_a_bound_of_nothing_is_refused(codec, values):
+    with pytest.raises(InputError, match=f"{next(iter(values))} = "):
+        largest_move(**{"radius": 0.5, "dim": 8, "codec": codec, "c": 1.0} | values)

@@ -279,3 +279,9 @@ WITH_NAN = torch.tensor([[0.0, 0.0], [0.0, torch.nan], [0.0, 0.0], [0.0, 0.0]])
 def test_broken_input_is_named(arguments, message):
     with pytest.raises(InputError, match=message):
         nearest(*arguments)
+
+
+@pytest.mark.parametrize("block", [(0, 0), (-1, 8), (8,), 8, (8, 2.5)])
+def test_a_block_without_meaning_is_refused(block):
+    with pytest.raises(InputError, match="block"):
+        nearest(torch.zeros(2, 3), torch.zeros(4, 3), 1, Euclidean(), block=block)

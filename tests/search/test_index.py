@@ -20,6 +20,7 @@ from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.search import index, nearest, provenance
 from lib.search.index import FaissFlat, FaissHnsw, Qdrant
+from lib.search.synthetic import clusters
 
 KINDS = (FaissFlat, FaissHnsw, Qdrant)
 every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.kind)
@@ -49,6 +50,69 @@ def test_nearly_all_of_the_nearest_are_found_and_in_order(kind, space):
         assert torch.equal(indices, exact) and torch.equal(distances, expected)
 
 
+@pytest.mark.parametrize("radii", [(0, 8), (0, 12), (8, 12)])
+@pytest.mark.parametrize("d", [5, 32])
+def test_a_graph_finds_nearly_all_at_every_radius(d, radii):
+    """Norms of the d + 2 numbers spread by up to 70,000; a graph among them finds 20 % there."""
+    gallery, query = clusters(3000, d, radii, seed=2), clusters(50, d, radii, seed=1)
+    built = FaissHnsw.build(gallery, PoincareBall(), "e")
+    distances = built.search(query, 10)[0]
+    assert (distances <= nearest(query, gallery, 10, PoincareBall())[0][:, -1:]).double().mean() >= 0.99
+    assert built.provenance.recall >= 0.99
+
+
+class Forgetful(FaissFlat):
+    """Proposes nothing beyond the first ``kept`` points of its gallery."""
+
+    kind = "forgetful"
+    kept: int
+
+    def propose(self, vectors, n):
+        found = super().propose(vectors, len(self.points))
+        return np.where(found < self.kept, found, -1)
+
+
+@pytest.mark.parametrize("kept", [3000, 2900, 2000])
+def test_recall_on_the_gallery_is_kept_and_judged(kept, tmp_path, monkeypatch):
+    monkeypatch.setattr(Forgetful, "kept", kept, raising=False)
+    if kept == 2000:
+        with pytest.raises(InputError, match=r"3,000 points \(radius 4.*finds 6.* 90% are the least: search exactly"):
+            Forgetful.build(GALLERY, PoincareBall(), "e")
+        return
+    with (
+        contextlib.nullcontext() if kept == 3000 else pytest.warns(UserWarning, match=r"forgetful .* finds 9.* exactly")
+    ):
+        built = Forgetful.build(GALLERY, PoincareBall(), "e")
+    rows = np.sort(np.random.default_rng(0).permutation(3000)[:100])
+    near = nearest(GALLERY[rows], GALLERY, 10, PoincareBall(), rows, np.arange(3000))[1]
+    assert built.provenance.recall == pytest.approx((near < kept).double().mean().item())
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (FaissHnsw, {"neighbours": 1}),
+        (FaissHnsw, {"neighbours": 0}),
+        (FaissHnsw, {"neighbours": -4}),
+        (FaissHnsw, {"neighbours": 10**6}),
+        (FaissHnsw, {"build_effort": 0}),
+        (FaissHnsw, {"build_effort": 2.5}),
+        (FaissHnsw, {"effort": "9"}),
+    ],
+)
+def test_options_without_meaning_are_refused(kind, options):
+    """Several of them end Python: FAISS crashes."""
+    with pytest.raises(InputError, match=f"{next(iter(options))} = .* cannot be used"):
+        kind.build(GALLERY[:50], Euclidean(), "e", **options)
+
+
+@every_kind
+@pytest.mark.parametrize("candidates", [0, -1, "9", 2.5])
+def test_candidates_without_meaning_are_refused(kind, candidates):
+    with pytest.raises(InputError, match="candidates = "):
+        kind.build(GALLERY[:50], Euclidean(), "e").search(QUERY, 1, candidates)
+
+
 @every_kind
 def test_duplicates_come_in_gallery_order_and_at_distance_zero(kind):
     gallery = torch.cat([points(200, 2), points(200, 2)])
@@ -69,6 +133,7 @@ def test_saved_and_loaded_it_answers_alike(kind, tmp_path):
     built.save(tmp_path / "index")
     loaded = kind.load(tmp_path / "index", encoder="demo_vit 1a2b", space="poincare", c=0.5, dim=8)
     assert loaded.provenance == built.provenance and loaded.provenance.size == 500
+    assert 0.99 <= loaded.provenance.recall <= 1
     for before, after in zip(built.search(QUERY, 5), loaded.search(QUERY, 5), strict=True):
         assert torch.equal(before, after)
 
@@ -159,7 +224,8 @@ def test_vectors_of_other_points_are_refused(gallery, message, tmp_path):
         FaissFlat.load(folder)
 
 
-ABOUT = {"c": 0.5, "dim": 8, "encoder": "e", "format": "2", "kind": "faiss flat", "size": 50, "space": "poincare"}
+ABOUT = {"c": 0.5, "dim": 8, "encoder": "e", "format": "3", "kind": "faiss flat", "size": 50, "space": "poincare"}
+ABOUT |= {"recall": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -174,6 +240,7 @@ ABOUT = {"c": 0.5, "dim": 8, "encoder": "e", "format": "2", "kind": "faiss flat"
         ({"encoder": None}, "encoder is None and not text"),
         ({"space": "hyperboloid"}, "unknown geometry"),
         ({"colour": "red"}, "colour is missing, or nothing"),
+        ({"recall": 1.5}, "recall = 1.5"),
         ({"format": "1"}, "of format 1"),
         ({"kind": None}, "holds a None index"),
     ],
