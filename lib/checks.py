@@ -1,11 +1,14 @@
 """What a setting may be: a value without meaning is refused in words where it enters, one name means one thing."""
 
 import math
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
 from reprlib import repr as shortened
 from typing import Any
+
+import numpy as np
 
 from lib.errors import InputError
 
@@ -182,6 +185,27 @@ def fits(what: str, largest: float, bits: int, way_out: str) -> None:
     if not largest < ENDS[bits]:
         ends = {16: "65,504", 32: "3.4e38"}[bits]
         raise InputError(f"{what} are as large as {largest:g}, but float{bits} ends at {ends}: {way_out}")
+
+
+def no_nan(what: str, values: np.ndarray) -> None:
+    """Refuse NaN in ``values: (n, ...)``, called ``what``, and name the first row that has it.
+
+    >>> no_nan("the features", np.array([[1.0], [np.nan]]))
+    Traceback (most recent call last):
+    lib.errors.InputError: the features of row 1 hold NaN: leave it out, or mend what they were computed from
+    """
+    if (missing := np.isnan(values)).any():
+        row = np.argwhere(missing)[0][0]
+        raise InputError(f"{what} of row {row} hold NaN: leave it out, or mend what they were computed from")
+
+
+def spelled(name: str) -> str:
+    """Return a name without spaces at its ends and in one Unicode form, so that equal names are equal text.
+
+    >>> spelled("nv "), spelled("cafe\u0301") == "caf\u00e9"
+    ('nv', True)
+    """
+    return unicodedata.normalize("NFC", name).strip()
 
 
 def _real(value: Any) -> float:

@@ -67,9 +67,6 @@ def test_the_shared_depth_of_pairs_is_that_of_the_matrix():
     tree = TREES[1]
     one, other = np.random.default_rng(0).integers(6, size=(2, 50))
     assert (tree.shared_depth(one, other) == tree.lca_depth()[one, other]).all()
-    for wrong in (-1, len(tree.leaves)):
-        with pytest.raises(InputError, match=f"leaves run from .*{wrong}"):
-            tree.shared_depth(one, np.append(other[1:], wrong))
 
 
 def test_cutting_keeps_what_stands_above_the_cut():
@@ -217,8 +214,16 @@ def test_a_name_and_a_root_that_are_left_empty_are_the_usual_ones(tmp_path):
     [
         ("tree: {a: [x],\n a: [y]}", r"mine\.yaml, line 2: 'a' is named twice; name it once"),
         ("tree: {a: [x, x], b: [y]}", "'x' stands 2 times below 'a'"),
-        ("tree: &all {a: *all}", "'a' stands below itself"),
-        ("tree: &all [a, *all]", "below 'root' stands .* where a name belongs"),
+        ("tree: &all {a: *all}", r"mine\.yaml, line 1: the alias \*all means nothing here; write out"),
+        ("tree: &all [a, *all]", r"mine\.yaml, line 1: the alias \*all means nothing here"),
+        ("tree:\n  a: &b [x]\n  c: {<<: *b}", r"line 3: the alias \*b means nothing"),
+        ("tree:\n  a: [x]\n  <<: {c: [y]}", "line 3: the merge key << means nothing here"),
+        ("tree: {a: [!!int abc, c], b: [d]}", r"line 1: the tag tag:yaml.org,2002:int means nothing"),
+        ("tree: {a: [!!float abc, c], b: [d]}", "the tag tag:yaml.org,2002:float"),
+        ("tree: {a: [!!python/object/apply:os.system [ls]]}", "the tag tag:yaml.org,2002:python"),
+        ("name: !mine x\ntree: [a, b]", "the tag !mine means nothing"),
+        ("tree: " + 2000 * "[", r"mine\.yaml: its groups are nested hundreds deep"),
+        ("tree: {a: ['mel', 'mel '], b: [x]}", r"mine\.yaml: .*two spellings of one name"),
         ("tree: {a: [], b: [x, y]}", "the group 'a' has no classes"),
         ("tree:\n  a:\n  - x\n  -", "below 'a' stands None where a name belongs"),
         ("tree: {~: [x, y]}", "below 'root' stands None where a name belongs"),
@@ -235,6 +240,85 @@ def test_a_file_that_holds_no_tree_is_named(tmp_path, text, message):
     with pytest.raises(InputError, match=message) as caught:
         from_yaml(file)
     assert "mine" in str(caught.value)
+
+
+def test_a_few_lines_of_aliases_are_no_million_names(tmp_path):
+    """They took minutes and all memory."""
+    lines = ["x0: &x0 [a, b]", *(f"x{n}: &x{n} [*x{n - 1}, *x{n - 1}]" for n in range(1, 26))]
+    (tmp_path / "mine.yaml").write_text("\n".join([*lines, "tree: {all: *x25}"]), encoding="utf-8")
+    with pytest.raises(InputError, match=r"line 2: the alias \*x0"):
+        from_yaml(tmp_path / "mine.yaml")
+
+
+def test_groups_nested_without_an_end_are_refused():
+    deep = ["a", "b"]
+    for n in range(3000):
+        deep = {f"group {n}": deep}
+    with pytest.raises(InputError, match="mine: its groups are nested hundreds deep"):
+        from_nested("mine", deep)
+
+
+COMPOSED, DECOMPOSED = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        from_nested("mine", {DECOMPOSED: [f"{DECOMPOSED} x ", "y"]}),
+        from_paths("mine", [f"{DECOMPOSED} x", f"{COMPOSED} x", "y "]),
+        from_dag("mine", {f"{DECOMPOSED} x": ["top"], "y": ["top "[:3]]}, {f"{COMPOSED} x": 3}),
+    ],
+    ids=["nested", "paths", "dag"],
+)
+def test_names_are_those_of_a_table_of_images(tree):
+    """A file written on one system, labels from another: two Unicode forms, and blanks at the ends."""
+    assert tree.leaves == (f"{COMPOSED} x", "y")
+    assert tree.codes([f"{DECOMPOSED} x", f"{COMPOSED} x", " y"]).tolist() == [0, 0, 1]
+    assert tree.depth_of(f"{DECOMPOSED} x") == tree.depth
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: from_nested("mine", {"a": ["mel", "x"], "b": ["mel ", "y"]}),
+        lambda: from_nested("mine", [COMPOSED, DECOMPOSED]),
+        lambda: from_dag("mine", {"mel": ["top"], "mel ": ["top"]}, {}),
+        lambda: Taxonomy("mine", {"mel": "top", "mel ": "top"}),
+    ],
+)
+def test_one_name_in_two_spellings_is_refused(build):
+    with pytest.raises(InputError, match=r"mine: .* are two spellings of one name"):
+        build()
+
+
+@pytest.mark.parametrize("codes", [[-1], [0, 6], [[2, -1]], [0.0], [True]])
+def test_codes_of_no_leaf_have_no_shared_depth(codes):
+    with pytest.raises(InputError, match="the leaves"):
+        TREES[1].shared_depth(codes, 0)
+    with pytest.raises(InputError, match="the leaves"):
+        TREES[1].shared_depth(0, codes)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: from_nested("m", ["None", "nan"]).codes(["None", None]), "row 1 has no label"),
+        (lambda: from_nested("m", ["None", "nan"]).codes([float("nan")]), "row 0 has no label"),
+        (lambda: TREES[1].keep([float("nan"), "c"]), "row 0 has no label"),
+        (lambda: TREES[1].level("1"), "level = '1'"),
+        (lambda: TREES[1].level(-1), "level = -1"),
+        (lambda: TREES[1].cut(1.5), "level = 1.5"),
+        (lambda: from_paths("m", 5), "labels have to be a list, not 5"),
+        (lambda: from_paths("m", ["a", "b"], ""), "separator is empty"),
+        (lambda: from_dag("m", {"a": None}, {}), "the parents of 'a' have to be a list, not None"),
+        (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, {"a": "3"}), "images of 'a' = '3'"),
+        (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, {"a": float("nan")}), "images of 'a' = nan"),
+        (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, {"a": -1}), "images of 'a' = -1"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_words(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
 
 
 def test_a_missing_file_is_named(tmp_path):

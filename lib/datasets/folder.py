@@ -9,9 +9,10 @@ from typing import Literal
 
 import pandas as pd
 
+from lib.checks import spelled
 from lib.datasets.catalogue import missing
 from lib.datasets.images import EXTENSIONS, is_image, visible_files
-from lib.datasets.table import ImageTable, read_csv, some, spelled
+from lib.datasets.table import ImageTable, read_csv, some
 from lib.errors import InputError
 from lib.files import alike
 

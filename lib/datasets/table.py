@@ -2,7 +2,6 @@
 
 import json
 import re
-import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib import paths
+from lib.checks import spelled
 from lib.datasets.catalogue import facts, missing
 from lib.errors import InputError
 from lib.files import whole
@@ -29,8 +29,8 @@ class ImageTable:
     group_kind: what a group is (patient, lesion, slide, image, ...): its images belong on one side of a split.
     skipped: (what, why) of everything that was found and left out.
 
-    Labels and groups are stripped and brought to one Unicode form (:func:`spelled`): "nv " and nv, or café in two
-    normal forms, are one class, with a warning that names the spellings. BKL and bkl may be one class or two: an
+    Labels and groups are stripped and brought to one Unicode form (:func:`lib.checks.spelled`): "nv " and nv, or café
+    in two normal forms, are one class, with a warning that names the spellings. BKL and bkl may be one class or two: an
     InputError. Groups that differ in capitals are two groups.
 
     Raises InputError for a missing column, an empty value in one of the four, an image_id that occurs twice, labels
@@ -165,15 +165,6 @@ class ImageTable:
         about = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         skipped = tuple((what, why) for what, why in about["skipped"])
         return cls(about["name"], paths.ROOT / about["root"], read_csv(path, COLUMNS), about["group_kind"], skipped)
-
-
-def spelled(name: str) -> str:
-    """Return a name without spaces at its ends and in one Unicode form, so that equal names are equal text.
-
-    >>> spelled("nv "), spelled("cafe\u0301") == "caf\u00e9"
-    ('nv', True)
-    """
-    return unicodedata.normalize("NFC", name).strip()
 
 
 def check_names(names: Iterable[str]) -> None:

@@ -16,17 +16,17 @@ Points = Tensor | ArrayLike
 def as_tensor(values: Points, what: str = "points") -> Tensor:
     """``values`` as a tensor: a tensor itself, a NumPy array in its own dtype, a list of fractions as float32.
 
-    Raises InputError, naming ``what``, where there is something else than numbers or rows differ in length.
+    Raises InputError, naming ``what``, where there is something else than real numbers or rows differ in length.
     """
-    if isinstance(values, Tensor):
-        return values
     try:
-        tensor = torch.from_numpy(np.require(values, requirements=["C", "W"]))
+        tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.require(values, requirements=["C", "W"]))
     except (TypeError, ValueError, RuntimeError) as error:
         raise InputError(
             f"the {what} cannot be read as numbers ({error}); hand in a tensor, a NumPy array, or a list of rows of "
             "equal length"
         ) from error
+    if tensor.is_complex():
+        raise InputError(f"the {what} are complex numbers; hand in real ones, such as their absolute values")
     listed = isinstance(values, list | tuple) and tensor.dtype == torch.float64
     return tensor.float() if listed else tensor
 

@@ -22,6 +22,7 @@ from lib.errors import InputError
 from lib.geometry import Euclidean
 from lib.geometry.points import Points, as_tensor
 from lib.metrics import retrieval
+from lib.metrics.keys import classes_of
 
 WORD = 8
 """Bytes in a word of which the bits are counted at once."""
@@ -67,6 +68,8 @@ def hamming(query: np.ndarray, gallery: np.ndarray, bits: int | None = None) -> 
             raise InputError(f"the {name} is {codes.dtype} of shape {codes.shape}, not packed codes: see hashing.pack")
     if query.shape[1] != gallery.shape[1]:
         raise InputError(f"query codes have {query.shape[1]} bytes, those of the gallery {gallery.shape[1]}")
+    if bits is not None:
+        checks.whole("bits", bits)
     for name, codes in (("query", query), ("gallery", gallery)) if bits is not None else ():
         if (
             not 8 * (codes.shape[1] - 1) < bits <= 8 * codes.shape[1]
@@ -130,14 +133,17 @@ def average_precision_in_ball(
     """AP@k of lists that end at the rim of the Hamming ball: (q,), 0 where it holds nothing relevant.
 
     Args:
-        distance: (q, m) Hamming distances; relevant: (q, m) bool.
+        distance: (q, m) Hamming distances, inf for an item that is not in this query's gallery; relevant: (q, m) bool.
         radius: items farther than this are not answered.
         k: the longest list.
         denominator: as in :func:`lib.metrics.retrieval.average_precision_at_k`; R of "min" counts the whole gallery, so
             that a small ball is no advantage, while "hits" rewards it.
 
     Returns:
-        NaN for a query without any relevant item in the gallery.
+        NaN for a query without any relevant item in its gallery.
+
+    Raises:
+        InputError: for NaN, and shapes that do not fit.
 
     >>> average_precision_in_ball([[0, 1, 2]], [[True, False, True]], radius=1, k=3).tolist()
     [0.5]
@@ -148,9 +154,9 @@ def average_precision_in_ball(
     checks.whole("radius", radius, least=0)
     checks.values(k=k)
     inside = distance <= radius
-    n_relevant = relevant.sum(axis=1)
-    # What is outside comes last, and is no hit.
-    cut = np.where(inside, distance, np.int64(distance.max()) + 1), relevant & inside
+    n_relevant = (relevant & (distance != np.inf)).sum(axis=1)
+    # What is outside comes last, and is no hit; so does what is not in the gallery.
+    cut = np.where(inside, distance, np.int64(radius) + 1), relevant & inside
     if denominator == "min":
         found = retrieval.average_precision_at_k(*cut, [k], "k").numpy()[:, 0] * k / np.minimum(k, n_relevant).clip(1)
     else:
@@ -168,10 +174,10 @@ def centres(h: Points, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     >>> classes.tolist(), np.unpackbits(codes, axis=1, count=2).tolist()
     (['a', 'b'], [[0, 0], [1, 1]])
     """
-    codes, labels = 2.0 * signs(h) - 1, np.asarray(labels)
-    if labels.shape != (len(codes),):
-        raise InputError(f"labels have the shape {labels.shape}, but there are {len(codes)} embeddings")
-    classes, of = np.unique(labels, return_inverse=True)
+    codes = 2.0 * signs(h) - 1
+    if np.shape(labels) != (len(codes),):
+        raise InputError(f"labels have the shape {np.shape(labels)}, but there are {len(codes)} embeddings")
+    classes, of = classes_of(labels, "embedding")
     sums = np.zeros((len(classes), codes.shape[1]))
     np.add.at(sums, of, codes)
     return classes, pack(sums)
@@ -200,8 +206,12 @@ def by_centre(distance: ArrayLike, labels: ArrayLike, classes: ArrayLike, radii:
     """
     distance, labels, classes = np.asarray(distance), np.asarray(labels), np.asarray(classes)
     _check_radii(radii)
-    if distance.shape != (len(labels), len(classes)) or not distance.size:
-        raise InputError(f"distances are {distance.shape}, but there are {len(labels)} labels, {len(classes)} centres")
+    if distance.ndim != 2 or distance.shape != labels.shape + classes.shape or not distance.size:
+        raise InputError(
+            f"distances are {distance.shape}, but labels {labels.shape} and classes {classes.shape}: expected (q, C), "
+            "(q,) and (C,)"
+        )
+    checks.no_nan("the distances", distance)
     own = labels[:, None] == classes
     if (without := ~own.any(axis=1)).any():
         raise InputError(f"class {labels[without][0]!r} of a query has no centre")
@@ -246,23 +256,31 @@ def content_similarity(query: Sequence[ArrayLike], gallery: Sequence[ArrayLike])
     """The mean over levels of the Pearson coefficients of features (Section 3.5): (q, m) from −1 to 1.
 
     ``query``, ``gallery``: for each level of the encoder (q, d) and (m, d); d may differ from level to level. A feature
-    without variance is 0 to all others.
+    without variance is 0 to all others. Raises InputError for NaN, and levels that do not fit.
 
     >>> content_similarity([[[1.0, 2.0, 3.0]]], [[[2.0, 4.0, 6.0], [3.0, 2.0, 1.0]]]).round(6).tolist()
     [[1.0, -1.0]]
     """
     if len(query) != len(gallery) or not len(query):
         raise InputError(f"the query has {len(query)} levels of features, the gallery {len(gallery)}")
-    found = [_unit(x) @ _unit(y).T for x, y in zip(query, gallery, strict=True)]
-    return np.mean(found, axis=0).clip(-1, 1)
+    products = []
+    for level, (x, y) in enumerate(zip(query, gallery, strict=True), start=1):
+        x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not x.shape[1]:
+            raise InputError(f"level {level} is {x.shape} in the query, {y.shape} in the gallery: expected one d")
+        checks.no_nan(f"the query's features at level {level}", x)
+        checks.no_nan(f"the gallery's features at level {level}", y)
+        products.append(_unit(x) @ _unit(y).T)
+    return np.mean(products, axis=0).clip(-1, 1)
 
 
-def _unit(x: ArrayLike) -> np.ndarray:
-    """Rows less their mean, of unit length, or 0."""
-    x = np.asarray(x, dtype=np.float64)
-    x = x - x.mean(axis=1, keepdims=True)
-    length = np.linalg.norm(x, axis=1, keepdims=True)
-    return x / np.where(length > 0, length, 1)
+def _unit(x: np.ndarray) -> np.ndarray:
+    """Rows less their mean, of unit length; 0 for equal numbers, which rounding would give a direction."""
+    centred = x - x.mean(axis=1, keepdims=True)
+    noise = 4 * np.finfo(x.dtype).eps * np.abs(x).max(axis=1, keepdims=True)
+    centred = np.where(np.abs(centred).max(axis=1, keepdims=True) <= noise, 0, centred)
+    length = np.linalg.norm(centred, axis=1, keepdims=True)
+    return centred / np.where(length > 0, length, 1)
 
 
 def _pairs(distance: ArrayLike, relevant: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -270,6 +288,7 @@ def _pairs(distance: ArrayLike, relevant: ArrayLike) -> tuple[np.ndarray, np.nda
     distance, relevant = np.asarray(distance), np.asarray(relevant, dtype=bool)
     if distance.ndim != 2 or distance.shape != relevant.shape or not distance.size:
         raise InputError(f"distance {distance.shape} and relevant {relevant.shape}: expected one shape (q, m), not 0")
+    checks.no_nan("the distances", distance)
     return distance, relevant
 
 

@@ -78,3 +78,20 @@ def common_codes(
     codes, _ = pd.factorize(np.concatenate(arrays))
     query_codes, gallery_codes = torch.from_numpy(codes).to(query.device).split([len(query), len(gallery)])
     return query_codes, gallery_codes
+
+
+def classes_of(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The classes (C,), sorted, and each label's place among them (n,); ``name`` is what the rows are called.
+
+    Raises InputError where a label is missing, and where some are text and others numbers.
+
+    >>> classes, codes = classes_of(["b", "a", "b"], "gallery row")
+    >>> classes.tolist(), codes.tolist()
+    (['a', 'b'], [1, 0, 1])
+    """
+    labels = np.asarray(labels, dtype=object if isinstance(labels, list | tuple) else None)
+    if (missing := pd.isna(labels)).any():
+        raise InputError(f"{name} {missing.argmax()} has no label. Leave out images without a class")
+    if pd.api.types.infer_dtype(labels.reshape(-1)) in ("mixed", "mixed-integer"):
+        raise InputError(f"the labels of the {name}s are text and numbers, or other things; make text of all of them")
+    return np.unique(np.array(labels.tolist()) if labels.dtype == object else labels, return_inverse=True)

@@ -22,6 +22,7 @@ from torch.nn.functional import avg_pool2d
 
 from lib import checks
 from lib.errors import InputError
+from lib.metrics.keys import classes_of
 
 WEIGHTS = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 """Exponents of the scales, from fine to coarse, of Wang et al. (2003); the paper gives none (AC-23)."""
@@ -109,6 +110,10 @@ def residual(images: Tensor, rebuilt: Tensor, kind: Literal["auto", "l1", "ms-ss
         raise InputError(f"kind = {kind!r} is unknown; choose one of auto, l1, ms-ssim")
     if images.shape != rebuilt.shape:
         raise InputError(f"the images are {tuple(images.shape)}, but what is rebuilt is {tuple(rebuilt.shape)}")
+    for name, values in (("images", images), ("rebuilt images", rebuilt)):
+        if not values.is_floating_point():
+            raise InputError(f"the {name} are {values.dtype}: hand in fractions from 0 to 1, such as images / 255")
+        checks.no_nan(f"the pixels of the {name}", values.detach().cpu().float().numpy())
     grey = (images == images[:, :1]).flatten(1).all(1) if kind == "auto" else torch.full((len(images),), kind == "l1")
     lost = (images - rebuilt).abs().flatten(1).mean(1)
     if not grey.all():
@@ -155,7 +160,7 @@ def mahalanobis(features: ArrayLike, training: ArrayLike, labels: ArrayLike) -> 
     (Ledoit and Wolf), as features are often longer than there are images.
     """
     features, training = _features(features, training)
-    classes, of = np.unique(np.asarray(labels), return_inverse=True)
+    classes, of = classes_of(labels, "training image")
     if of.shape != (len(training),):
         raise InputError(f"there are {of.size} labels, but {len(training)} training images")
     means = np.stack([training[of == c].mean(axis=0) for c in range(len(classes))])
@@ -193,4 +198,6 @@ def _features(features: ArrayLike, training: ArrayLike) -> tuple[np.ndarray, np.
         raise InputError(
             f"features are {features.shape}, those of training {training.shape}: expected (q, d) and (n, d)"
         )
+    checks.no_nan("the features", features)
+    checks.no_nan("the training features", training)
     return features, training

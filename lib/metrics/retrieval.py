@@ -268,7 +268,8 @@ def _in_random_order(n_relevant: Tensor, n_gallery: Tensor, ks: Sequence[int]) -
     """The cuts of galleries in which all ``n_gallery`` items, ``n_relevant`` of them relevant, are at one distance."""
     hits, size = (counts.double()[:, None].expand(-1, len(ks)) for counts in (n_relevant, n_gallery))
     k = torch.tensor(ks).double().expand_as(hits)
-    i = torch.arange(1, max(ks) + 1).double()
+    # No list is longer than its gallery, however large k is.
+    i = torch.arange(1, min(max(ks), int(n_gallery.max())) + 1).double()
     share = hits[:, :1] / size[:, :1].clamp(min=1)  # an empty gallery has no hits either
     others = (i - 1) * (hits[:, :1] - 1) / (size[:, :1] - 1).clamp(min=1)  # of one item none comes before
     gain = torch.nn.functional.pad((share * (1 + others) / i).cumsum(dim=1), (1, 0))

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.metrics import f1_score
@@ -12,7 +11,7 @@ from lib import checks
 from lib.errors import InputError
 from lib.geometry import Geometry
 from lib.geometry.points import Points, as_tensor
-from lib.metrics.keys import rank_keys
+from lib.metrics.keys import classes_of, rank_keys
 
 KS = (1, 3, 5)
 """The first answer, and the majority of the first 3 and 5."""
@@ -48,10 +47,7 @@ def votes(
     checks.values(ks=ks)
     query, gallery = as_tensor(query, "query"), as_tensor(gallery, "gallery")
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
-    if pd.isna(known := np.asarray(gallery_labels)).any():
-        row = int(np.flatnonzero(pd.isna(known))[0])
-        raise InputError(f"gallery row {row} has no label. Leave out images without a class")
-    classes, codes = np.unique(known, return_inverse=True)
+    classes, codes = classes_of(gallery_labels, "gallery row")
     if len(codes) != len(gallery):
         raise InputError(f"there are {len(codes)} gallery labels, but {len(gallery)} gallery rows")
     depth = max(ks)

@@ -7,11 +7,15 @@ from typing import Any, ClassVar
 
 import yaml
 
+from lib import checks
+from lib.checks import spelled
 from lib.errors import InputError
-from lib.taxonomy.tree import Taxonomy, few, steps
+from lib.taxonomy.tree import Taxonomy, few, spellings, steps
 
 ROOT = "root"
 """What the root is called where a tree is read from a list of classes."""
+
+DEEP = "its groups are nested hundreds deep, which no tree of classes is; look for brackets that are never closed"
 
 
 def from_nested(name: str, nested: Mapping[str, Any] | Sequence[Any], root: str = ROOT) -> Taxonomy:
@@ -19,12 +23,15 @@ def from_nested(name: str, nested: Mapping[str, Any] | Sequence[Any], root: str 
 
     Raises:
         InputError: for a name that stands at two places (it would have two parents), a group without classes, an empty
-            item and a name that is no text, and as :class:`Taxonomy`.
+            item, a name that is no text, groups nested hundreds deep, and as :class:`Taxonomy`.
 
     >>> print(from_nested("skin", {"melanocytic": ["mel", "nv"], "vasc": None}))
     skin: 3 leaves below 1 groups, depth 2
     """
-    edges = list(_edges(name, nested, (root,)))
+    try:
+        edges = list(_edges(name, nested, (root,)))
+    except RecursionError:
+        raise InputError(f"{name}: {DEEP}") from None
     places = Counter(node for node, _ in edges)
     _refuse_root(name, places, root)
     if twice := [node for node, count in places.items() if count > 1]:
@@ -50,6 +57,8 @@ def from_paths(name: str, paths: Iterable[str], separator: str = "/") -> Taxonom
     >>> from_paths("mine", ["colon/other", "colon/tumour", "breast/other"]).ancestors("colon/other")
     ('root', 'colon', 'colon/other')
     """
+    if not separator:
+        raise InputError(f"{name}: the separator is empty; name what stands between a group and its class, such as '/'")
     paths = _labels(name, paths)
     parents: dict[str, str] = {}
     for path in paths:
@@ -69,14 +78,16 @@ def from_yaml(path: str | Path) -> Taxonomy:
     """The tree of a YAML file with ``name`` (if not that of the file), ``root`` (if not "root") and ``tree``.
 
     Raises:
-        InputError: for a file that is missing, not YAML, or without a ``tree``, a group that is named twice, and as
-            :func:`from_nested`.
+        InputError: for a file that is missing, not YAML, or without a ``tree``, a group that is named twice, tags
+            (``!!int``), aliases (``*name``) and merge keys (``<<``), and as :func:`from_nested`.
     """
     path = Path(path)
     try:
         found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except OSError as error:
         raise InputError(f"{path}: this taxonomy cannot be read ({error.strerror})") from None
+    except RecursionError:
+        raise InputError(f"{path}: {DEEP}") from None
     except yaml.constructor.ConstructorError as error:  # it is YAML, but no tree
         raise InputError(f"{path}, line {error.problem_mark.line + 1}: {error.problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -85,7 +96,10 @@ def from_yaml(path: str | Path) -> Taxonomy:
         raise InputError(f"{path}: a taxonomy needs 'tree:' and below it its groups, each with its classes")
     if unknown := sorted(set(map(str, found)) - {"name", "root", "tree"}):
         raise InputError(f"{path}: {unknown[0]!r} means nothing here; known are name, root and tree")
-    return from_nested(str(found.get("name") or path.stem), found["tree"], str(found.get("root") or ROOT))
+    try:
+        return from_nested(str(found.get("name") or path.stem), found["tree"], str(found.get("root") or ROOT))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
 def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[str, int]) -> Taxonomy:
@@ -99,17 +113,23 @@ def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[st
         counts: classes → their images in the training split; a class that is not named has none.
 
     Raises:
-        InputError: for images of a group or of an unknown class, two roots, a circle, parents that are no list, and as
-            :class:`Taxonomy`.
+        InputError: for images of a group or of an unknown class, counts that are no whole numbers from 0 on, two roots,
+            a circle, parents that are no list, and as :class:`Taxonomy`.
 
     >>> graph = {"metabolic": ["eye"], "vascular": ["eye"], "diabetes": ["metabolic", "vascular"]}
     >>> graph |= {"gout": ["metabolic"], "hypertension": ["vascular"]}
     >>> from_dag("odir", graph, {"diabetes": 9, "gout": 1, "hypertension": 3}).parents["diabetes"]
     'vascular'
     """
-    below: dict[str, list[str]] = {}
     for node, several in parents.items():
         _refuse_text(name, f"the parents of {node!r}", several)
+    names = spellings(name, [node for kin, several in parents.items() for node in (kin, *several)])
+    parents = {names[node]: [names[parent] for parent in several] for node, several in parents.items()}
+    for node, count in counts.items():
+        checks.whole(f"images of {node!r}", count, least=0)
+    counts = {spelled(node): count for node, count in counts.items()}
+    below: dict[str, list[str]] = {}
+    for node, several in parents.items():
         for parent in several:
             below.setdefault(parent, []).append(node)
     roots = sorted((set(below) | set(parents)) - {node for node, several in parents.items() if several})
@@ -157,7 +177,7 @@ def _edges(name: str, nested: Any, way: tuple[str, ...]) -> Iterable[tuple[str, 
 
 
 def _node(name: str, node: Any, way: tuple[str, ...]) -> str:
-    """``node``, after a check that it is a name and does not stand below itself, as a YAML anchor could make it."""
+    """``node``, after a check that it is a name and does not stand below itself."""
     if not isinstance(node, str) or not node.strip():
         raise InputError(
             f"{name}: below {way[-1]!r} stands {node!r} where a name belongs; write a name as text, in quotes if need "
@@ -178,7 +198,7 @@ def _labels(name: str, labels: Iterable[str]) -> list[str]:
                 f"{name}: the label in row {row} is {label}, which is no text; fill it in if it is missing, and turn "
                 "a number into text"
             )
-    return sorted(set(map(str, labels)))
+    return sorted(set(map(spelled, labels)))
 
 
 def _parts(name: str, path: str, separator: str) -> list[str]:
@@ -199,22 +219,38 @@ def _refuse_root(name: str, nodes: Container[str], root: str) -> None:
 
 
 def _refuse_text(name: str, what: str, several: Iterable[str]) -> None:
-    """InputError for a text in place of a list, as it would be read letter by letter."""
+    """InputError for what is no list, and for a text in place of one, as it would be read letter by letter."""
+    if not isinstance(several, Iterable):
+        raise InputError(f"{name}: {what} have to be a list, not {several!r}")
     if isinstance(several, str):
         raise InputError(f"{name}: {what} have to be a list, not the text {several!r}; write [{several!r}]")
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads every name as text (no, 1e5 and 2024 are classes too) and refuses a group that is named twice."""
+    """Reads every name as text (no, 1e5 and 2024 are classes too).
+
+    Refuses a group that is named twice, tags, merge keys, and aliases: a few lines of these can be millions of names.
+    """
 
     yaml_implicit_resolvers: ClassVar = {
         sign: [(tag, pattern) for tag, pattern in resolvers if tag.endswith((":null", ":merge"))]
         for sign, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
     }
 
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) or event.tag is not None:
+            what = f"the alias *{event.anchor}" if isinstance(event, yaml.AliasEvent) else f"the tag {event.tag}"
+            problem = f"{what} means nothing here; write out what it stands for"
+            raise yaml.constructor.ConstructorError(None, None, problem, event.start_mark)
+        return super().compose_node(parent, index)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names: set[str] = set()
         for key, _ in node.value:
+            if key.tag.endswith(":merge"):
+                problem = "the merge key << means nothing here; write out what it stands for"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
             one = str(self.construct_object(key, deep=True))
             if one in names:
                 problem = f"{one!r} is named twice; name it once, with all that stands below it"

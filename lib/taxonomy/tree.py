@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from lib import checks
+from lib.checks import spelled
 from lib.errors import InputError, suggestion
 
 
@@ -17,10 +19,11 @@ class Taxonomy:
     """A rooted tree of classes.
 
     name: what the tree is called. parents: every node but the root → its parent. A leaf is a class that images have; a
-    leaf may end above the deepest level (an unbalanced tree).
+    leaf may end above the deepest level (an unbalanced tree). Names are kept, and looked up, as tables of images keep
+    them (:func:`lib.checks.spelled`).
 
     Raises:
-        InputError: for a cycle, two roots, and fewer than two leaves.
+        InputError: for a cycle, two roots, fewer than two leaves, and two spellings of one name.
 
     >>> kin = Taxonomy("tumour", {"benign": "breast", "malignant": "breast", "ductal": "malignant"})
     >>> kin.root, kin.leaves, kin.depth
@@ -34,8 +37,11 @@ class Taxonomy:
         object.__setattr__(self, "parents", dict(self.parents))
         if not self.parents:
             raise InputError(f"{self.name} has no classes")
-        if wrong := [node for pair in self.parents.items() for node in pair if not (isinstance(node, str) and node)]:
+        nodes = [node for pair in self.parents.items() for node in pair]
+        if wrong := [node for node in nodes if not (isinstance(node, str) and node.strip())]:
             raise InputError(f"{self.name}: a node is called {wrong[0]!r}; a name has to be text, and not empty")
+        names = spellings(self.name, nodes)
+        object.__setattr__(self, "parents", {names[node]: names[parent] for node, parent in self.parents.items()})
         roots = sorted(set(self.parents.values()) - set(self.parents))
         if len(roots) > 1:
             raise InputError(f"{self.name} has {len(roots)} roots ({few(roots)}); put them below one node")
@@ -102,23 +108,28 @@ class Taxonomy:
         >>> kin.level(2)
         ('df', 'mel', 'nv')
         """
-        if not 0 <= level <= self.depth:
+        checks.whole("level", level, least=0)
+        if level > self.depth:
             raise InputError(f"{self.name} has the levels 0 to {self.depth}, not {level}")
         early = (leaf for leaf in self.leaves if self._depths[leaf] < level)
         return tuple(sorted([*early, *(node for node, depth in self._depths.items() if depth == level)]))
 
     def codes(self, labels: ArrayLike) -> np.ndarray:
-        """(n,) the places of ``labels`` (n,) among the :attr:`leaves`; InputError for a label that is no leaf."""
-        found, inverse = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
+        """(n,) the places of ``labels`` (n,) among the :attr:`leaves`; InputError for a missing label, or no leaf's."""
+        labels = np.asarray(labels, dtype=object).reshape(-1)
+        if (missing := pd.isna(labels)).any():
+            raise InputError(f"{self.name}: row {missing.argmax()} has no label. Leave out images without a class")
+        written, inverse = np.unique(labels.astype(str), return_inverse=True)
+        found = [spelled(label) for label in written.tolist()]
         place = {leaf: code for code, leaf in enumerate(self.leaves)}
-        if unknown := [label for label in found.tolist() if label not in place]:
+        if unknown := [label for label in found if label not in place]:
             inner = unknown[0] in self._depths
             why = "stands for a group of classes, not for one" if inner else "is not in it"
             raise InputError(
                 f"{self.name}: the class {unknown[0]!r} {why} ({len(unknown)} such of {len(found)}); "
                 f"{suggestion(unknown[0], self.leaves)}"
             )
-        return np.array([place[label] for label in found.tolist()], dtype=np.int64)[inverse.reshape(-1)]
+        return np.array([place[label] for label in found], dtype=np.int64)[inverse.reshape(-1)]
 
     def leaf_depths(self) -> np.ndarray:
         """(n_leaves,) edges from the root down to each leaf."""
@@ -176,6 +187,7 @@ class Taxonomy:
 
     def cut(self, level: int) -> "Taxonomy":
         """The tree down to ``level``, 1 to L: its leaves are ``level(level)``."""
+        checks.whole("level", level, least=0)
         if not 1 <= level <= self.depth:
             raise InputError(f"{self.name} can be cut at the levels 1 to {self.depth}, not at {level}")
         if level == self.depth:
@@ -190,8 +202,7 @@ class Taxonomy:
         >>> kin.keep(["mel", "df"]).leaves
         ('df', 'mel')
         """
-        wanted = sorted(set(leaves))
-        self.codes(wanted)
+        wanted = {self.leaves[code] for code in self.codes(list(leaves))}
         kept = {node for leaf in wanted for node in self.ancestors(leaf, root=False)}
         return Taxonomy(self.name, {node: parent for node, parent in self.parents.items() if node in kept})
 
@@ -216,6 +227,7 @@ class Taxonomy:
         return [self.ancestor_codes(level) for level in range(1, self.depth + 1)]
 
     def _known(self, node: str) -> str:
+        node = spelled(node) if isinstance(node, str) else node
         if node not in self._depths:
             raise InputError(f"{self.name} has no node {node!r}; {suggestion(node, self._depths)}")
         return node
@@ -231,6 +243,16 @@ def steps(start: str, below: Mapping[str, Sequence[str]]) -> dict[str, int]:
                 found[child] = found[node] + 1
                 waiting.append(child)
     return found
+
+
+def spellings(tree: str, names: Iterable[str]) -> dict[str, str]:
+    """Each of ``names`` → how it is kept; InputError where two of them are one name of ``tree`` in two spellings."""
+    kept = {name: spelled(name) for name in names}
+    written = {spelling: name for name, spelling in kept.items()}
+    if twice := [name for name, spelling in kept.items() if written[spelling] != name]:
+        other = written[kept[twice[0]]]
+        raise InputError(f"{tree}: {twice[0]!a} and {other!a} are two spellings of one name; write it in one")
+    return kept
 
 
 def few(names: Sequence[str]) -> str:

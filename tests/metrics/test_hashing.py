@@ -8,6 +8,8 @@ from sklearn.metrics import accuracy_score, precision_score, recall_score
 from lib.errors import InputError
 from lib.metrics import hashing, retrieval
 
+NAN = float("nan")
+
 
 def embeddings(n, bits, seed=0):
     return np.random.default_rng(seed).normal(size=(n, bits)).astype(np.float32)
@@ -131,6 +133,29 @@ def test_a_query_with_nothing_relevant_has_no_value_and_one_with_an_empty_ball_h
     assert found[1] == 0
 
 
+@pytest.mark.parametrize("denominator", ["min", "hits", "k"])
+def test_what_is_left_out_is_in_no_ball(denominator):
+    """The image itself has the distance inf, as ``rank_keys`` gives it: the same as a gallery without it."""
+    distance, relevant = [[np.inf, 0.0, 1.0, 3.0]], [[True, False, True, True]]
+    found = hashing.average_precision_in_ball(distance, relevant, 1, 4, denominator)
+    assert found == hashing.average_precision_in_ball([distance[0][1:]], [relevant[0][1:]], 1, 4, denominator)
+    assert np.isnan(hashing.average_precision_in_ball([[np.inf, 0.0]], [[True, False]], 1, 4, denominator))
+    whole = retrieval.average_precision_at_k(np.array(distance), np.array(relevant), [4], denominator)
+    assert hashing.average_precision_in_ball(distance, relevant, 9, 4, denominator) == pytest.approx(whole.item())
+
+
+@pytest.mark.parametrize("n", [3, 6, 7, 12])
+def test_a_feature_without_variance_is_like_no_other(n):
+    """The mean of these numbers is not one of them by rounding."""
+    flat, other = np.full((1, n), 0.1), np.arange(n)[None].astype(float)
+    assert hashing.content_similarity([flat], [np.concatenate([flat, 2 * flat, other])]).tolist() == [[0, 0, 0]]
+
+
+def test_the_distance_of_long_codes_does_not_overflow():
+    codes = np.array([[0], [255]], np.uint8).repeat(4096, axis=1)
+    assert hashing.hamming(codes[:1], codes).tolist() == [[0, 32_768]]
+
+
 def test_centres_are_the_majority_of_each_bit():
     h, labels = embeddings(31, 9), classes(31, 3)
     found, codes = hashing.centres(h, labels)
@@ -194,6 +219,16 @@ def test_equal_content_at_equal_distance_stays_a_tie():
         (lambda: hashing.content_similarity([[[1.0]]], []), "levels"),
         (lambda: hashing.content_key([[1]], [[1.5]]), "similarities"),
         (lambda: hashing.average_precision_in_ball([[1]], [[True]], radius=-1), "radius"),
+        (lambda: hashing.average_precision_in_ball([[1], [NAN]], [[True], [True]], radius=1), "row 1 hold NaN"),
+        (lambda: hashing.by_centre([[NAN]], ["a"], ["a"], [1]), "distances of row 0 hold NaN"),
+        (lambda: hashing.by_centre([[1]], "a", ["a"], [1]), r"labels \(\)"),
+        (lambda: hashing.centres([[1.0], [1.0]], ["a", None]), "embedding 1 has no label"),
+        (lambda: hashing.centres([[1.0], [1.0]], ["a", 1]), "text and numbers"),
+        (lambda: hashing.content_similarity([[[1.0, NAN]]], [[[1.0, 2.0]]]), "query's features at level 1 of row 0"),
+        (lambda: hashing.content_similarity([[[1.0, 2.0]]], [[[1.0, 2.0, 3.0]]]), r"level 1 is \(1, 2\)"),
+        (lambda: hashing.pack(np.array([[1 + 1j]])), "complex"),
+        (lambda: hashing.pack(torch.tensor([[1 + 1j]])), "complex"),
+        (lambda: hashing.hamming(np.ones((1, 1), np.uint8), np.ones((1, 1), np.uint8), bits=2.0), "bits = 2.0"),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_words(call, words):

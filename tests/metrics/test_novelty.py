@@ -170,6 +170,12 @@ def test_perfect_and_useless_scores():
         (lambda: novelty.threshold([]), "training"),
         (lambda: novelty.separation([1.0], [float("nan")]), "novel"),
         (lambda: novelty.mahalanobis([[1.0]], [[1.0]], ["a", "b"]), "labels"),
+        (lambda: novelty.mahalanobis([[1.0]], [[1.0], [2.0]], ["a", None]), "training image 1 has no label"),
+        (lambda: novelty.mahalanobis([[1.0]], [[1.0], [2.0]], ["a", 3]), "text and numbers"),
+        (lambda: novelty.mahalanobis([[float("nan")]], [[1.0], [2.0]], ["a", "a"]), "features of row 0 hold NaN"),
+        (lambda: novelty.mahalanobis([[1.0]], [[1.0], [float("nan")]], ["a", "a"]), "training features of row 1"),
+        (lambda: novelty.residual(*2 * [torch.zeros(1, 1, 32, 32, dtype=torch.uint8)]), "images / 255"),
+        (lambda: novelty.residual(*2 * [torch.full((1, 1, 32, 32), torch.nan)], "l1"), "row 0 hold NaN"),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_words(call, words):

@@ -392,6 +392,20 @@ def test_a_distance_that_is_not_finite_names_its_pair():
         evaluate(points[:, :], points[:4], [0] * 5, [0] * 4, Euclidean(), block=2)
 
 
+@pytest.mark.parametrize("block", [0, -1, 2.5])
+def test_a_block_without_meaning_is_refused(block):
+    with pytest.raises(InputError, match=f"block = {block}"):
+        evaluate([[1.0]], [[1.0]], ["a"], ["a"], Euclidean(), (1,), block=block)
+
+
+def test_a_list_longer_than_any_gallery_costs_no_memory():
+    """Two thousand million numbers for a gallery of two images: the process was killed."""
+    result = evaluate([[1.0]] * 100, [[1.0], [2.0]], ["a"] * 100, ["a", "b"], Euclidean(), (2, 2**31 - 1))
+    mean = result.mean().set_index(["metric", "k"])
+    assert mean["chance"]["ap_min", 2**31 - 1] == mean["chance"]["ap_min", 2] == 0.75
+    assert mean["value"]["hit_rate", 2**31 - 1] == 1
+
+
 def test_broken_matrices_are_named():
     with pytest.raises(InputError, match="same shape"):
         precision_at_k(torch.zeros(2, 3), torch.zeros(2, 2, dtype=torch.bool), [1])

@@ -60,3 +60,8 @@ def test_an_image_without_a_class_has_no_vote(labels):
     row = int(np.flatnonzero([label is None or label != label for label in labels])[0])
     with pytest.raises(InputError, match=f"gallery row {row} has no label"):
         votes(torch.zeros(1, 1), torch.ones(2, 1), np.array(labels, dtype=object), Euclidean(), ks=(1,))
+
+
+def test_text_and_numbers_are_no_classes_together():
+    with pytest.raises(InputError, match="gallery rows are text and numbers"):
+        votes(torch.zeros(1, 1), torch.ones(2, 1), ["a", 1], Euclidean(), ks=(1,))
