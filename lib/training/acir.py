@@ -164,7 +164,7 @@ def fit(
     store = paths.TRAINED if store == "trained" else store
     own = [view.take(rows) for view in taps]
     classes, looks = np.asarray(labels)[rows], np.asarray(prints, dtype=np.float32)[rows]
-    data = joblib.hash([own, classes, looks, schedule, kept.code(modules(jobs), "torch")])
+    data = kept.digest(own, classes, looks, schedule, kept.code(modules(jobs), "torch"))
     todo = (joblib.delayed(_once)(own, classes, looks, job, schedule, data, store) for job in jobs)
     threads = torch.get_num_threads()
     found = []

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -111,7 +110,7 @@ def fit_end_to_end(
     stem = taps.stem(encoder)
     modules = {*acir.modules([job]), __name__, taps.__name__, "lib.training.finetune"}
     about = [own, classes, looks, schedule, pixels, stem_lr, state_sha256(stem), kept.code(modules, "torch", "timm")]
-    key = f"{joblib.hash(about)} {job.design} {job.loss} {job.lr} {job.seed} {target.type}"
+    key = f"{kept.digest(about)} {job.design} {job.loss} {job.lr} {job.seed} {target.type}"
     store = paths.TRAINED if store == "trained" else store
 
     whole = Whole(stem, job.design.network(stem.channels, pixels // taps.DEEP, job.seed), taps.scale(encoder))

@@ -5,32 +5,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from lib.errors import InputError
-from lib.files import whole
+from lib.training import kept
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 
 def write(place: "Fabric", store: Path | None, state: Mapping[str, Any]) -> None:
-    """Keep ``state`` in ``store``, whole or as it was before; None keeps nothing."""
+    """Keep ``state`` in ``store``, with its checksum, whole or as it was before; None keeps nothing."""
     if store is not None and place.is_global_zero:
-        with whole(store) as draft:
-            torch.save(state, draft)
+        kept.write(store, state)
 
 
 @contextmanager
 def read(store: Path | None) -> Iterator[dict[str, Any] | None]:
     """What ``store`` holds, on the CPU, to be taken over within the block; None if there is none.
 
-    Raises InputError, naming the file, if it cannot be read or taken over.
+    Raises InputError, naming the file, if it is not what was written, or the block misses something in it. What else
+    goes wrong, such as memory that is too small, says nothing against the file, and passes.
     """
     try:
-        yield torch.load(store, map_location="cpu", weights_only=True) if store and store.is_file() else None
-    except Exception as error:  # junk can fail with anything
+        yield kept.read(store) if store and store.is_file() else None
+    except kept.Damaged as error:
         raise InputError(f"{store}: the checkpoint is damaged. Remove it to start anew.") from error
+    except (KeyError, TypeError) as error:
+        raise InputError(
+            f"{store}: the checkpoint is of another version of this training. Remove it to start anew."
+        ) from error
 
 
 def remove(place: "Fabric", store: Path | None) -> None:

@@ -11,10 +11,9 @@ from torch.nn import functional
 
 from lib import checks
 from lib.encoders import small_vit
-from lib.errors import InputError
-from lib.files import whole
 from lib.heads.dino import ProjectionHead
 from lib.losses import dino
+from lib.training import checkpoint, kept
 from lib.training.divergence import Diverged, longest, norms
 
 
@@ -133,23 +132,16 @@ class Pair:
     def keep(self, store: Path, key: str, history: list[dict[str, float]]) -> None:
         """Write a checkpoint."""
         state = {name: getattr(self, name).state_dict() for name in ("student", "teacher", "optimiser")}
-        with whole(store) as draft:
-            torch.save(state | {"key": key, "centre": self.centre, "history": history}, draft)
+        kept.write(store, state | {"key": key, "centre": self.centre, "history": history})
 
     def resume(self, store: Path | None, key: str) -> list[dict[str, float]]:
         """Take over the checkpoint in ``store`` if there is one of this training; its history."""
-        if store is None or not store.is_file():
-            return []
-        try:
-            state = torch.load(store, map_location=self.device, weights_only=True)
-            mine = dict(state)["key"] == key
-        except Exception as error:  # junk can fail with anything
-            raise InputError(f"{store}: the checkpoint is damaged. Remove it to start anew.") from error
-        if not mine:
-            return []
-        for name in ("student", "teacher", "optimiser"):
-            getattr(self, name).load_state_dict(state[name])
-        self.centre, self.good = state["centre"], self.state()
+        with checkpoint.read(store) as state:
+            if state is None or state["key"] != key:
+                return []
+            for name in ("student", "teacher", "optimiser"):
+                getattr(self, name).load_state_dict(state[name])
+            self.centre, self.good = state["centre"].to(self.device), self.state()
         return state["history"]
 
 

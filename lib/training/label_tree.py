@@ -182,7 +182,7 @@ def fit(
             "Extract them with --n-views 2"
         )
     modules = {__name__, losses.__name__, ProjectionHead.__module__}
-    data = joblib.hash([views, leaves, sorted(tree.parents.items()), schedule, kept.code(modules, "torch", "geoopt")])
+    data = kept.digest(views, leaves, sorted(tree.parents.items()), schedule, kept.code(modules, "torch", "geoopt"))
     jobs = (joblib.delayed(_once)(views, leaves, tree, task, schedule, data, store) for task in tasks)
     threads = torch.get_num_threads()
     found = []
@@ -206,7 +206,7 @@ def _once(
     store: Path | None,
 ) -> tuple[Tensor, list[float], float]:
     torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
-    key = hashlib.sha256(f"{data} {task.objective} {joblib.hash(task.rows)} {task.seed}".encode()).hexdigest()
+    key = hashlib.sha256(f"{data} {task.objective} {kept.digest(task.rows)} {task.seed}".encode()).hexdigest()
     found = kept.once(store, key, lambda: _trained(views, leaves, tree, task, schedule))
     return found["z"], found["history"], found["rim"]
 

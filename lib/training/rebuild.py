@@ -5,7 +5,6 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-import joblib
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -79,7 +78,7 @@ def fit_decoder(
     deep, target = taps.deep[rows], target[rows]
     store = paths.TRAINED if store == "trained" else store
     modules = {__name__, Decoder.__module__, reconstruction.__module__}
-    data = joblib.hash([deep, target, schedule, seed, width, kept.code(modules, "torch")])
+    data = kept.digest(deep, target, schedule, seed, width, kept.code(modules, "torch"))
     key = hashlib.sha256(data.encode()).hexdigest()
     found = kept.once(store, key, lambda: _trained(deep, target, schedule, seed, width, what))
     network = _network(deep.shape[1], target.shape[1], width, seed)

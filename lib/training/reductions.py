@@ -4,7 +4,6 @@ import hashlib
 from dataclasses import replace
 from pathlib import Path
 
-import joblib
 import numpy as np
 import torch
 
@@ -33,7 +32,7 @@ def fit(
     options = {"half": half, "nca_images": nca_images, "seed": seed}
     longest = min(train.shape)
     if source == "NCA":
-        kept_n, decides = n, f"{nca_images} {seed} {joblib.hash(labels)}"
+        kept_n, decides = n, f"{nca_images} {seed} {kept.digest(labels)}"
     elif source in ("PCA", "whitened") and longest >= LONG and 1 <= n <= longest:
         kept_n, decides = longest, ""
     else:
@@ -42,7 +41,7 @@ def fit(
     def matrix() -> torch.Tensor:
         return torch.from_numpy(Reduction.fit(train, labels, source, kept_n, **options).matrix)
 
-    key = f"{source} {kept_n} {decides} {joblib.hash(train)} {_code()}"
+    key = f"{source} {kept_n} {decides} {kept.digest(train)} {_code()}"
     found = kept.once(store, hashlib.sha256(key.encode()).hexdigest(), matrix)
     scaled = Reduction.fit(train, labels, "scaled", train.shape[1], **options)
     first = found.numpy()[:, :n]

@@ -158,10 +158,10 @@ def _code(tasks: Sequence[Task], loss: Loss) -> str:
 
 def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, code: str) -> str:
     """A hash of everything that the weights of a stack depend on."""
-    digest = hashlib.sha256(f"{schedule} {joblib.hash(loss)} {device} {code}".encode())
+    digest = hashlib.sha256(f"{schedule} {kept.digest(loss)} {device} {code}".encode())
     for task in tasks:
-        digest.update(f"{task.seed} {joblib.hash([task.x, task.labels])} {joblib.hash(_made(task.head))}".encode())
-        digest.update(joblib.hash({name: value.numpy() for name, value in task.head.state_dict().items()}).encode())
+        state = dict(task.head.state_dict())
+        digest.update(kept.digest(task.seed, task.x, task.labels, _made(task.head), state).encode())
     return digest.hexdigest()
 
 

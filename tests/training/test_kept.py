@@ -1,8 +1,11 @@
 """What was computed is not computed again, and nothing but that: not what is damaged, nor by other code."""
 
+import hashlib
+import pickle
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -74,7 +77,13 @@ def swap(file: Path) -> None:
     torch.save([1, 2, 3], file)
 
 
-@pytest.mark.parametrize("damage", [cut, flip, swap, Path.touch, lambda file: file.write_bytes(b"")])
+def plant(file: Path) -> None:
+    """A pickle of something else than tensors, which could run a command, behind a right checksum."""
+    content = pickle.dumps(Path("thesis.txt"), protocol=2)
+    file.write_bytes(hashlib.sha256(content).digest() + content)
+
+
+@pytest.mark.parametrize("damage", [cut, flip, swap, plant, Path.touch, lambda file: file.write_bytes(b"")])
 def test_what_is_damaged_is_named_set_aside_and_computed_anew(tmp_path, caplog, damage):
     """All but ``touch`` damage it."""
     kept.once(tmp_path, KEY, Work())
@@ -89,6 +98,39 @@ def test_what_is_damaged_is_named_set_aside_and_computed_anew(tmp_path, caplog, 
     assert work.calls == 1
     assert f"{file} is damaged: it is not what was written. It is set aside as {KEY}.damaged" in caplog.text
     assert sorted(tmp_path.iterdir()) == [file.with_suffix(".damaged"), file, beside]
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), torch.OutOfMemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory")]
+)
+def test_memory_that_is_too_small_is_no_damage(tmp_path, monkeypatch, error):
+    def load(*_, **__):
+        raise error
+
+    kept.once(tmp_path, KEY, Work())
+    monkeypatch.setattr(torch, "load", load)
+    with pytest.raises(type(error)):
+        kept.once(tmp_path, KEY, Work())
+    assert [file.name for file in tmp_path.iterdir()] == [f"{KEY}.pt"]
+
+
+X = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+ARRAYS = [X, X.T, X[:, :2], X[:, :1].T, X[::2], X[:0], np.array(["a", "b"]), np.array(["a", 1], object)]
+
+
+@pytest.mark.parametrize("x", ARRAYS)
+def test_an_array_has_one_digest_wherever_it_lies(tmp_path, x):
+    """joblib hands it to other processes as a map of a file, or copied."""
+    same = [x, x.copy("C"), x.copy("F"), pickle.loads(pickle.dumps(x))]
+    if x.dtype == np.float32:
+        np.save(tmp_path / "x.npy", x)
+        same += [np.load(tmp_path / "x.npy", mmap_mode="r" if x.size else None), torch.from_numpy(x)]
+    assert len({kept.digest([{"x": one}], 1) for one in same}) == 1
+
+
+def test_another_array_has_another_digest():
+    others = [X, X + 1, X.T, X.reshape(4, 6), X.astype(np.float64), X.view(np.int32), X[:3], [X, X], {"x": X}]
+    assert len({kept.digest(one) for one in others}) == len(others)
 
 
 def test_the_code_is_its_text_the_versions_and_the_pins(monkeypatch):

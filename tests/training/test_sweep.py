@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -198,6 +199,18 @@ def test_killed_work_goes_on_where_it_stopped(tmp_path, monkeypatch):
     again = tasks()
     assert sweep.fit(again, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
     assert not trained and all(torch.equal(weights(a), weights(b)) for a, b in zip(again, resumed, strict=True))
+
+
+@pytest.mark.slow
+def test_what_is_kept_does_not_depend_on_the_number_of_processes(tmp_path):
+    """A worker has its images as a map of a file where they are large."""
+    large, found = np.random.default_rng(0).normal(size=(100_000, 8)).astype(np.float32), []
+    schedule = Schedule(epochs=1, batch_size=2000)
+    for workers in (1, 2):
+        todo = [replace(task, x=large[:, : task.x.shape[1]], labels=np.arange(100_000) % 3) for task in tasks()]
+        sweep.fit(todo, LOSS, schedule, store=tmp_path, device="cpu", workers=workers, chunk=2)
+        found.append(sorted(tmp_path.iterdir()))
+    assert found[0] == found[1] and len(found[0]) > 1
 
 
 def test_a_damaged_stack_is_trained_anew(tmp_path, monkeypatch, caplog):

@@ -143,7 +143,7 @@ def measured(
     z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split, store: Path | None, code: str
 ) -> tuple[pd.DataFrame, list[float]]:
     """:func:`measures` and :func:`apart`, kept in ``store`` for the next time; ``code`` of :func:`measuring`."""
-    about = joblib.hash([z.numpy(), repr(space), leaves, sorted(tree.parents.items()), split.train, split.test])
+    about = kept.digest(z, repr(space), leaves, sorted(tree.parents.items()), split.train, split.test)
 
     def compute() -> dict[str, list]:
         values = measures(z, space, leaves, tree, split).to_dict("list")

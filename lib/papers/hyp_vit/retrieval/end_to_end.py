@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import pandas as pd
 import torch
@@ -125,7 +124,7 @@ class _Task:
         code = kept.code(
             {__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision", "lightning_fabric"
         )
-        told = [self.shown, joblib.hash(list(self.halves.names)), *others, code]
+        told = [self.shown, kept.digest(list(self.halves.names)), *others, code]
         return hashlib.sha256(repr(told).encode()).hexdigest()
 
     def at(self, lr: float) -> "_Task":
@@ -170,7 +169,7 @@ def _before(task: _Task, kind: Settings, split: Split, ks: Sequence[int]) -> Ans
 
 def _once(task: _Task, name: str, kind: Settings, split: Split) -> dict[str, Any]:
     """Embeddings and features of all images, and the course of the training; trained once, then read."""
-    key = task.key(joblib.hash([split.train, split.held_out]), kind, task.plan, split.seed)
+    key = task.key(kept.digest(split.train, split.held_out), kind, task.plan, split.seed)
     return kept.once(task.store, key, lambda: _trained(task, name, kind, split, key))
 
 

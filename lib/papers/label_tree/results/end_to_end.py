@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import torch
 from torch import nn
@@ -61,7 +60,7 @@ def run(
         found[BEFORE].append(_scored(BEFORE, split, untouched["z"], Sphere(), Health(), [], seen, store))
     for name, objective in objectives.items():
         for split in several:
-            key = _key(shown, objective, plan, joblib.hash([split.train, seen.leaves]), split.seed, seen.tree.parents)
+            key = _key(shown, objective, plan, kept.digest(split.train, seen.leaves), split.seed, seen.tree.parents)
             start = untouched["z"][torch.from_numpy(split.train)]
             broken_off = None if store is None else store / f"{key}.checkpoint"
             train = partial(_trained, seen, images, name, objective, split, plan, start, broken_off)
