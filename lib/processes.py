@@ -3,6 +3,7 @@
 joblib hands large arrays to other processes through files in shared memory. Whoever kills a run together with its
 processes leaves them there, gigabytes that count as used memory until the machine restarts. So they lie in a workshop
 of our own (:func:`lib.files.workshop`), which the next run sweeps away, together with the semaphores of the ended run.
+Where the run alone is killed, its workers notice that, and end.
 """
 
 import atexit
@@ -10,6 +11,8 @@ import functools
 import os
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -27,7 +30,20 @@ def spread(jobs: Iterable[Any], workers: int = -1) -> Iterator[Any]:
 
     workers: processes; -1 takes all processors, 1 computes in this process.
     """
-    return joblib.Parallel(n_jobs=workers, return_as="generator", temp_folder=None if workers == 1 else _folder())(jobs)
+    folder = None if workers == 1 else _folder()
+    ending = {"initializer": _end_with, "initargs": (os.getpid(),)}
+    return joblib.Parallel(n_jobs=workers, return_as="generator", temp_folder=folder, **ending)(jobs)
+
+
+def _end_with(parent: int) -> None:
+    """End this process soon after ``parent``, which would not be told: a worker waits for work that never comes."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent watch", daemon=True).start()
 
 
 @functools.cache

@@ -1,11 +1,13 @@
 """Results come in order from other processes, and a killed run leaves nothing in shared memory for good."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import joblib
@@ -34,6 +36,44 @@ def start(shared: Path, seconds: float) -> subprocess.Popen:
     environment = {**os.environ, "JOBLIB_TEMP_FOLDER": str(shared), "OMP_NUM_THREADS": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, cwd=paths.ROOT, env=environment, start_new_session=True, **pipes)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this one started."""
+    return [int(text) for text in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs, and is not only waiting to be buried."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
+
+
+def eventually(true: Callable[[], object], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not (done := true()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return bool(done)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="Linux names the children of a process there")
+def test_workers_of_a_killed_run_end_with_it(tmp_path, request):
+    """Working or waiting for work, and so do the trackers that they keep alive."""
+    run = start(tmp_path, seconds=60)
+    request.addfinalizer(lambda: run.poll() is None and run.kill())
+    assert eventually(lambda: sum(file.stat().st_size for file in tmp_path.rglob("*.pkl")) >= 8e6, 60)
+    assert eventually(lambda: len(children(run.pid)) >= 3, 60)  # two workers, and who tracks their resources
+    time.sleep(3)
+    started = children(run.pid)
+    os.kill(run.pid, signal.SIGKILL)
+    run.wait()
+    run.stdout.close(), run.stderr.close()
+    gone = eventually(lambda: not any(map(lives, started)), 20)
+    for pid in filter(lives, started):
+        os.kill(pid, signal.SIGKILL)
+    assert gone
 
 
 def semaphores(pid: int) -> list[Path]:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "PROCESSES"
 
+LOST = ("Connection closed by peer", "Connection reset by peer")
+"""What a process says, in torch's words, of another one that was killed."""
+
 Result = TypeVar("Result")
 
 
@@ -120,7 +123,7 @@ def launched(work: Callable[..., Result], *arguments: object, **options: object)
 
     Each does the same work and finds the others through :func:`fabric`; returned is what the first has. All of it has
     to be picklable, and with several processes the caller's own objects stay as they are. An error of any of them is
-    raised here.
+    raised here; InputError, with the likely cause, where one was killed.
     """
     n = processes()
     if n == 1:
@@ -134,10 +137,25 @@ def launched(work: Callable[..., Result], *arguments: object, **options: object)
         torch.save(partial(work, *arguments, **options), done / "work")  # as arguments, tensors would be shared memory
         try:
             elastic_launch(config, _member)(done)
-        except ChildFailedError:
-            (first, *_) = sorted(done.glob("error-*"), key=lambda file: file.stat().st_mtime_ns)
-            raise torch.load(first, weights_only=False) from None
+        except ChildFailedError as failed:
+            errors = sorted(done.glob("error-*"), key=lambda file: file.stat().st_mtime_ns)
+            first = torch.load(errors[0], weights_only=False) if errors else None
+            raise _cause(failed.get_first_failure()[1].exitcode, first) from None
         return torch.load(done / "result", weights_only=False)
+
+
+def _cause(exitcode: int, first: Exception | None) -> Exception:
+    """What ended the work: the ``first`` error, if any, or a process that was killed, which writes none.
+
+    The others notice a killed process by a lost connection, and may be seen to end before it.
+    """
+    if first is not None and not any(words in str(first) for words in LOST):
+        return first
+    if first is None and exitcode >= 0:
+        return InputError(f"a process ended with status {exitcode} and without a word: look for its last lines above")
+    by = f"by signal {-exitcode}" if exitcode < 0 else "from outside"
+    way_out = f"take fewer processes ({VARIABLE}), or a smaller batch"
+    return InputError(f"a process was ended {by}, most likely for want of memory: {way_out}")
 
 
 def _member(folder: Path) -> None:

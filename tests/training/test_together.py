@@ -1,5 +1,9 @@
 """Two processes that share a batch have the loss and the gradients of one."""
 
+import os
+import signal
+import time
+
 import pytest
 import torch
 
@@ -7,6 +11,7 @@ from lib.errors import InputError
 from lib.geometry import PoincareBall
 from lib.heads.hyp_vit import ClippedProjection
 from lib.losses.hyp_vit import PairwiseCrossEntropy
+from lib.training import together
 from lib.training.together import fabric, launched, processes
 
 LABELS = torch.arange(6).repeat_interleave(2)
@@ -63,3 +68,38 @@ def test_a_number_of_processes_without_meaning_is_refused(monkeypatch, text):
     monkeypatch.setenv("PROCESSES", text)
     with pytest.raises(InputError, match=f"PROCESSES={text}: it has to be a number of processes"):
         processes()
+
+
+def killed_in(rank: str, waiting: bool) -> None:
+    """One process is killed, as the kernel does where memory ends; the other one waits for it, or just works on."""
+    place = fabric("cpu")
+    if os.environ["RANK"] == rank:
+        os.kill(os.getpid(), signal.SIGKILL)
+    place.barrier() if waiting else time.sleep(60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rank", "waiting"), [("0", False), ("1", True)])
+def test_a_killed_process_is_named_with_its_likely_cause(monkeypatch, rank, waiting):
+    monkeypatch.setenv("PROCESSES", "2")
+    with pytest.raises(InputError, match=r"was ended (by signal 9|from outside), most likely for want of memory"):
+        launched(killed_in, rank, waiting)
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "first", "kind", "message"),
+    [
+        (
+            -9,
+            None,
+            InputError,
+            r"by signal 9, most likely for want of memory: take fewer processes \(PROCESSES\)",
+        ),
+        (1, RuntimeError("gloo: Connection closed by peer"), InputError, "ended from outside, most likely for want of"),
+        (-15, ValueError("labels"), ValueError, "labels"),
+        (3, None, InputError, "ended with status 3 and without a word"),
+    ],
+)
+def test_the_cause_is_named_and_not_what_followed_from_it(exitcode, first, kind, message):
+    with pytest.raises(kind, match=message):
+        raise together._cause(exitcode, first)
