@@ -1,6 +1,8 @@
 """Errors that speak to the person at the keyboard: what is wrong, where, and the way out."""
 
 import difflib
+import errno
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterable
@@ -34,9 +36,32 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(near)}?" if near else f"choose one of {', '.join(known[:20])}"
 
 
-def one_message(main: Callable[[], None]) -> None:
-    """Run a command-line ``main``; an :class:`InputError` ends it with its message alone and exit status 2.
+STOPPED = 130
+"""The exit status of a command that was stopped by Ctrl-C."""
 
+_DISK = {
+    errno.ENOSPC: "the disk is full. Make room",
+    errno.EDQUOT: "your share of the disk is full. Make room",
+    errno.EROFS: "this disk can only be read. Make it writable, or take a copy elsewhere",
+}
+
+
+def of_disk(error: OSError) -> str | None:
+    """What happened, and the way out, where the disk takes no more; None for any other error.
+
+    >>> print(of_disk(OSError(errno.ENOSPC, "No space left on device", "build/x.npy")))
+    build/x.npy cannot be written: the disk is full. Make room and run the same command again; what was finished is kept
+    """
+    if error.errno not in _DISK:
+        return None
+    file = os.fsdecode(error.filename) if error.filename else "a file"
+    return f"{file} cannot be written: {_DISK[error.errno]} and run the same command again; what was finished is kept"
+
+
+def one_message(main: Callable[[], None]) -> None:
+    """Run a command-line ``main``; what a person can mend ends it in one sentence, without a traceback.
+
+    An :class:`InputError`, or a disk that takes no more, ends it with exit status 2, Ctrl-C with :data:`STOPPED`.
     Warnings of ours are printed as what they say, without the line of code that they come from.
     """
     usual = warnings.formatwarning
@@ -50,3 +75,11 @@ def one_message(main: Callable[[], None]) -> None:
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
+    except OSError as error:
+        if (sentence := of_disk(error)) is None:
+            raise
+        print(f"error: {sentence}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("stopped; what was finished is kept, run the same command again to go on", file=sys.stderr)
+        raise SystemExit(STOPPED) from None

@@ -50,9 +50,10 @@ def whole(target: Path, kind: str | None = None, older: Callable[[Path], bool] =
     Raises:
         InputError: before the block, if ``target`` is a folder that was not made here, is of another kind, or holds
             files that somebody else has put there.
+        OSError: as it comes; where it names no file, as on a full disk, it gets the name of ``target``.
     """
     target = Path(target) if kind is None else Path(target).resolve()  # a link to a folder stays one
-    with workshop(target) as shop:
+    with _naming(target), workshop(target) as shop:
         _check_replaceable(target, kind, older)
         draft = shop / target.name
         yield draft
@@ -63,6 +64,17 @@ def whole(target: Path, kind: str | None = None, older: Callable[[Path], bool] =
             if target.exists():
                 target.replace(shop / _OLD)
         draft.replace(target)
+
+
+@contextmanager
+def _naming(target: Path) -> Iterator[None]:
+    """An OSError without a file's name leaves with that of ``target``: of a full disk, writing does not say it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            error.filename = str(target)
+        raise
 
 
 @contextmanager

@@ -5,6 +5,7 @@ line per module that the entry imports, however deep, with the hash of its text 
 one per data file that lies beside such a module. No list of modules is kept by hand, so none can be wrong.
 """
 
+from lib import errors
 from lib.files import whole
 from lib.fingerprints import fingerprint, imported
 from lib.paths import BUILD, NOTEBOOKS
@@ -36,4 +37,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    write()
+    errors.one_message(write)

@@ -36,6 +36,7 @@ FAILED = BUILD / "failed"
 REBUILT = compare.REBUILT
 SECTION = "section of reports"
 REPORT = re.compile(r"(table|figure)_\w+\.(csv|json|md|png|svg)")
+OS_ERROR = re.compile(r"\[Errno (?P<number>\d+)\] (?P<what>[^:]*)(: '(?P<file>.*)')?")
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -190,13 +191,21 @@ def _execute(source: Path, draft: Path, values: dict[str, Any], failed: Path) ->
             stdout_file=sys.stdout,
             stderr_file=sys.stderr,
             kernel_name="python3",
+            extra_arguments=["--log-level=CRITICAL"],  # a kernel that is stopped complains at length
         )
     except PapermillExecutionError as error:
         with whole(failed) as kept:
             shutil.copy2(draft, kept)
-        if issubclass(getattr(errors, error.ename, Exception), InputError):
-            raise InputError(f"notebook {source.stem}, cell {error.exec_count}: {error.evalue}") from error
+        mendable = issubclass(getattr(errors, error.ename, Exception), InputError)
+        if (sentence := error.evalue if mendable else errors.of_disk(_os_error(error.evalue))) is not None:
+            raise InputError(f"notebook {source.stem}, cell {error.exec_count}: {sentence}") from error
         raise
+
+
+def _os_error(text: str) -> OSError:
+    """The error that a cell shows as this text, ``[Errno 28] No space left on device: 'file'``."""
+    known = OS_ERROR.fullmatch(text)
+    return OSError(int(known["number"]), known["what"], known["file"]) if known else OSError(text)
 
 
 @contextmanager

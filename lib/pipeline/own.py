@@ -6,6 +6,9 @@ Its text is the one that all profiles share; ``pipelines/own.yaml`` says what ru
 import os
 import string
 import sys
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from dvc.repo import Repo
@@ -50,7 +53,24 @@ def run(name: str, force: bool = False) -> None:
         repo.reproduce(["dvc.yaml:source", "dvc.yaml:real"])
         for folder in _stale(repo, target, name, force):
             files.remove(folder, notebooks.SECTION, older=notebooks.holds_reports)
-        repo.reproduce([target], force=force, on_error="keep-going")
+        _stoppable(partial(repo.reproduce, [target], force=force, on_error="keep-going"))
+
+
+def _stoppable(work: Callable[[], object]) -> None:
+    """Do ``work`` in a thread: in the main one DVC ignores Ctrl-C while a stage runs, and goes on with the next."""
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
 
 
 def _stale(repo: Repo, target: str, name: str, force: bool) -> list[Path]:

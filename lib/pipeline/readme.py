@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib import files, paths
+from lib import errors, files, paths
 from lib.pipeline import citing, profiles, scores
 from lib.pipeline.findings import LARGE, differences, findings
 from lib.results.markdown import markdown_table
@@ -113,4 +113,4 @@ def update() -> None:
 
 
 if __name__ == "__main__":
-    update()
+    errors.one_message(update)

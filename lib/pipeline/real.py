@@ -8,7 +8,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from lib import paths
+from lib import errors, paths
 from lib.files import whole
 from lib.results.papers import place
 
@@ -59,4 +59,4 @@ def write() -> None:
 
 
 if __name__ == "__main__":
-    write()
+    errors.one_message(write)

@@ -1,7 +1,11 @@
 """Your own images: each folder has its own pipeline and results, and nothing old stands beside what is new."""
 
+import contextlib
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,8 @@ from lib import paths
 from lib.errors import InputError
 from lib.files import MARKER
 from lib.pipeline import own, profiles
+
+ROOT = paths.ROOT
 
 STAGES = """
 stages:
@@ -126,3 +132,51 @@ def test_what_somebody_put_beside_the_tables_is_not_removed(project):
     with pytest.raises(InputError, match=r"thesis\.txt"):
         own.run("eyes")
     assert (project / "reports/p/own/eyes/stage/thesis.txt").read_text() == "mine"
+
+
+TWO = """
+stages:
+  p_stage:
+    foreach: ${runs.p_stage}
+    do:
+      wdir: ../..
+      cmd: "touch begun-p; sleep 60"
+      outs: ["p-${key}": {cache: false}]
+  q_stage:
+    foreach: ${runs.p_stage}
+    do:
+      wdir: ../..
+      cmd: "touch begun-q; sleep 60"
+      outs: ["q-${key}": {cache: false}]
+"""
+STOPPING = """
+import sys
+from pathlib import Path
+from lib import errors, paths
+from lib.pipeline import own, profiles
+here = Path(sys.argv[1])
+paths.ROOT, paths.BUILD, paths.PIPELINES, paths.REPORTS = here, here / "build", here / "pipelines", here / "reports"
+profiles.check = lambda *_, **__: None
+errors.one_message(lambda: own.run("mine"))
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_stages_and_not_only_the_one_that_runs(project):
+    """The terminal sends it to the whole group of processes; the stage that runs ends by it, and no other begins."""
+    (project / "pipelines/sample/dvc.yaml").write_text(TWO)
+    command = [sys.executable, "-c", STOPPING, str(project)]
+    pipe = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    process = subprocess.Popen(command, cwd=ROOT, **pipe)
+    try:
+        deadline = time.monotonic() + 120
+        while not list(project.glob("begun-*")) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        os.killpg(process.pid, signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130 and "Traceback" not in said
+    assert said.splitlines()[-1] == "stopped; what was finished is kept, run the same command again to go on"
+    assert len(list(project.glob("begun-*"))) == 1

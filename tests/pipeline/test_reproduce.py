@@ -1,7 +1,9 @@
 """Bad input to the commands of the README ends in one readable message; what is found decides what runs."""
 
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import nbformat
@@ -179,14 +181,57 @@ def test_bad_input_ends_in_one_message(tmp_path, make_root, encoder, message):
     assert errors.startswith("error: ") and message in errors and "Traceback" not in errors
 
 
-def test_an_error_inside_a_notebook_is_one_message_too(tmp_path, monkeypatch, capsys):
+FULL = "build/x.npy cannot be written: the disk is full. Make room and run the same command again; what was"
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("from lib.errors import InputError\nraise InputError('row 7 has no label')", "row 7 has no label"),
+        ("raise OSError(28, 'No space left on device', 'build/x.npy')", f"{FULL} finished is kept"),
+    ],
+)
+def test_an_error_inside_a_notebook_is_one_message_too(tmp_path, monkeypatch, capsys, cell, message):
     monkeypatch.setattr(notebooks, "SOURCE", tmp_path)
     monkeypatch.setattr(notebooks, "EXECUTED", tmp_path / "executed")
     monkeypatch.setattr(notebooks, "FAILED", tmp_path / "failed")
-    cell = "from lib.errors import InputError\nraise InputError('row 7 has no label')"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)]), tmp_path / "99_x.ipynb")
     with pytest.raises(SystemExit) as stopped:
         errors.one_message(lambda: notebooks.run("99_x", "demo", "tissue", []))
     assert stopped.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1] == "error: notebook 99_x, cell 1: row 7 has no label"
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: notebook 99_x, cell 1: {message}"
     assert (tmp_path / "failed/demo/tissue/99_x.ipynb").exists()
+
+
+STOPPED = "stopped; what was finished is kept, run the same command again to go on"
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from lib import errors
+from lib.pipeline import notebooks
+here = Path(sys.argv[1])
+notebooks.SOURCE, notebooks.EXECUTED, notebooks.FAILED, notebooks.DONE = here, here / "x", here / "f", here / "d"
+errors.one_message(lambda: notebooks.run("99_x", "demo", "tissue", []))
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_notebook_ends_in_one_sentence(tmp_path):
+    begun = tmp_path / "begun"
+    cell = f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(300)"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)]), tmp_path / "99_x.ipynb")
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], cwd=paths.ROOT, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not begun.exists() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130 and said.splitlines()[-1] == STOPPED and "Traceback" not in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["99_x.ipynb", "begun", "x"]
+    assert not [path for path in (tmp_path / "x").rglob("*") if path.is_file()]
