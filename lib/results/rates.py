@@ -1,18 +1,87 @@
-"""Learning rates: which of those that were tried is chosen, and the table of all of them."""
+"""Learning rates and the like: which of those that were tried is chosen, and the table of all of them."""
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
+from lib.metrics.significance import student
 from lib.results.markdown import markdown_table
+from lib.results.shown import Table
+
+FREE = ["chosen", "within", "se"]
+"""Columns of :func:`choose_middle` that a rebuild need not agree in: another best turns all of them over."""
+
+RULE = (
+    "Italic: within one standard error of the best, paired over groups and trainings. Bold: the one in the middle of "
+    "these, which is chosen (of two the smaller). Flat: all of them are within it."
+)
+"""What captions say of :func:`choose_middle`."""
 
 
-def choose_best(tried: pd.DataFrame, by: str = "method") -> pd.DataFrame:
-    """``tried`` with the column chosen: the row of the highest validation of each ``by``, of equal ones the first.
+def choose_middle(
+    tried: pd.DataFrame,
+    values: Sequence[ArrayLike],
+    groups: ArrayLike | None = None,
+    by: str = "method",
+    order: Sequence[str] = ("lr",),
+) -> pd.DataFrame:
+    """Of all within one standard error of the best, the one in the middle: noise hardly moves it.
 
-    >>> tried = pd.DataFrame({"method": ["a"] * 3, "lr": [0.1, 0.2, 0.3], "validation": [60.0, 70.0, 70.0]})
-    >>> choose_best(tried)["chosen"].tolist()
-    [False, True, False]
+    The best value of a row of rates is the luckiest one, too, and where the row is flat, luck alone decides; it may
+    then lie at an end of the row, where more steps, or other images, are fatal. What is within one standard error of
+    the best cannot be told from it, and the middle of these is furthest from both slopes. The error is that of the
+    *difference* to the best, query by query (:func:`standard_error`): groups differ in how hard they are by far more
+    than rates do, and are equally hard for all rates. The error of a single value would take nearly every rate in.
+
+    Args:
+        tried: a row for each candidate, with the columns ``by``, within which is chosen, and ``order``.
+        values: for each row (m, q), or (q,): what q validation queries got in each of m trainings, percent; NaN where
+            a query has nothing to find. The same queries for all candidates.
+        groups: (q,) of the queries, for example patients; each by itself if not given.
+        order: candidates lie in the order of these columns; the middle one of an even number is the smaller one.
+
+    Returns:
+        ``tried`` with the columns validation (mean over queries and trainings), se (of the difference to the best, in
+        its points), within (one standard error of the best) and chosen.
+
+    >>> tried = pd.DataFrame({"method": "a", "lr": [0.1, 0.2, 0.3, 0.4]})
+    >>> values = [[10.0, 80.0, 30.0], [40.0, 100.0, 67.0], [41.0, 98.0, 69.5], [40.0, 99.0, 71.0]]
+    >>> choose_middle(tried, values)[["validation", "within", "chosen"]].values.tolist()
+    [[40.0, False, False], [69.0, True, False], [69.5, True, True], [70.0, True, False]]
     """
-    return tried.assign(chosen=tried.index.isin(tried.groupby(by, sort=False)["validation"].idxmax()))
+    several = [np.atleast_2d(np.asarray(of_one, dtype=np.float64)) for of_one in values]
+    found = tried.reset_index(drop=True).assign(validation=[np.nanmean(of_one) for of_one in several], se=0.0)
+    for _, part in found.groupby(by, sort=False):
+        best = several[part["validation"].idxmax()]
+        found.loc[part.index, "se"] = [standard_error(best - several[row], groups) for row in part.index]
+    behind = found.groupby(by, sort=False)["validation"].transform("max") - found["validation"]
+    found["within"] = behind <= found["se"]
+    near = found[found["within"]].sort_values(list(order), kind="stable").groupby(by, sort=False)
+    middle = near.cumcount() == (near[by].transform("size") - 1) // 2
+    return found.assign(chosen=found.index.isin(middle.index[middle]))
+
+
+def standard_error(values: np.ndarray, groups: ArrayLike | None = None) -> float:
+    """The standard error of the mean of ``values: (m, q)``, of q queries in each of m trainings.
+
+    It is that of :func:`lib.metrics.significance.student`: other groups might have come, and other seeds. The mean is
+    over queries, so that a group moves it by what the sum of its queries has beyond their share. Fewer than two groups
+    say nothing of others: then every query counts by itself. A query with a NaN is left out.
+
+    >>> round(standard_error(np.array([[1.0, 2.0, 3.0]])), 3), standard_error(np.array([[1.0, 3.0]]), ["a", "a"])
+    (0.577, 1.0)
+    """
+    known = ~np.isnan(values).any(axis=0)
+    values, of = values[:, known], np.arange(known.sum())
+    if groups is not None and len(set(np.asarray(groups)[known].tolist())) > 1:
+        of, _ = pd.factorize(np.asarray(groups)[known])
+    if len(of) < 2:
+        return 0.0
+    means = values.mean(axis=1, keepdims=True)
+    beyond = np.stack([np.bincount(of, row) for row in values - means])
+    return float(student((means + beyond * beyond.shape[1] / len(of)).T)[1])
 
 
 def best_rates(tried: pd.DataFrame, by: str = "method") -> dict[str, float]:
@@ -24,22 +93,48 @@ def best_rates(tried: pd.DataFrame, by: str = "method") -> dict[str, float]:
     return tried[tried["chosen"]].set_index(by)["lr"].to_dict()
 
 
-def rates_layout(tried: pd.DataFrame, by: str = "method", decimals: int = 2, **others: object) -> str:
-    """What each learning rate gave as Markdown: a row per ``by``, a column per rate, the chosen one bold.
+def marked(tried: pd.DataFrame, decimals: int = 2) -> pd.Series:
+    """The validation of every row of :func:`choose_middle`: bold if chosen, italic if only near the best.
 
-    tried: columns ``by``, lr, validation (percent, shown with so many ``decimals``) and chosen. others: columns behind
-    the rates that hold one text in every row, or the text of each row.
-
-    >>> tried = pd.DataFrame({"method": ["a", "a"], "lr": [0.1, 0.2], "validation": [60.0, 70.0]})
-    >>> print(rates_layout(choose_best(tried), decimals=1, published="3e-05"))
-    | method | 0.1 | 0.2 | published |
-    | --- | --- | --- | --- |
-    | a | 60.0 | **70.0** | 3e-05 |
+    >>> marked(pd.DataFrame({"validation": [1.0, 2.0, 3.0], "within": [0, 1, 1], "chosen": [0, 1, 0]}), 1).tolist()
+    ['1.0', '**2.0**', '*3.0*']
     """
-    shown = tried["validation"].map(f"{{:.{decimals}f}}".format)
-    cells = shown.mask(tried["chosen"], "**" + shown + "**")
-    wide = tried.assign(cell=cells, lr=tried["lr"].map("{:g}".format)).pivot_table(
-        index=by, columns="lr", values="cell", aggfunc="first", sort=False
-    )
+    signs = pd.Series("*", tried.index).where(tried["within"].astype(bool), "").mask(tried["chosen"].astype(bool), "**")
+    return signs + tried["validation"].map(f"{{:.{decimals}f}}".format) + signs
+
+
+def flatness(within: pd.Series) -> str:
+    """How many of a row are within one standard error of the best.
+
+    >>> [flatness(pd.Series(row)) for row in ([True], [True, False], [True, True])]
+    ['1 of 1', '1 of 2', '2 of 2, flat']
+    """
+    flat = ", flat" if within.all() and len(within) > 1 else ""
+    return f"{within.sum()} of {len(within)}{flat}"
+
+
+def rates_layout(tried: pd.DataFrame, by: str = "method", decimals: int = 2, **others: object) -> str:
+    """What each learning rate gave as Markdown: a row per ``by``, a column per rate, marked as :func:`marked` does.
+
+    tried: of :func:`choose_middle`. others: columns behind the rates that hold one text in every row, or
+    the text of each row.
+
+    >>> tried = pd.DataFrame({"method": ["a", "a"], "lr": [0.1, 0.2]})
+    >>> print(rates_layout(choose_middle(tried, [[50.0, 60.0], [60.0, 70.0]]), decimals=1, published="3e-05"))
+    | method | 0.1 | 0.2 | within one error | published |
+    | --- | --- | --- | --- | --- |
+    | a | 55.0 | **65.0** | 1 of 2 | 3e-05 |
+    """
+    shown = tried.assign(cell=marked(tried, decimals), lr=tried["lr"].map("{:g}".format))
+    wide = shown.pivot_table(index=by, columns="lr", values="cell", aggfunc="first", sort=False)
     wide = wide.reindex(columns=sorted(wide.columns, key=float)).fillna("–")
-    return markdown_table(wide.reset_index().assign(**others))
+    counted = tried.groupby(by, sort=False)["within"].agg(flatness)
+    return markdown_table(wide.assign(**{"within one error": counted}).reset_index().assign(**others))
+
+
+def rates_table(title: str, tried: pd.DataFrame, text: str, markdown: str | None = None, **options: object) -> Table:
+    """The table of ``tried``, of :func:`choose_middle`, with the rule below ``text``.
+
+    markdown: if not given, as :func:`rates_layout` has it with these ``options``.
+    """
+    return Table(title, tried, f"{text} {RULE}", FREE, markdown=markdown or rates_layout(tried, **options))

@@ -1,30 +1,104 @@
 """Which learning rate is chosen, and how a table shows it."""
 
+import numpy as np
 import pandas as pd
+import pytest
 
-from lib.results.rates import best_rates, choose_best, rates_layout
+from lib.results.rates import RULE, best_rates, choose_middle, flatness, rates_layout, rates_table, standard_error
 
-TRIED = pd.DataFrame(
-    {"name": ["b", "a", "b", "a"], "lr": [3e-5, 3e-5, 0.01, 0.01], "validation": [80.0, 61.25, 80.0, 70.0]}
+RATES = [1e-4, 1e-3, 1e-2, 1e-1]
+
+
+def tried(*means: float, spread: float = 0.0, n: int = 40) -> tuple[pd.DataFrame, list[np.ndarray]]:
+    """One method at rates whose true values are these, each query with noise of its own at each rate."""
+    noise = np.random.default_rng(0).normal(size=(len(means), 1, n)) * spread
+    noise -= noise.mean(axis=2, keepdims=True)
+    rows = pd.DataFrame({"method": "a", "lr": RATES[: len(means)]})
+    return rows, list(noise + np.reshape(means, (-1, 1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("means", "spread", "within", "chosen"),
+    [
+        ((10, 70, 80, 60), 0.0, [2], 2),  # nothing is left to chance: the best
+        ((79.9, 80, 79.8, 60), 5.0, [0, 1, 2], 1),  # not the best by luck, but the middle one
+        ((80, 79.9, 79.8, 79.7), 5.0, [0, 1, 2, 3], 1),  # a flat row: away from its end, of two the smaller
+        ((10, 79.9, 80, 20), 5.0, [1, 2], 1),
+        ((80, 60, 79.9, 79.8), 5.0, [0, 2, 3], 2),
+    ],
 )
+def test_of_all_within_one_standard_error_of_the_best_the_middle_is_chosen(means, spread, within, chosen):
+    found = choose_middle(*tried(*means, spread=spread))
+    assert found["validation"].tolist() == pytest.approx(means)
+    assert np.flatnonzero(found["within"]).tolist() == within
+    assert np.flatnonzero(found["chosen"]).tolist() == [chosen]
 
 
-def test_the_best_of_each_is_chosen_and_of_equal_ones_the_first():
-    chosen = choose_best(TRIED, "name")
-    assert chosen["chosen"].tolist() == [True, False, False, True]
-    assert best_rates(chosen, "name") == {"b": 3e-5, "a": 0.01}
-    assert best_rates(choose_best(TRIED.rename(columns={"name": "method"}))) == {"b": 3e-5, "a": 0.01}
+def test_the_order_of_the_rows_and_other_methods_do_not_matter():
+    """Rates are tried in any order, methods in turns; each has its own best."""
+    rows, values = tried(79.9, 80, 79.8, 60, spread=5.0)
+    order = [3, 0, 2, 1]
+    twice = pd.concat([rows, rows.assign(method="b")], ignore_index=True).iloc[[*order, *(4 + i for i in order)]]
+    found = choose_middle(twice, [[*values, *values[::-1]][i] for i in twice.index])
+    assert best_rates(found) == {"a": 1e-3, "b": 1e-2}
+    named = found.rename(columns={"method": "name"}).drop(columns=["validation", "se", "within", "chosen"])
+    again = choose_middle(named, [[*values, *values[::-1]][i] for i in twice.index], by="name")
+    assert best_rates(again, "name") == best_rates(found)
 
 
-def test_the_table_marks_what_was_chosen_and_keeps_the_order():
-    chosen = choose_best(TRIED, "name")
-    assert rates_layout(chosen, "name", published="3e-05").splitlines() == [
-        "| name | 3e-05 | 0.01 | published |",
-        "| --- | --- | --- | --- |",
-        "| b | **80.00** | 80.00 | 3e-05 |",
-        "| a | 61.25 | **70.00** | 3e-05 |",
+def test_a_difference_that_every_query_shows_is_none_of_chance():
+    """Queries differ by tens of points, and one rate is half a point better for each: the pairs tell."""
+    hard = np.random.default_rng(0).uniform(0, 100, size=(1, 30))
+    rows = pd.DataFrame({"method": "a", "lr": RATES[:2]})
+    found = choose_middle(rows, [hard, hard + 0.5])
+    assert found["within"].tolist() == [False, True]
+
+
+def test_queries_of_one_group_are_not_counted_as_many():
+    """Two patients say opposite things: their forty queries are two witnesses."""
+    rows = pd.DataFrame({"method": "a", "lr": RATES[:2]})
+    values = [np.full((1, 40), 50.0), 50 + np.repeat([[9.0, -3.0]], 20, axis=1).reshape(1, 40)]
+    assert choose_middle(rows, values)["within"].tolist() == [False, True]
+    assert choose_middle(rows, values, np.repeat(["x", "y"], 20))["within"].tolist() == [True, True]
+    assert choose_middle(rows, values, np.repeat("x", 40))["within"].tolist() == [False, True]  # one alone
+
+
+def test_trainings_that_disagree_widen_the_error():
+    rows = pd.DataFrame({"method": "a", "lr": RATES[:2]})
+    values = [np.full((2, 40), 50.0), np.repeat([[49.0], [53.0]], 40, axis=1)]
+    found = choose_middle(rows, values)
+    assert found["se"].tolist() == [pytest.approx(2.0), 0.0] and found["within"].all()
+
+
+def test_the_error_is_that_of_resampled_groups():
+    """Of unequal size, and of the mean over queries; a query with nothing to find is left out."""
+    generator = np.random.default_rng(0)
+    sizes = generator.integers(1, 12, size=60)
+    groups = np.repeat(np.arange(60), sizes)
+    values = np.repeat(generator.normal(size=60), sizes) + generator.normal(size=len(groups))
+    means = []
+    for _ in range(4000):
+        drawn = generator.integers(0, 60, size=60)
+        means.append(np.concatenate([values[groups == one] for one in drawn]).mean())
+    lost = np.append(values, np.nan)[None]
+    assert standard_error(lost, np.append(groups, 0)) == pytest.approx(np.std(means), rel=0.05)
+
+
+def test_the_table_marks_what_was_chosen_and_says_where_a_row_is_flat():
+    rows, values = tried(79.9, 80, 79.8, 60, spread=5.0)
+    flat, other = tried(80, 80.04, 79.8, 79.9, spread=5.0)
+    found = choose_middle(pd.concat([rows, flat.assign(method="b")], ignore_index=True), values + other)
+    shown = rates_table("rates", found, "mAP.", decimals=1, published="3e-05")
+    assert shown.markdown.splitlines() == [
+        "| method | 0.0001 | 0.001 | 0.01 | 0.1 | within one error | published |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+        "| a | *79.9* | **80.0** | *79.8* | 60.0 | 3 of 4 | 3e-05 |",
+        "| b | *80.0* | **80.0** | *79.8* | *79.9* | 4 of 4, flat | 3e-05 |",
     ]
-    assert rates_layout(chosen, "name", decimals=1).splitlines()[2:] == [
-        "| b | **80.0** | 80.0 |",
-        "| a | 61.2 | **70.0** |",
-    ]
+    assert shown.caption == f"mAP. {RULE}" and {"chosen", "within", "se"} == set(shown.free)
+    assert rates_layout(found[found["method"] == "a"]).splitlines()[2].startswith("| a | *79.90* | **80.00** |")
+
+
+def test_a_single_candidate_is_no_flat_row():
+    found = choose_middle(*tried(50.0))
+    assert found["chosen"].tolist() == [True] and flatness(found["within"]) == "1 of 1"

@@ -20,7 +20,7 @@ from lib.papers.acir.ablations.scores import Scored
 from lib.papers.acir.choices import of_classes
 from lib.papers.acir.hashing.experiment import TOP
 from lib.processes import spread
-from lib.results.rates import choose_best
+from lib.results.rates import choose_middle
 from lib.training import acir
 from lib.training.acir import Job, Trained
 from lib.training.hashing import Even
@@ -163,28 +163,41 @@ def run(
     return {row.name: several for row, several in zip(rows, found, strict=True)}
 
 
-def choose(material: Material, rows: Sequence[Row], candidates: Sequence[float], aside: Split) -> pd.DataFrame:
+def choose(
+    material: Material,
+    rows: Sequence[Row],
+    candidates: Sequence[float],
+    aside: Split,
+    groups: np.ndarray | None = None,
+) -> pd.DataFrame:
     """mAP (min(k, R)) of one training of every row at every rate, on patients set aside and at α = 0.
 
-    α = 0 is what the printed loss comes to (AC-4). Columns name (:attr:`Row.rate`), lr, validation (percent), chosen.
+    α = 0 is what the printed loss comes to (AC-4). groups: (n,) over which rates are paired. Columns name
+    (:attr:`Row.rate`), lr, and those of :func:`lib.results.rates.choose_middle`.
     """
     own: dict[str, Row] = {}
     for row in rows:
         if row.rate == row.name or row.rate not in own:
             own[row.rate] = replace(row, content=False)
     settings = [Setting(row, lr) for row in own.values() for lr in candidates]
-    values = [_value(several[0]) for several in scored(material, settings, [aside], what="learning rates")]
-    names = [name for name in own for _ in candidates]
-    tried = pd.DataFrame({"name": names, "lr": [one.lr for one in settings], "validation": values})
-    return choose_best(tried, "name")
+    values = [_values(several[0]) for several in scored(material, settings, [aside], what="learning rates")]
+    tried = pd.DataFrame({"name": [name for name in own for _ in candidates], "lr": [one.lr for one in settings]})
+    return choose_middle(tried, values, None if groups is None else groups[aside.test], "name")
 
 
-def choose_alpha(material: Material, row: Row, lr: float, alphas: Sequence[float], aside: Split) -> pd.DataFrame:
-    """The same for α of our L_Q: columns alpha, validation (percent), chosen."""
+def choose_alpha(
+    material: Material,
+    row: Row,
+    lr: float,
+    alphas: Sequence[float],
+    aside: Split,
+    groups: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """The same for α of our L_Q: columns name, alpha, and those of the rule."""
     settings = [Setting(row, lr, alpha) for alpha in alphas]
-    values = [_value(several[0]) for several in scored(material, settings, [aside], what="α")]
-    tried = pd.DataFrame({"alpha": list(alphas), "validation": values})
-    return tried.assign(chosen=tried.index == tried["validation"].idxmax())
+    values = [_values(several[0]) for several in scored(material, settings, [aside], what="α")]
+    tried = pd.DataFrame({"name": row.name, "alpha": list(alphas)})
+    return choose_middle(tried, values, None if groups is None else groups[aside.test], "name", ["alpha"])
 
 
 def by_alpha(
@@ -216,8 +229,8 @@ def longer(
     return found
 
 
-def _value(one: Scored) -> float:
-    return 100 * one.per_query.values["ap_min", TOP].mean()
+def _values(one: Scored) -> pd.Series:
+    return 100 * one.per_query.values["ap_min", TOP]
 
 
 def parameters(one: Trained) -> int:

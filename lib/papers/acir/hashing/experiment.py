@@ -10,7 +10,7 @@ from lib.errors import InputError
 from lib.losses.acir import StructureAware
 from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
 from lib.papers.acir.choices import of_classes
-from lib.results.rates import choose_best
+from lib.results.rates import choose_middle
 from lib.training import classifier, experiment
 from lib.training.fit import Schedule
 from lib.training.hashing import Settings
@@ -152,14 +152,16 @@ def choose(
     *,
     alphas: Sequence[float] = (ALPHA,),
     n_seeds: int = 1,
+    groups: np.ndarray | None = None,
     workers: int = -1,
 ) -> pd.DataFrame:
     """mAP of every loss at each learning rate, ACIR's at each α too, on images set aside, mean of ``n_seeds``.
 
-    Columns method, alpha (NaN where there is none), lr, validation (percent), chosen: the best of each method. Class
-    weights are those of the images that teach there.
+    groups: (n,) over which candidates are paired. Columns method, alpha (NaN where there is none), lr, and those of
+    :func:`lib.results.rates.choose_middle`, in the order of lr, then α. Class weights are those of the images that
+    teach there.
     """
-    rows, plan, several = [], plan.of(labels, split), repeated([split], n_seeds)
+    rows, values, plan, several = [], [], plan.of(labels, split), repeated([split], n_seeds)
     for lr in candidates:
         for alpha in alphas:
             own = dict.fromkeys(OWN_LOSSES, alpha)
@@ -172,9 +174,10 @@ def choose(
             what = f"learning rate {lr:g}, α {alpha:g}"
             found = experiment.answers(x, labels, list(methods.values()), several, [TOP], workers=workers, what=what)
             for name, method in methods.items():
-                value = 100 * np.mean([one.per_query.values["ap_min", TOP].mean() for one in found[method.name]])
-                rows.append({"method": name, "alpha": own.get(name, np.nan), "lr": lr, "validation": value})
-    return choose_best(pd.DataFrame(rows))
+                values.append([100 * one.per_query.values["ap_min", TOP] for one in found[method.name]])
+                rows.append({"method": name, "alpha": own.get(name, np.nan), "lr": lr})
+    paired_over = None if groups is None else groups[split.test]
+    return choose_middle(pd.DataFrame(rows), values, paired_over, order=["lr", "alpha"])
 
 
 def alphas(chosen: pd.DataFrame) -> dict[str, float]:

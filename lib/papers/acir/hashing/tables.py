@@ -106,7 +106,7 @@ def _chance(rows: pd.DataFrame) -> str:
 
 
 def rates_layout(rows: pd.DataFrame) -> str:
-    """mAP on validation images: a row per loss (and α), a column per learning rate, the chosen one bold."""
+    """mAP on validation images: a row per loss (and α), a column per learning rate."""
     named = rows["method"] + rows["alpha"].map(lambda alpha: "" if np.isnan(alpha) else f", α = {alpha:g}")
     return rates.rates_layout(rows.assign(method=named))
 

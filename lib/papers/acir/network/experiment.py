@@ -15,6 +15,7 @@ from lib.heads.scaling import widths
 from lib.metrics import retrieval
 from lib.papers.acir.choices import l_wsc
 from lib.papers.acir.hashing.experiment import TOP
+from lib.results.rates import choose_middle
 from lib.training import acir
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even
@@ -36,19 +37,22 @@ def choose(
     rates: Sequence[float],
     aside: Split,
     *,
+    groups: np.ndarray | None = None,
     workers: int = -1,
 ) -> pd.DataFrame:
-    """mAP of the code on images set aside at each learning rate: columns lr, validation (percent), loss, chosen."""
+    """mAP of the code on images set aside at each learning rate.
+
+    groups: (n,) over which rates are paired. Columns method (ACIR), lr, loss, and those of
+    :func:`lib.results.rates.choose_middle`.
+    """
     wanted = l_wsc(labels, aside.train, prints.shape[1])
     jobs = [Job(f"rate {lr:g}", design, wanted, lr, aside.seed) for lr in rates]
     found = acir.fit([taps], labels, prints, aside.train, jobs, schedule, workers=workers, what="learning rates")
-    rows = []
-    for lr, one in zip(rates, found, strict=True):
-        h = one.outputs(taps).h
-        value = _asked(_signs(h), labels, aside, Euclidean()).values["ap_min", TOP].mean()
-        rows.append({"lr": lr, "validation": 100 * value, "loss": one.history[-1]})
-    table = pd.DataFrame(rows)
-    return table.assign(chosen=table.index == table["validation"].idxmax())
+    values = [
+        100 * _asked(_signs(one.outputs(taps).h), labels, aside, Euclidean()).values["ap_min", TOP] for one in found
+    ]
+    rows = pd.DataFrame({"method": "ACIR", "lr": list(rates), "loss": [one.history[-1] for one in found]})
+    return choose_middle(rows, values, None if groups is None else groups[aside.test])
 
 
 def train(

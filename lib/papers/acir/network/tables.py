@@ -9,22 +9,22 @@ from lib.papers.acir.choices import first_losses
 from lib.papers.acir.network.experiment import EXCHANGES, FUSED, LEVELS, POOLED, TOP, TRAINED, UNTRAINED
 from lib.results import answers, paired
 from lib.results.markdown import markdown_table, percent
+from lib.results.rates import flatness, marked
 from lib.training.methods import Answer
 
 SHALLOW, _, PIXELS, TOKEN, NUMBERS, CODE = LEVELS
 
 
 def rates_layout(rows: pd.DataFrame) -> str:
-    """The learning rates as Markdown, the chosen one bold."""
-    lines = [
-        {
-            "learning rate": f"**{row.lr:g}**" if row.chosen else f"{row.lr:g}",
-            "mAP on images set aside": percent(row.validation),
-            "last loss": f"{row.loss:.3f}",
-        }
-        for row in rows.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
+    """The learning rates as Markdown, marked by :func:`lib.results.rates.marked`; the last row says whether all are."""
+    cells = {
+        "learning rate": rows["lr"].map("{:g}".format),
+        "mAP on images set aside": marked(rows),
+        "last loss": rows["loss"].map("{:.3f}".format),
+    }
+    lines = pd.DataFrame(cells)
+    lines.loc[len(lines)] = ["within one error", flatness(rows["within"]), ""]
+    return markdown_table(lines)
 
 
 def levels(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from lib.papers.acir.choices import l_wsc
 from lib.papers.acir.novelty.scene import ASIDE, KNOWN, LEARNT, NEAR, Scene
 from lib.processes import spread
 from lib.progress import track
-from lib.results.rates import choose_best
+from lib.results.rates import choose_middle
 from lib.training import acir, experiment, rebuild
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even, Settings
@@ -124,19 +124,19 @@ def _of_network(one: Trained, scene: Scene) -> Coder:
 
 
 def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float], n_seeds: int = 1) -> pd.DataFrame:
-    """The learning rate of every method, by ``n_seeds`` trainings: columns method, lr, validation (percent), chosen.
+    """The learning rate of every method, by ``n_seeds`` trainings: columns method, lr, and those of the rule.
 
-    validation: of the known images of patients set aside, how many are nearest to the centre of their own class. No
-    novel image has a say.
+    Rule: :func:`lib.results.rates.choose_middle`, paired over patients; validation: of the known images of patients set
+    aside, how many are nearest to the centre of their own class. No novel image has a say.
     """
-    rows, plan = [], replace(plan, n_seeds=n_seeds)
+    rows, values, plan = [], [], replace(plan, n_seeds=n_seeds)
     for rate in rates:
         found = heads(scene, plan, dict.fromkeys(HEADS, rate))
         found[ACIR] = networks(scene, plan, prints, rate, plan.seeds)
         for name, coders in found.items():
-            value = np.mean([right(coder, scene, ASIDE).mean() for coder in coders])
-            rows.append({"method": name, "lr": rate, "validation": 100 * value})
-    return choose_best(pd.DataFrame(rows))
+            values.append([100 * right(coder, scene, ASIDE) for coder in coders])
+            rows.append({"method": name, "lr": rate})
+    return choose_middle(pd.DataFrame(rows), values, scene.groups[scene.rows(ASIDE)])
 
 
 def right(coder: Coder, scene: Scene, part: str) -> np.ndarray:

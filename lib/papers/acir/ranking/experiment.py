@@ -15,7 +15,7 @@ from lib.papers.acir.hashing import experiment as heads
 from lib.papers.acir.hashing.experiment import ACIR, TOP, Plan
 from lib.processes import spread
 from lib.progress import track
-from lib.results.rates import choose_best
+from lib.results.rates import choose_middle
 from lib.training import acir, experiment
 from lib.training.acir import Design, Job
 from lib.training.splits import Split, repeated
@@ -125,21 +125,27 @@ class Material:
 
 
 def choose(
-    material: Material, candidates: Sequence[float], split: Split, n_seeds: int = 1, *, workers: int = -1
+    material: Material,
+    candidates: Sequence[float],
+    split: Split,
+    n_seeds: int = 1,
+    *,
+    groups: np.ndarray | None = None,
+    workers: int = -1,
 ) -> pd.DataFrame:
     """mAP (min(k, R), Hamming alone) of every method at each learning rate, on images set aside, mean of ``n_seeds``.
 
-    Columns method, lr, validation (percent), chosen.
+    groups: (n,) over which rates are paired. Columns method, lr, and those of :func:`lib.results.rates.choose_middle`.
     """
     asked = Scene(split.test, split.train, material.labels)
-    rows = []
+    values: dict[tuple[str, float], list[pd.Series]] = {}
     for lr in candidates:
         rates = dict.fromkeys((ACIR, *OPPONENTS), lr)
         for coder in trained(material, [material.design.bits], rates, split, n_seeds, workers=workers):
-            value = measured(coder, None, asked, [HAMMING])["ap_min"].mean()
-            rows.append({"method": coder.method, "lr": lr, "validation": value})
-    means = pd.DataFrame(rows).groupby(["method", "lr"], sort=False, as_index=False)["validation"].mean()
-    return choose_best(means)
+            found = measured(coder, None, asked, [HAMMING])["ap_min"]
+            values.setdefault((coder.method, lr), []).append(found)
+    rows = pd.DataFrame(list(values), columns=["method", "lr"])
+    return choose_middle(rows, list(values.values()), None if groups is None else groups[split.test])
 
 
 def trained(

@@ -20,7 +20,7 @@ from lib.geometry import Geometry, Sphere
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics import retrieval
 from lib.papers.hyp_vit.names import BEFORE, END
-from lib.results.rates import choose_best
+from lib.results.rates import choose_middle
 from lib.training import finetune, kept, together
 from lib.training.hyp_vit import Settings
 from lib.training.methods import Answer, Health, Method, points_at_rim
@@ -54,18 +54,20 @@ def rates(
 ) -> pd.DataFrame:
     """Recall@1 of the head of every kind at each learning rate of the encoder, on categories set aside, once trained.
 
-    Columns method (the kind), lr, validation (percent, at the best step), step, loss, chosen: the best of each kind, of
-    equal ones the first. The training of the chosen rate is the first one of :func:`end_to_end`.
+    Columns method (the kind), lr, step, loss, and those of :func:`lib.results.rates.choose_middle`, at the best step
+    and paired over the categories set aside. The training of the chosen rate is the first one of :func:`end_to_end`.
     """
     (split,) = _splits(halves, seed)
-    task, rows = _Task(images, halves, plan, _folder(store), content(images)), []
+    _, aside = held_out(halves, split.seed)
+    task, rows, values = _Task(images, halves, plan, _folder(store), content(images)), [], []
     for name, kind in kinds.items():
         for lr in candidates:
             known = _once(task.at(lr), name, kind, split)
-            best = _course(known, name, 0).set_index("step")["head"].max()
-            row = {"method": name, "lr": lr, "validation": best, "step": known["best"]}
-            rows.append(row | {"loss": _last_loss(known)})
-    return choose_best(pd.DataFrame(rows))
+            points, codes = known["embeddings"][torch.from_numpy(aside)], halves.codes[aside]
+            asked = retrieval.evaluate(points, points, codes, codes, kind.geometry, (1,), aside, aside)
+            values.append(100 * asked.values["hit_rate", 1])
+            rows.append({"method": name, "lr": lr, "step": known["best"], "loss": _last_loss(known)})
+    return choose_middle(pd.DataFrame(rows), values, halves.codes[aside])
 
 
 def end_to_end(

@@ -9,7 +9,7 @@ import pandas as pd
 from lib.datasets.categories import Halves, held_out
 from lib.losses.hyp_vit import PRINTED_SPHERICAL
 from lib.papers.hyp_vit.names import FLAT, HYP, INSIDE, LINEAR, NCA, NONE, PRINTED, SPH, UNCLIPPED
-from lib.results.rates import best_rates, choose_best
+from lib.results.rates import best_rates, choose_middle
 from lib.training import classifier
 from lib.training.by_class import ByClass
 from lib.training.experiment import ask, fit
@@ -108,23 +108,20 @@ def rates(
 ) -> pd.DataFrame:
     """Recall@1 of every method at each learning rate on categories set aside of those that are learnt from.
 
-    Columns method, lr, validation (percent), loss, chosen: the best of each method, of equal ones the first.
+    Columns method, lr, loss, and those of :func:`lib.results.rates.choose_middle`, paired over these categories.
     """
     learnt, aside = held_out(halves, seed)
-    split, rows = Split(0, learnt, aside, seed), []
+    split, rows, values = Split(0, learnt, aside, seed), [], []
     for lr in candidates:
         several = [replace(one, schedule=replace(one.schedule, lr=lr)) for one in methods]
         what = f"learning rate {lr:g}"
         once = fit(x, halves.codes, several, [split], what=what)
         for name, (answer,) in asked(once, x, halves.codes, [1], what).items():
-            value = 100 * answer.per_query.values["hit_rate", 1].mean()
-            rows.append({"method": name, "lr": lr, "validation": value, "loss": answer.health.loss})
-    table = pd.DataFrame(rows).sort_values("method", kind="stable", key=lambda names: names.map(_order(methods)))
-    return choose_best(table).reset_index(drop=True)
-
-
-def _order(methods: Sequence[Method]) -> dict[str, int]:
-    return {one.name: number for number, one in enumerate(methods)}
+            values.append(100 * answer.per_query.values["hit_rate", 1])
+            rows.append({"method": name, "lr": lr, "loss": answer.health.loss})
+    table = choose_middle(pd.DataFrame(rows), values, halves.codes[aside])
+    places = {one.name: number for number, one in enumerate(methods)}
+    return table.sort_values("method", kind="stable", key=lambda names: names.map(places), ignore_index=True)
 
 
 def at_rates(methods: Sequence[Method], chosen: pd.DataFrame) -> list[Method]:

@@ -7,6 +7,7 @@ import pandas as pd
 
 from lib.papers.hyper_dino import validation
 from lib.results.markdown import markdown_table, percent
+from lib.results.rates import FREE, RULE, choose_middle, marked
 from lib.results.shown import Table
 from lib.training import experiment
 from lib.training.fit import Schedule
@@ -34,35 +35,33 @@ def choose(
     settings: Settings,
     k: int,
 ) -> pd.DataFrame:
-    """MAP@``k`` of NCA of every length on the validation part of every fold; the best of a fold is its choice.
+    """MAP@``k`` of NCA of every length on the validation part of every fold, which chooses by the rule of rates.
 
     Args:
         x: (n, dim) features. labels, groups: (n,); groups are kept apart when the training part is divided.
         several: one split for each fold. The validation part is a fifth of the groups of its training part.
-        lengths: to choose from; those beyond ``dim`` are left out, so that one list serves every encoder. The shorter
-            of two that are equally good is taken.
+        lengths: to choose from; those beyond ``dim`` are left out, so that one list serves every encoder.
         settings: rounding, and how many images NCA learns from.
         k: of MAP@k, or the smallest gallery where that is smaller.
 
     Returns:
-        One row per fold and length: fold, length, k, validation, chance (percent), chosen.
+        One row per fold and length: fold, length, k, chance (percent), and those of
+        :func:`lib.results.rates.choose_middle`, paired over groups.
     """
     inner = validation.inner(several, labels, groups)
     k = min(k, *(len(split.train) for split in inner))
     todo = _methods(sorted({n for n in lengths if n <= x.shape[1]}), settings)
     done = experiment.answers(x, labels, todo, inner, [k], what="NCA, validation")
-    rows = pd.concat(
-        answer.per_query.mean()
-        .query("metric == 'ap_min'")
-        .assign(fold=answer.split.fold, length=answer.method.recipe.dim_in)
-        for of_one in done.values()
-        for answer in of_one
-    ).rename(columns={"value": "validation"})
-    rows[["validation", "chance"]] *= 100
-    rows = rows.sort_values(["fold", "length"], ignore_index=True)
-    best = rows.groupby("fold")["validation"].idxmax()
-    names = ["fold", "length", "k", "validation", "chance"]
-    return rows[names].assign(chosen=rows.index.isin(best))
+    tables = []
+    for split, *of_fold in zip(inner, *done.values(), strict=True):
+        rows = pd.concat(
+            answer.per_query.mean().query("metric == 'ap_min'").assign(length=answer.method.recipe.dim_in)
+            for answer in of_fold
+        )
+        rows = rows[["length", "k", "chance"]].assign(fold=split.fold, chance=100 * rows["chance"])
+        values = [100 * answer.per_query.values["ap_min", k] for answer in of_fold]
+        tables.append(choose_middle(rows, values, groups[split.test], "fold", ["length"]))
+    return pd.concat(tables, ignore_index=True)
 
 
 def fit(
@@ -90,17 +89,17 @@ def table(choices: Mapping[str, pd.DataFrame]) -> Table:
     rows = pd.concat([rows.assign(rule=rule) for rule, rows in choices.items()], ignore_index=True)
     lines = []
     for (rule, length), part in rows.groupby(["rule", "length"], sort=False):
-        cells = {f"fold {row.fold + 1}": f"{percent(row.validation)}{' ←' * row.chosen}" for row in part.itertuples()}
-        lines.append({"folds": rule, "numbers": length} | cells)
+        folds = part["fold"].map(lambda fold: f"fold {fold + 1}")
+        lines.append({"folds": rule, "numbers": length} | dict(zip(folds, marked(part), strict=True)))
     chance = rows.groupby("rule", sort=False)["chance"].mean()
     text = (
         f"MAP@k of NCA alone on the validation part of each fold, k = {' or '.join(map(str, rows['k'].unique()))}, in "
-        "percent, AP divided by min(k, relevant); ← is what the fold takes. The validation part is about a fifth of "
+        f"percent, AP divided by min(k, relevant). {RULE} The validation part is about a fifth of "
         "its training part, divided by the rule of the folds: no image that asks in the fold is in it, though images "
         "that ask in other folds are. Chance, the mean over the folds: "
         f"{', '.join(f'{percent(value)} {rule}' for rule, value in chance.items())}."
     )
-    return Table("NCA's length, on validation parts", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
+    return Table("NCA's length, on validation parts", rows, text, FREE, markdown=markdown_table(pd.DataFrame(lines)))
 
 
 def said(rows: pd.DataFrame) -> list[str]:

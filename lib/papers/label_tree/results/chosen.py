@@ -65,7 +65,8 @@ def tried(
     """Every candidate on the validation images of each fold, a third of the groups that it learns from.
 
     n_tried: how many of the trainings of each split try. Columns name, fold, temperature, alpha, gamma, hf1 and order
-    (percent, means of trainings), and chosen: where the sum of both is highest, of equal ones the first.
+    (percent, means of trainings), and chosen: where the sum of both is highest, of equal ones the first. Not
+    the middle one, as of rates: pairs of α and γ lie in no order.
     """
     splits = [experiment.validation(seen, split, seed) for split in several if split.repeat < n_tried]
     kinds = [(name, one) for name, all_of in candidates.of(base).items() for one in all_of]

@@ -111,7 +111,10 @@ def _class_mean(several: Sequence[Answer]) -> float:
 
 
 def _best(candidates: pd.DataFrame) -> pd.DataFrame:
-    """The best candidate of each comparison of those that are off the rim; of all of them if none is."""
+    """The best candidate of each comparison of those that are off the rim; of all of them if none is.
+
+    Not the middle one, as of rates: pairs of curvature and temperature lie in no order.
+    """
     held = candidates["rim"] > 0
     held &= ~held.groupby(candidates["comparison"]).transform("all")
     return candidates.loc[candidates[~held].groupby("comparison", sort=False)["validation"].idxmax()]

@@ -154,12 +154,13 @@ def test_rates_mark_the_chosen_one():
             "alpha": [np.nan, np.nan, 0.5, 0.5],
             "lr": [0.001, 0.01] * 2,
             "validation": [80.0, 90.0, 70.0, 60.0],
+            "within": [False, True, True, True],
             "chosen": [False, True, True, False],
         }
     )
     assert cells(tables.rates_layout(rows))[2:] == [
-        ["CSQ", "80.00", "**90.00**"],
-        [f"{ACIR}, α = 0.5", "**70.00**", "60.00"],
+        ["CSQ", "80.00", "**90.00**", "1 of 2"],
+        [f"{ACIR}, α = 0.5", "**70.00**", "*60.00*", "2 of 2, flat"],
     ]
 
 

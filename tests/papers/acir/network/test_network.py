@@ -99,6 +99,9 @@ def test_the_rate_is_chosen_by_images_set_aside(maps):
     )
     assert first.equals(second)
     assert first["chosen"].sum() == 1
+    shown = tables.rates_layout(first).splitlines()
+    assert shown[2 + int(first["chosen"].to_numpy().argmax())].count("**") == 2
+    assert shown[-1].startswith(f"| within one error | {first['within'].sum()} of 2")
 
 
 def test_every_level_answers_untrained_and_trained(maps, several):

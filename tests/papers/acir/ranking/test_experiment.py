@@ -102,6 +102,7 @@ def test_network_and_heads_learn_and_keep_their_seeds(monkeypatch, tmp_path):
     assert all(one.history[-1] < one.history[0] and one.steps == 24 and one.h.shape == (48, 8) for one in found)
     assert list(found[0].levels) == ["shallow", "fused", "pixels", "token"] and not found[2].levels
     chosen = experiment.choose(material, [0.001, 0.01], SPLIT, workers=1)
+    assert chosen.equals(experiment.choose(material, [0.001, 0.01], SPLIT, groups=np.arange(48), workers=1))
     assert len(chosen) == 8 and chosen.groupby("method")["chosen"].sum().eq(1).all()
     twice = experiment.choose(material, [0.01], SPLIT, 2, workers=1)["validation"]
     each = [experiment.choose(material, [0.01], one, workers=1)["validation"] for one in repeated([SPLIT], 2)]

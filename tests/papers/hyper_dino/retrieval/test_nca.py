@@ -22,13 +22,14 @@ def choice() -> pd.DataFrame:
     return nca.choose(X, LABELS, GROUPS, splits(FOLD_OF, 0), [8, 2, 2, 13], SETTINGS, 5)
 
 
-def test_every_fold_takes_the_length_that_its_validation_part_finds_best(choice):
+def test_every_fold_takes_a_length_that_its_validation_part_cannot_tell_from_the_best(choice):
     """Of those that there can be: features of 12 numbers have no 13."""
     assert choice[["fold", "length"]].to_numpy().tolist() == [[fold, n] for fold in range(3) for n in (2, 8)]
     assert set(choice["k"]) == {5} and choice["validation"].between(0, 100).all()
     for _, part in choice.groupby("fold"):
         assert part["chosen"].sum() == 1
-        assert part.loc[part["chosen"], "validation"].item() == part["validation"].max()
+        one = part[part["chosen"]].iloc[0]
+        assert part["validation"].max() - one["validation"] <= one["se"]
 
 
 def test_images_that_ask_have_no_say(choice):
@@ -55,7 +56,7 @@ def test_what_is_fitted_has_the_length_of_its_fold():
 def test_the_table_and_the_sentence_say_what_was_taken(choice):
     rows = choice.assign(chosen=choice["length"] == np.where(choice["fold"] == 1, 8, 2))
     shown = nca.table({"by patient": rows})
-    assert shown.markdown.count("←") == 3 and "k = 5" in shown.caption
+    assert shown.markdown.count("**") == 2 * 3 and "k = 5" in shown.caption
     took = "NCA alone, folds by patient: of 2 lengths the folds take 2, 8, 2 numbers"
     assert nca.said(shown.rows) == [f"{took}; 3 of them at an end of what was tried, 2 to 8"]
     between = pd.concat([shown.rows, shown.rows.assign(length=lambda r: r["length"] * 10, chosen=False)])
