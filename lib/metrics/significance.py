@@ -169,8 +169,8 @@ def could_show(test: Any, level: float = 0.05) -> Any:
     """The smallest difference, of either sign, that would have been clear in the first step of Holm's correction.
 
     With the error that the 95 % interval implies, h / t(0.975) of half its length h: t(1 − level/(2 n_tests)) times
-    that error. It is in the units of the interval, and infinite where no difference could have been clear: p, at least
-    p_floor, is then too large in any case.
+    that error. It is in the units of the interval; infinite where no difference could have been clear, as p, at least
+    p_floor, is too large in any case; and NaN where the interval has no length: equal differences tell no error.
 
     test: a row with p_floor, n_tests, low, high and n_units, or a frame of such rows; ``freedom`` of
     :class:`PairedTest`, n_units − 1 if there is no such column.
@@ -184,7 +184,8 @@ def could_show(test: Any, level: float = 0.05) -> Any:
     """
     n_tests, freedom = np.fmax(test.n_tests, 1), getattr(test, "freedom", test.n_units - 1)
     error = (test.high - test.low) / 2 / stats.t.ppf(0.975, freedom)
-    return np.where(could_tell(test, level), stats.t.ppf(1 - level / (2 * n_tests), freedom) * error, np.inf)[()]
+    least = stats.t.ppf(1 - level / (2 * n_tests), freedom) * np.where(error > 0, error, np.nan)
+    return np.where(could_tell(test, level), least, np.inf)[()]
 
 
 def _table(a: ArrayLike, b: ArrayLike, groups: ArrayLike | None, repeats: ArrayLike | None) -> np.ndarray:

@@ -163,10 +163,11 @@ def cells(test: Any, what: str) -> dict[str, Any]:
 
 
 def shown_cell(test: Any) -> str:
-    """What a test could have shown, as a table prints it; a dash where no test could be made."""
-    if np.isnan(test.p_holm):
+    """What a test could have shown, as a table prints it; a dash where no test could be made, or nothing differs."""
+    least = could_show(test)
+    if np.isnan(test.p_holm) or np.isnan(least):
         return "–"
-    return f"± {percent(could_show(test))}" if could_tell(test) else "nothing"
+    return "nothing" if np.isinf(least) else f"± {percent(least)}"
 
 
 MOST_AT_RIM = 5.0
@@ -254,7 +255,8 @@ def size(test: Any) -> str:
         return told
     bound = "≤" if test.p_value <= test.p_floor and test.p_holm < 1 else "="  # at the floor it may be smaller
     told += f"; p (Holm) {'< 0.001' if test.p_holm < 0.001 else f'{bound} {test.p_holm:.3f}'}"
-    told += f"; could have shown {percent(could_show(test))}" if relation(test) == NOT_CLEAR else ""
+    known = relation(test) == NOT_CLEAR and not np.isnan(could_show(test))
+    told += f"; could have shown {percent(could_show(test))}" if known else ""
     held = getattr(test, "at_rim", 0) > MOST_AT_RIM
     return f"{told}; {test.at_rim:.0f} % of a head at the rim, not counted" if held else told
 
@@ -293,7 +295,8 @@ def unclear(tests: pd.DataFrame) -> str:
     >>> unclear(pd.DataFrame([test | {"p_floor": 0.1}, test | {"p_holm": 0.01}]))
     ''
     """
-    sizes = sorted(could_show(test) for test in counted(tests).itertuples() if relation(test) == NOT_CLEAR)
+    found = [could_show(test) for test in counted(tests).itertuples() if relation(test) == NOT_CLEAR]
+    sizes = sorted(size for size in found if not np.isnan(size))
     ends = " to ".join(dict.fromkeys(percent(size) for size in (sizes[:1] + sizes[-1:])))
     return f"; what is not clear could have shown {ends}" if sizes else ""
 

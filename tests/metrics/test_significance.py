@@ -291,3 +291,5 @@ def test_few_groups_and_many_tests_could_show_nothing():
     assert could_tell(rows).tolist() == [True, False]
     assert np.isfinite(could_show(rows)).tolist() == [True, False]
     assert could_show(SimpleNamespace(**vars(paired_permutation([1], [0])), n_tests=0)) == np.inf
+    alike = SimpleNamespace(**vars(paired_permutation(np.ones(9), np.ones(9))), n_tests=1)
+    assert np.isnan(could_show(alike)), "differences without any spread tell no error"

@@ -78,6 +78,9 @@ def test_what_is_not_clear_says_what_it_could_have_shown(tests):
     assert said.endswith("p (Holm) = 0.120; could have shown 35.98)")
     assert "| 0.1200 | ± 35.98 | 8 |" in paired.tests_layout(unclear)
     assert "could have" not in paired.sentences(unclear.assign(p_holm=0.01))[0]
+    same = unclear.assign(low=0.0, high=0.0, difference=0.0)  # in every query
+    assert "could have" not in paired.sentences(same)[0] + paired.unclear(same)
+    assert "| 0.1200 | – | 8 |" in paired.tests_layout(same)
     assert "could have" not in paired.sentences(unclear.assign(n_tests=7))[0]  # 7 · 0.0078 > 0.05: cannot be told
 
 

@@ -92,12 +92,12 @@ def test_verdicts_name_what_is_clear_and_count_the_rest(found):
     *clear, rest = verdicts.clear(tests)
     assert any("HWC (Euclidean) is better than SupCon (Euclidean) in Top-1" in line for line in clear)
     assert rest.startswith(f"not clear: {len(tests) - len(clear)} of {len(tests)} comparisons")
-    assert rest.endswith("; what is not clear could have shown 0.00") and all("; p (Holm) " in line for line in clear)
+    assert rest.endswith("comparisons") and all("; p (Holm) " in line for line in clear)
     few = verdicts.clear(tests.assign(p_floor=0.125, p_holm=1.0, n_units=4))
     assert few[-1].endswith(f"p cannot reach 0.05 in {len(tests)} of them, whatever the methods do")
     (told,) = verdicts.answered(tests.assign(question="is it the tree?"))
     assert told.startswith("is it the tree? HWC (Euclidean) better than SupCon (Euclidean) in HF1 (+")
-    assert told.endswith(", of 6 tests; what is not clear could have shown 0.00")  # in all groups alike
+    assert told.endswith(", of 6 tests")
     untold = tests.assign(p_holm=1.0, p_floor=0.01, n_units=12, n_tests=126, question="is it?")
     assert verdicts.answered(untold) == ["is it? cannot be told with 12 groups and 126 tests, of 6 tests"]
 
