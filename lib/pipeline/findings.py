@@ -1,18 +1,18 @@
-"""What the README finds: four sentences and the differences behind them, from the committed tests."""
+"""What Hyper-DINO's committed tests say: five findings, and the differences that they rest on."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 
 from lib import paths
 from lib.pipeline import index, profiles
-from lib.pipeline.scores import LEVEL, PLAIN, marked
-from lib.results.markdown import percent
+from lib.pipeline.scores import PLAIN, gain_cell
+from lib.results import paired
+from lib.results.markdown import percent, points
 
 Place = tuple[str, str, str]
 """Paper, section and name of a table."""
-CLASSIFIER, LOGITS = "linear classifier, probability", "linear classifier, logits"
+CLASSIFIER = "linear classifier, probability"
 FIRST, LIST = 1, 20
 """The list lengths that are told: the first answer, and the whole list."""
 HEAD = f"MAP@{FIRST}/MAP@{LIST}"
@@ -39,57 +39,81 @@ LEAKAGE, CONTROL, GALLERY = (
 )
 TESTS, BY_CLASS = (("hyper_dino", "retrieval", f"table_tests{name}") for name in ("", "_by_class"))
 VOTES, REST = ("hyper_dino", "retrieval", "table_patients"), ("beyond", "factors", "table_margins")
-FACTORS, MARGINS = (("beyond", "factors", f"table_{name}_tests") for name in ("factors", "margins"))
+SCORES = ("hyper_dino", "retrieval", "table_opponents")
+FACTORS, FACTORS_BY_CLASS, MARGINS = (
+    ("beyond", "factors", f"table_{name}") for name in ("factors_tests", "factors_tests_by_class", "margins_tests")
+)
+AGAIN = "in notebook 90"
 APART, LARGER, FLAT = "rule != 'by image' and ", f"first == 'ball, m0 = {LARGE}' and ", "second == 'flat, half margin'"
+NEW, HEAD_ON = "archive.str.startswith('open') and ", "factor.str.startswith('head: ball, not "
+TEXTURE = "factor.str.startswith('encoder: pretrained, not texture') and archive.str.startswith('closed')"
 COMPARED = {
     "own": Compared(1, "own group in archive: head", LEAKAGE, "method == 'ball'", -1),
-    "own_again": Compared(1, "in notebook 90", FACTORS, "factor.str.startswith('own ')"),
-    "own_plain": Compared(1, "plain features", LEAKAGE, f"method == '{PLAIN}'", -1),
+    "own_again": Compared(1, AGAIN, FACTORS, "factor.str.startswith('own ')"),
+    "own_plain": Compared(1, "own group in archive: plain features", LEAKAGE, f"method == '{PLAIN}'", -1),
     "curved": Compared(2, "ball, not flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
     "larger": Compared(2, f"margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
-    "larger_new": Compared(2, "4, new archive", MARGINS, f"{LARGER}rule.str.startswith('open')"),
-    "plain": Compared(3, "head, not plain features", TESTS, f"{APART}second == '{PLAIN}'"),
+    "larger_new": Compared(2, f"margin {LARGE}, new archive", MARGINS, f"{LARGER}rule.str.startswith('open')"),
+    "plain": Compared(3, "head, not plain features", TESTS, f"{APART}metric == 'ap_min' and second == '{PLAIN}'"),
     "plain_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
-    "classifier": Compared(3, "head, not classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
+    "classifier": Compared(3, "head, not classifier", TESTS, f"{APART}metric == 'ap_min' and second == '{CLASSIFIER}'"),
     "classifier_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"),
     "new": Compared(4, "head, not plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
+    "new_again": Compared(4, AGAIN, FACTORS, f"{NEW}{HEAD_ON}none')"),
     "new_flat": Compared(4, "head, not flat head", GALLERY, f"rule == 'open' and {FLAT}"),
-    "new_logits": Compared(4, "head, not classifier", GALLERY, f"rule == 'open' and second == '{LOGITS}'"),
+    "new_flat_again": Compared(4, AGAIN, FACTORS, f"{NEW}factor.str.startswith('curvature')"),
+    "new_classifier": Compared(4, f"head, not classifier, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}linear')"),
+    "new_classifier_alike": Compared(4, "classes alike", FACTORS_BY_CLASS, f"{NEW}{HEAD_ON}linear')"),
+    "texture": Compared(5, "texture, not network (classifier on both)", FACTORS, TEXTURE, -1),
 }
 """Every difference that a finding rests on, in the order of the table."""
+VOTED = {1: "the first answer", 3: "the majority of 3", 5: "the majority of 5"}
+ARCHIVES = {"closed": (3, "the learnt archive"), "open": (4, "all other groups")}
+"""The archives of macro F1: the finding that each belongs to, and what is searched."""
 
 
 def read(place: Place) -> pd.DataFrame:
-    """A table of every real dataset that has it and on which Hyper-DINO was compared; ``title``: its first name."""
-    found = []
-    for dataset in profiles.runs("sample")["hyper_dino_retrieval"]:
-        compared, file = (_file(of, dataset) for of in (TESTS, place))
-        if compared.exists() and file.exists():
-            found.append(pd.read_csv(file).assign(title=index.title_of(dataset).partition(" ")[0]))
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame()
+    """A table of every dataset of the sample that has it; ``title``: the dataset's first name.
 
-
-def _file(place: Place, dataset: str) -> Path:
+    Tables that hold one denominator have no column ``metric``: theirs is min(k, R).
+    """
     paper, section, name = place
-    return paths.report(paper, "sample", dataset, section) / f"{name}.csv"
+    files = {
+        dataset: paths.report(paper, "sample", dataset, section) / f"{name}.csv"
+        for dataset in profiles.profile("sample")["datasets"]
+    }
+    tables = [
+        pd.read_csv(file).assign(title=index.title_of(dataset).partition(" ")[0])
+        for dataset, file in files.items()
+        if file.exists()
+    ]
+    rows = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    return rows if "metric" in rows else rows.assign(metric="ap_min")
 
 
 def tests(*names: str, ks: tuple[int, ...] = (FIRST, LIST)) -> pd.DataFrame:
     """The tests of some of :data:`COMPARED` at these list lengths; none where a table is not there."""
-    found = [_signed(COMPARED[name]) for name in names]
-    there = [rows for rows in found if len(rows)]
-    rows = (
-        pd.concat(there, ignore_index=True) if there else pd.DataFrame(columns=["title", "k", "difference", "p_holm"])
-    )
+    parts = [rows for name in names if len(rows := _signed(COMPARED[name]))]
+    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["title", "k", "difference"])
     return rows[rows["k"].isin(ks)]
 
 
 def _signed(of: Compared) -> pd.DataFrame:
-    """The tests of a comparison, differences as its name has them."""
+    """The tests of a comparison, differences as its name has them; heads at the rim are left out."""
     if (rows := read(of.place)).empty:
         return rows
     rows = rows.query(of.rows)
+    if of.place == MARGINS:
+        rows = inside(rows)
     return rows.assign(difference=of.sign * rows["difference"])
+
+
+def inside(rows: pd.DataFrame) -> pd.DataFrame:
+    """The tests of margins without heads of which more than :data:`lib.results.paired.MOST_AT_RIM` is at the rim."""
+    rims = read(REST).groupby(["title", "archive", "head", "m0"])["rim"].max()
+    names = rows["first"].str.extract(r"^(?P<head>.*), m0 = (?P<m0>.*)$").astype({"m0": float})
+    keys = zip(rows["title"], rows["rule"], names["head"], names["m0"], strict=True)
+    return rows[[not rims.get(key, 0) > paired.MOST_AT_RIM for key in keys]]
 
 
 def differences() -> pd.DataFrame:
@@ -98,47 +122,72 @@ def differences() -> pd.DataFrame:
     for name, of in COMPARED.items():
         cells: dict[str, str] = {}
         for test in tests(name).sort_values("k", kind="stable").itertuples():
-            cells[test.title] = "/".join(filter(None, [cells.get(test.title), marked(test.difference, test.p_holm)]))
+            cells[test.title] = "/".join(filter(None, [cells.get(test.title), gain_cell(test)]))
         lines += [{"": of.finding, HEAD: of.name} | cells] * bool(cells)
-        lines += _voted() if name == "plain_alike" else []
+        lines += {"plain": [_by_hits()], "plain_alike": _voted("closed"), "new_again": _voted("open")}.get(name, [])
     return pd.DataFrame(lines).fillna("–")
 
 
-def votes() -> pd.DataFrame:
-    """Macro F1 of the first answer with the query's group left out, in percent: columns title, plain, head."""
-    if (found := read(VOTES)).empty:
-        return pd.DataFrame(columns=["title", "plain", "head"])
-    first = found[found["k"] == found["k"].min()]
-    heads, plain = first[first["method"].str.startswith("Hyper-DINO(")], first[first["method"] == PLAIN]
-    values = {"plain": plain["macro_f1"], "head": heads["macro_f1"]}
-    return pd.DataFrame({"title": heads["title"].tolist()} | {name: of.tolist() for name, of in values.items()})
+def hits() -> pd.DataFrame:
+    """The head's gain over the plain features at the longest list, AP divided by the hits: title, difference.
+
+    Over queries, by group.
+    """
+    rows = read(SCORES).query(f"rule != 'by image' and metric == 'ap_hits' and k == {LIST}")
+    heads = rows[rows["method"].str.startswith("Hyper-DINO(")].set_index("title")["ours"]
+    plain = rows[rows["method"] == PLAIN].set_index("title")["ours"]
+    return (heads - plain[heads.index]).rename("difference").reset_index()
 
 
-def _voted() -> list[dict[str, str | int]]:
-    """The row of :func:`votes`, which nothing tests."""
-    cells = {row.title: f"{row.plain:.1f} → {row.head:.1f}" for row in votes().itertuples()}
-    return [{"": 3, HEAD: "F1, plain → head"} | cells] * bool(cells)
+def _by_hits() -> dict[str, str | int]:
+    cells = {row.title: f"–/{points(row.difference)}" for row in hits().itertuples()}
+    return {"": 3, HEAD: "÷ hits, over queries, untested"} | cells
+
+
+def votes(archive: str) -> pd.DataFrame:
+    """Macro F1 of the votes in an archive with the query's group left out, in percent: title, k, plain, head.
+
+    Nothing where the table is from before the archive was named: it searched all other groups, and counted classes
+    that cannot be answered.
+    """
+    if (rows := read(VOTES)).empty or "archive" not in rows:
+        return pd.DataFrame(columns=["title", "k", "plain", "head"])
+    rows = rows[rows["archive"] == archive]
+    heads, plain = rows[rows["method"].str.startswith("Hyper-DINO(")], rows[rows["method"] == PLAIN]
+    pairs = heads.merge(plain, on=["title", "k"], suffixes=("_head", "_plain"))
+    return pairs.rename(columns={"macro_f1_head": "head", "macro_f1_plain": "plain"})[["title", "k", "plain", "head"]]
+
+
+def _voted(archive: str) -> list[dict[str, str | int]]:
+    """The rows of :func:`votes`, which nothing tests."""
+    finding, searched = ARCHIVES[archive]
+    lines = []
+    for k, rows in votes(archive).groupby("k"):
+        cells = {row.title: f"{percent(row.plain)} → {percent(row.head)}" for row in rows.itertuples()}
+        lines.append({"": finding, HEAD: f"F1 of {VOTED[k]}, {searched}: plain → head"} | cells)
+    return lines
 
 
 def findings() -> list[str]:
-    """Four findings; how many datasets say so follows from the tests, as do all numbers."""
-    return [_own(), _curvature(), _gain(), _unseen()]
+    """Five findings; how many datasets say so follows from the tests, as do all numbers."""
+    return [_own(), _curvature(), _gain(), _unseen(), _texture()]
 
 
 def _own() -> str:
     own, again = (tests(name, ks=(LIST,)) for name in ("own", "own_again"))
     return (
-        "**Part of the head's score comes from other images of the query's own group, clearly on "
-        f"{wins(own)} datasets**, on {wins(again)} in notebook 90 (other folds and components)."
+        "**Part of the head's score comes from other images of the query's own group: clearly on "
+        f"{wins(own)}**, on {wins(again)} {AGAIN} (other folds and components)."
     )
 
 
 def _curvature() -> str:
     larger = tests("larger", "larger_new")
     return (
-        f"**Curvature helps on {wins(tests('curved', ks=(LIST,)))} datasets.** At the published margin the images rest "
-        f"where there is hardly any: a step counts {rulers()} times as much as at the centre. At a larger one "
-        f"({LARGE}) the ball wins {wins(larger)} comparisons and loses {losses(larger)}."
+        f"**With Hyper-DINO's loss, curvature helps on {wins(tests('curved', ks=(LIST,)))}.** At the published margin "
+        f"the images rest where there is hardly any: a step counts {rulers()} times as much as at the centre. At a "
+        f"larger one ({LARGE}) the ball wins {wins(larger, 'comparisons')} and loses {losses(larger)}. With other "
+        "losses it moves both ways: see the table of curvature."
     )
 
 
@@ -149,8 +198,8 @@ def rulers() -> str:
     """
     rests = read(REST).query("head == 'ball' and m0 == @MARGIN and k == @LIST and archive.str.startswith('closed')")
     rests = rests[rests["archive"] != "closed, by image"]
-    found = 1 / (1 - rests["norm"] ** 2)
-    return f"{percent(found.min())} to {percent(found.max())}"
+    scale = 1 / (1 - rests["norm"] ** 2)
+    return f"{percent(scale.min())} to {percent(scale.max())}"
 
 
 def _gain() -> str:
@@ -158,44 +207,68 @@ def _gain() -> str:
     long, alike, fair, even = (
         tests(name, ks=(LIST,)) for name in ("plain", "plain_alike", "classifier", "classifier_alike")
     )
+    by_hits = ", ".join(f"{points(row.difference)} on {row.title}" for row in hits().itertuples())
     return (
-        f"**The head beats the plain features on {wins(long)} datasets over a list of {LIST}, on {wins(first)} for the "
-        f"first answer** (all classes counting alike: {count(alike)} and {count(first_alike)}; F1 is lower on "
-        f"{int((votes()['head'] < votes()['plain']).sum())}). Over the list, a "
-        f"linear classifier beats it on {losses(fair)} and loses on {count(fair)} (alike: {losses(even)} "
-        f"and {count(even)})."
+        f"**The head beats the plain features on {wins(long)} over a list of {LIST}, on {wins(first)} for the first "
+        f"answer** (all classes counting alike: {count(alike)} and {count(first_alike)}). That is AP divided by "
+        f"min(k, R), which counts how much of a list is right; divided by the hits, which counts their order only, the "
+        f"gain is {by_hits}. Over the list, a linear classifier beats it on {losses(fair)} and loses on {count(fair)} "
+        f"(alike: {losses(even)} and {count(even)})."
     )
 
 
 def _unseen() -> str:
     first, long = (tests("new", ks=(k,)) for k in (FIRST, LIST))
-    flat, logit = (tests(name, ks=(LIST,)) for name in ("new_flat", "new_logits"))
+    flat, fair, even = (tests(name, ks=(LIST,)) for name in ("new_flat", "new_classifier", "new_classifier_alike"))
     return (
-        f"**In an archive that nobody learnt from, the head beats the plain features on {wins(long)} datasets and "
-        f"loses on {losses(long)} over the list; first answer: {count(first)} and {losses(first)}.** Over the list, "
-        f"flat space beats it on {losses(flat)} and loses on {count(flat)}, the classifier on {losses(logit)} and "
-        f"{count(logit)}."
+        f"**In an archive that nobody learnt from, the head beats the plain features on {wins(long)} and loses on "
+        f"{losses(long)} over the list; first answer: {count(first)} and {losses(first)}.** Over the list, flat space "
+        f"beats it on {losses(flat)} and loses on {count(flat)}, the classifier ({AGAIN}) on {losses(fair)} and "
+        f"{count(fair)} (alike: {losses(even)} and {count(even)})."
     )
 
 
+def _texture() -> str:
+    rows = tests("texture", ks=(FIRST,))
+    gains = ", ".join(f"{points(row.difference)} on {row.title}" for row in rows.itertuples())
+    return (
+        "**In place of the network, a descriptor of colour and texture (156 numbers)** changes the first answer of a "
+        f"linear classifier by {gains} (clear gains: {count(rows)}, clear losses: {losses(rows)})."
+    )
+
+
+def outcomes(rows: pd.DataFrame) -> pd.Series:
+    """How many comparisons came out better, worse, even and untold: what so many groups and tests cannot show.
+
+    >>> test = {"difference": 2.0, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 8}
+    >>> outcomes(pd.DataFrame([test, test | {"p_holm": 0.2}, test | {"p_holm": 0.9, "p_floor": 0.01}])).to_dict()
+    {'better': 1, 'worse': 0, 'even': 1, 'untold': 1}
+    """
+    relations = [paired.relation(test) for test in rows.itertuples()]
+    better, worse = (relations.count(words) for words in paired.CLEAR)
+    untold = sum(words.startswith("cannot") for words in relations)
+    return pd.Series({"better": better, "worse": worse, "even": len(rows) - better - worse - untold, "untold": untold})
+
+
 def count(rows: pd.DataFrame) -> int:
-    """How many differences are above 0 and clear (p after Holm's correction at most :data:`LEVEL`).
-
-    >>> count(pd.DataFrame({"difference": [2.0, 1.0, -3.0], "p_holm": [0.01, 0.2, 0.01]}))
-    1
-    """
-    return int(((rows["difference"] > 0) & (rows["p_holm"] <= LEVEL)).sum())
-
-
-def wins(rows: pd.DataFrame) -> str:
-    """:func:`count`, of how many datasets.
-
-    >>> wins(pd.DataFrame({"difference": [2.0, 1.0, -3.0], "p_holm": [0.01, 0.2, 0.01]}))
-    '1 of 3'
-    """
-    return f"{count(rows)} of {len(rows)}"
+    """How many differences are above 0 and clear."""
+    return int(outcomes(rows)["better"])
 
 
 def losses(rows: pd.DataFrame) -> int:
-    """How many differences are below 0 and clear, as :func:`count`."""
-    return count(rows.assign(difference=-rows["difference"]))
+    """How many differences are below 0 and clear."""
+    return int(outcomes(rows)["worse"])
+
+
+def wins(rows: pd.DataFrame, what: str = "datasets") -> str:
+    """:func:`count`, of how many ``what`` that could have shown a difference.
+
+    >>> test = {"difference": 2.0, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 8}
+    >>> wins(pd.DataFrame([test, test | {"p_holm": 0.2}]))
+    '1 of 2 datasets'
+    >>> wins(pd.DataFrame([test, test | {"p_holm": 0.9, "p_floor": 0.01}]))
+    '1 of 1 datasets that could tell'
+    """
+    numbers = outcomes(rows)
+    able = len(rows) - numbers["untold"]
+    return f"{numbers['better']} of {able} {what}{' that could tell' if numbers['untold'] else ''}"

@@ -1,4 +1,4 @@
-"""The two tables of scores in the README, ours beside the published values, from the committed ``reports/``."""
+"""The tables of scores of every paper, ours beside the published values, from the committed ``reports/``."""
 
 import json
 from collections.abc import Mapping
@@ -10,30 +10,31 @@ import numpy as np
 import pandas as pd
 
 from lib import paths
+from lib.metrics.significance import could_show
 from lib.papers.hyper_dino.published import TABLES, headlines, published
 from lib.papers.linear_prototypes.published import DATASETS as THEIR_NAMES
 from lib.papers.linear_prototypes.published import PT, TL, gains
 from lib.pipeline import index, profiles
+from lib.results import paired
 from lib.results.markdown import percent, points
 
 OTHER_MAGNIFICATIONS = paths.DRAWN[1:]
 TABLES_OF = {"hyper_dino": "table_opponents", "linear_prototypes": "table_results"}
 PLAIN = "raw features, cosine"
-LEVEL = 0.05
-"""Of p after Holm's correction: at most this is clear."""
 CELLS = [f"{where}: {what}" for where in ("by image", "by group", "published") for what in ("first", "list")]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper's README row shows: a measure, and its method, features as they are, and the rival that it names.
+    """What a paper claims: a measure, and its method, features as they are, and the rival that it names.
 
     Rows are those of the section's table where the columns of ``where`` have these values; ``of`` are those of its
     ``table_tests`` (first, second, and columns), and with ``plain`` as the second the gain over plain features;
     ``by_class`` of its tests of class means, and ``classes`` their table; ``beside``: what else a method is held
-    against, behind a stroke after the plain features: a simple opponent, or an answer that does not look at images.
+    against: a simple opponent, or a rule that does not look at images.
     """
 
+    name: str
     section: str
     tables: tuple[str, ...]
     measure: str
@@ -47,43 +48,91 @@ class Claim:
     beside: str = ""
 
 
-CLAIMS = {
-    "hyp_vit": Claim(
-        "retrieval",
-        ("table_2",),
-        "Recall@1",
-        {"k": 1},
+TREE, FLAT_TREE, BLIND = "HWC+LAM (Euclidean)", "SupCon (Euclidean)", "always the commonest class"
+LINEAR = "linear classifier, no code"
+SIMPLE = {BLIND: "commonest class", LINEAR: "linear classifier"}
+"""What a method is held against besides its rival, in a narrow column."""
+
+
+def _by_tree(measure: str, key: str, by_class: bool) -> Claim:
+    """The label tree's claim in one measure, with tests of class means where they are made."""
+    of = {"first": TREE, "second": FLAT_TREE, "measure": measure}
+    return Claim(
+        "HWC + LAM",
+        "results",
+        ("table_1", "table_2", "table_3", "table_results"),
+        measure,
+        {"measure": key},
         "no head",
-        "Hyp",
-        "Sph",
-        {"first": "Hyp", "second": "Sph", "k": 1},
-    ),
-    "acir": Claim(
+        TREE,
+        FLAT_TREE,
+        of,
+        by_class=of | {"measure": f"{measure}, class mean"} if by_class else {},
+        beside=BLIND,
+    )
+
+
+def _loss_of_acir(table: str, measure: str, tested: bool) -> Claim:
+    of = {"first": "ACIR-16bit", "second": "CSQ-16bit"}
+    return Claim(
+        "loss alone, one layer",
         "hashing",
-        ("table_1_min",),
-        "MAP@100",
+        (table,),
+        measure,
         {"gallery": "closed", "bits": [16, np.nan]},
         "features, no code",
         "ACIR",
         "CSQ",
-        {"first": "ACIR-16bit", "second": "CSQ-16bit"},
+        of if tested else {},
         "table_tests_by_class",
-        {"first": "ACIR-16bit", "second": "CSQ-16bit"},
-        "linear classifier, no code",
+        of if tested else {},
+        LINEAR,
+    )
+
+
+CLAIMS = {
+    "hyp_vit": (
+        Claim(
+            "head on a frozen network",
+            "retrieval",
+            ("table_2",),
+            "Recall@1",
+            {"k": 1},
+            "no head",
+            "Hyp",
+            "Sph",
+            {"first": "Hyp", "second": "Sph", "k": 1},
+        ),
+        Claim(
+            "end to end, few steps",
+            "retrieval",
+            ("table_3",),
+            "Recall@1",
+            {"k": 1},
+            "before training, encoder",
+            "Hyp, end to end, encoder",
+            "Sph, end to end, encoder",
+            {"first": "Hyp, end to end, encoder", "second": "Sph, end to end, encoder", "k": 1},
+        ),
     ),
-    "label_tree": Claim(
-        "results",
-        ("table_1", "table_2", "table_3", "table_results"),
-        "HF1",
-        {"measure": "hf1"},
-        "no head",
-        "HWC+LAM (Euclidean)",
-        "SupCon (Euclidean)",
-        {"first": "HWC+LAM (Euclidean)", "second": "SupCon (Euclidean)", "measure": "HF1"},
-        by_class={"first": "HWC+LAM (Euclidean)", "second": "SupCon (Euclidean)", "measure": "HF1, class mean"},
-        beside="always the commonest class",
+    "acir": (
+        _loss_of_acir("table_1_min", "MAP@100 ÷ min(100, R)", True),
+        _loss_of_acir("table_1", "MAP@100 ÷ hits", False),
+        Claim(
+            "network, frozen stem",
+            "ranking",
+            ("table_ties",),
+            "MAP@100 ÷ min(100, R)",
+            {"bits": 16},
+            "",
+            "ACIR, mean of all levels",
+            "CSQ, Hamming alone",
+            {"first": "ACIR, mean of all levels", "second": "CSQ, Hamming alone", "measure": "ap_min", "bits": 16},
+        ),
     ),
+    "label_tree": (_by_tree("PC-Order", "order", False), _by_tree("HF1", "hf1", True), _by_tree("Top-1", "top1", True)),
 }
+"""What each paper claims first, in the measures that it claims it in."""
 
 
 def table() -> pd.DataFrame:
@@ -126,50 +175,74 @@ def _asked(images: str, rows: pd.DataFrame, encoder: str) -> str:
     return f"{named}, {first['n_queries']} queries, {first['n_classes']}/{classes}"
 
 
-def others() -> pd.DataFrame:
-    """One row for each of :data:`CLAIMS` and real dataset that is built."""
+def claims(paper: str) -> pd.DataFrame:
+    """One row for each of a paper's :data:`CLAIMS` and real dataset that is built."""
     lines = []
-    for paper, claim in CLAIMS.items():
+    for claim in CLAIMS[paper]:
         for dataset in profiles.runs("sample")[f"{paper}_{claim.section}"]:
             folder = paths.report(paper, "sample", dataset, claim.section)
             files_of = [file for name in claim.tables if (file := folder / f"{name}.csv").exists()]
             if files_of:
                 record = json.loads(files_of[0].with_suffix(".json").read_text(encoding="utf-8"))
-                rows = chosen(pd.read_csv(files_of[0]), claim.where).set_index("method")["ours"]
-                over = {**claim.of, "second": claim.plain}
-                gains = {"over plain": ("table_tests", over), "difference": ("table_tests", claim.of)}
-                gains |= {"by class": (claim.classes, claim.by_class)}
-                about = {"paper": index.PAPERS[paper], "images": record["images"].partition(",")[0]}
-                names = {"plain": claim.plain, _named("ours"): claim.ours, _named("rival"): claim.rival}
-                cells = {"measure": claim.measure} | {column: percent(rows[name]) for column, name in names.items()}
-                if claim.beside:
-                    cells["plain"] += f"/{percent(rows[claim.beside])}"
-                lines.append(about | cells | {column: _gain(folder, *of) for column, of in gains.items()})
+                lines.append(_claimed(claim, folder, files_of[0], record["images"].partition(",")[0]))
     return pd.DataFrame(lines)
 
 
-def _gain(folder: Path, name: str, of: Mapping[str, Any]) -> str:
-    """The difference of the only test of a table where the columns have these values, bold if clear; a dash if none."""
-    tests = chosen(pd.read_csv(folder / f"{name}.csv"), of)
-    if not of or tests.empty:
-        return "–"
-    (test,) = tests.to_dict("records")
-    return marked(test["difference"], test["p_holm"])
+def _claimed(claim: Claim, folder: Path, file: Path, images: str) -> dict[str, str]:
+    """A row of :func:`claims`: scores in percent, differences in points, averaged per group first."""
+    rows = chosen(pd.read_csv(file), claim.where)
+    names = rows["method"] if "ranking" not in rows else rows["method"] + ", " + rows["ranking"]
+    ours = rows.get("ours", rows.get("ap_min")).set_axis(names)
+
+    def gain(first: str, second: str, name: str, of: Mapping[str, Any]) -> str:
+        if not second:
+            return "–"
+        tests = chosen(pd.read_csv(folder / f"{name}.csv"), of) if of else pd.DataFrame()
+        return gain_cell(next(tests.itertuples())) if len(tests) else f"{points(ours[first] - ours[second])} untested"
+
+    over = {**claim.of, "second": claim.plain} if claim.of else {}
+    return {
+        "method": f"{short(claim.ours)}: {claim.name}",
+        "measure": claim.measure,
+        "images": images,
+        "plain features": percent(ours[claim.plain]) if claim.plain else "–",
+        "simple rule": f"{percent(ours[claim.beside])}, {SIMPLE[claim.beside]}" if claim.beside else "–",
+        "method's score": percent(ours[claim.ours]),
+        "rival": f"{percent(ours[claim.rival])}, {short(claim.rival)}",
+        "over plain features": gain(claim.ours, claim.plain, "table_tests", over),
+        "over the rival": gain(claim.ours, claim.rival, "table_tests", claim.of),
+        "over the rival, classes alike": gain(claim.ours, claim.rival, claim.classes, claim.by_class)
+        if claim.by_class
+        else "–",
+    }
 
 
-def marked(difference: float, p_holm: float) -> str:
-    """A difference in points, bold where it is clear.
+def short(method: str) -> str:
+    """A method's name in a narrow column.
 
-    >>> marked(1.5, 0.01), marked(-2.0, 0.2)
-    ('**+1.50**', '-2.00')
+    >>> short("HWC+LAM (Euclidean)"), short("Hyp, end to end, encoder"), short("CSQ, Hamming alone")
+    ('HWC+LAM', 'Hyp', 'CSQ')
     """
-    gain = points(difference)
-    return f"**{gain}**" if p_holm <= LEVEL else gain
+    return method.removesuffix(" (Euclidean)").partition(",")[0]
 
 
-def _named(which: str) -> str:
-    """The methods of all papers, without their geometry: the head of a column."""
-    return ", ".join(getattr(claim, which).removesuffix(" (Euclidean)") for claim in CLAIMS.values())
+def gain_cell(test: Any) -> str:
+    """A test's difference in points: bold where clear, else with the smallest one that its set could have shown.
+
+    test: a row of :func:`lib.results.paired.together`.
+
+    >>> from types import SimpleNamespace as Test
+    >>> test = {"p_floor": 0.002, "n_units": 3, "n_tests": 1, "low": -4.302653, "high": 4.302653}
+    >>> gain_cell(Test(difference=1.5, p_holm=0.01, **test)), gain_cell(Test(difference=-2.0, p_holm=0.2, **test))
+    ('**+1.50**', '-2.00 (4.3)')
+    >>> gain_cell(Test(difference=-2.0, p_holm=0.2, **test | {"n_tests": 100}))
+    '-2.00 (none)'
+    """
+    gain = points(test.difference)
+    if paired.relation(test) in paired.CLEAR:
+        return f"**{gain}**"
+    least = could_show(test)
+    return f"{gain} ({f'{least:.1f}' if np.isfinite(least) else 'none'})"
 
 
 def chosen(rows: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:

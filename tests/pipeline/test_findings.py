@@ -7,13 +7,20 @@ from lib import paths
 from lib.pipeline import findings
 from lib.pipeline.scores import PLAIN
 
-GROUPS = {"n_units": 9, "p_floor": 0.002, "title": "Kather"}
+GROUPS = {"n_units": 9, "n_tests": 8, "p_floor": 0.002, "low": -1.0, "high": 1.0, "title": "Kather"}
 GAINS = [("raw features, cosine", 20, 2.75, 0.2), ("raw features, cosine", 1, 4.5, 0.001), ("NCA(32)", 1, 8, 0.01)]
 RARE = [("raw features, cosine", 20, -6.25, 0.01), ("linear classifier, probability", 20, -7.75, 0.01)]
 LARGER = [("closed, by slide", 1, -3.25, 0.01), ("closed, by slide", 20, 1, 0.5), ("open, by slide", 20, 1.5, 0.01)]
 NEW = [("raw features, cosine", 20, 4.25, 0.6), ("raw features, cosine", 1, -2.25, 0.01), ("no mapper", 1, 9, 0.01)]
 NEW += [("flat, half margin", 20, -4.5, 0.02)]
-VOTES = [("Hyper-DINO(PCA(8), 4)", 1, 14.14), ("Hyper-DINO(PCA(8), 4)", 3, 99), ("raw features, cosine", 1, 20.59)]
+AGAIN = [("own slide in the archive (ball)", "closed, by slide", 20, 9.75, 0.3)]
+AGAIN += [("head: ball, not none", "open, by slide", 20, 8.25, 0.3)]
+AGAIN += [("head: ball, not linear classifier (probability)", "open, by slide", 20, -9.0, 0.2)]
+AGAIN += [("encoder: pretrained, not texture (linear classifier on both)", "closed, by slide", 1, -14.25, 0.3)]
+HEAD = "Hyper-DINO(PCA(8), 4)"
+VOTES = [(HEAD, "closed", 1, 68.4), (HEAD, "open", 3, 14.14), ("raw features, cosine", "closed", 1, 66.45)]
+VOTES += [("raw features, cosine", "open", 3, 20.59), ("NCA(32)", "open", 3, 99)]
+SCORES = [(HEAD, "ap_hits", 61.5), ("raw features, cosine", "ap_hits", 60.25), (HEAD, "ap_min", 99)]
 
 
 def frame(rows: list[tuple], *names: str, **same: str) -> pd.DataFrame:
@@ -29,52 +36,65 @@ def tables(monkeypatch) -> dict[findings.Place, pd.DataFrame]:
     rests = [("closed, by image", 0.9, 0.5), ("closed, by slide", 0.5, 0.5), ("closed, by slide", 0.7, 4.0)]
     made = {
         findings.LEAKAGE: frame(leak, "method", *names),
-        findings.FACTORS: frame([("own slide in the archive (ball)", 20, 9.75, 0.3)], "factor", *names),
+        findings.FACTORS: frame(AGAIN, "factor", "archive", *names),
+        findings.FACTORS_BY_CLASS: frame(AGAIN[2:3], "factor", "archive", *names),
         findings.CONTROL: frame(control, "second", *names, first="ball", **by_slide),
         findings.MARGINS: frame(LARGER, "rule", *names, first="ball, m0 = 4"),
-        findings.REST: frame(rests, "archive", "norm", "m0", head="ball").assign(k=20),
+        findings.REST: frame(rests, "archive", "norm", "m0", head="ball").assign(k=20, rim=0.0),
         findings.TESTS: frame(
-            [*GAINS, ("linear classifier, probability", 20, -1.5, 0.03)], "second", *names, **by_slide
+            [*GAINS, ("linear classifier, probability", 20, -1.5, 0.03)], "second", *names, **by_slide, metric="ap_min"
         ),
         findings.BY_CLASS: frame(RARE, "second", *names, **by_slide),
-        findings.GALLERY: frame([*NEW, (findings.LOGITS, 20, -9, 0.2)], "second", *names, rule="open"),
-        findings.VOTES: frame(VOTES, "method", "k", "macro_f1"),
+        findings.GALLERY: frame(NEW, "second", *names, rule="open"),
+        findings.VOTES: frame(VOTES, "method", "archive", "k", "macro_f1"),
+        findings.SCORES: frame(SCORES, "method", "metric", "ours", **by_slide).assign(k=20),
     }
     monkeypatch.setattr(findings, "read", made.__getitem__)
     return made
 
 
 def test_only_a_difference_above_0_that_is_clear_is_counted(tables):
-    own, curvature, gain, unseen = findings.findings()
-    assert "clearly on 1 of 1 datasets**, on 0 of 1 in notebook 90" in own
+    own, curvature, gain, unseen, texture = findings.findings()
+    assert "clearly on 1 of 1 datasets**, on 0 of 1 datasets in notebook 90" in own
     assert "helps on 0 of 1 datasets" in curvature and "at the centre. At a larger one (4)" in curvature
     assert "a step counts 1.33 to 1.33 times" in curvature
     assert "the ball wins 1 of 3 comparisons and loses 1." in curvature
-    assert (
-        "on 0 of 1 datasets over a list of 20, on 1 of 1 for the first answer** (all classes counting alike: 0 and 0; "
-        "F1 is lower on 1)." in gain
-    )
+    assert "on 0 of 1 datasets over a list of 20, on 1 of 1 datasets for the first answer** (all classes" in gain
+    assert "the gain is +1.25 on Kather" in gain, "the other denominator stands beside"
     assert "classifier beats it on 1 and loses on 0 (alike: 1 and 0)" in gain
     assert "features on 0 of 1 datasets and loses on 0 over the list; first answer: 0 and 1.**" in unseen
-    assert unseen.endswith("flat space beats it on 1 and loses on 0, the classifier on 0 and 0.")
+    assert unseen.endswith("beats it on 1 and loses on 0, the classifier (in notebook 90) on 0 and 0 (alike: 0 and 0).")
+    assert texture.endswith("classifier by +14.25 on Kather (clear gains: 0, clear losses: 0).")
 
 
 def test_the_table_holds_every_difference_and_what_is_clear_is_bold(tables):
     rows = findings.differences().set_index(["", findings.HEAD])["Kather"]
-    assert rows[1].to_dict() == {
-        "own group in archive: head": "**+9.50**",
-        "in notebook 90": "+9.75",
-        "plain features": "-1.25",
-    }
-    assert rows[2].tolist() == ["**-3.50**", "**-3.25**/+1.00", "**+1.50**"]
-    assert rows[3].tolist() == ["**+4.50**/+2.75", "**-6.25**", "20.6 → 14.1", "**-1.50**", "**-7.75**"]
-    assert rows[4].tolist() == ["**-2.25**/+4.25", "**-4.50**", "-9.00"]
+    least = "(1.6)"  # Student's t of 9 groups and 8 tests against that of one test
+    assert rows[1].tolist() == ["**+9.50**", f"+9.75 {least}", f"-1.25 {least}"]
+    assert rows[2].tolist() == ["**-3.50**", f"**-3.25**/+1.00 {least}", "**+1.50**"]
+    f1, hits = "66.45 → 68.40", "–/+1.25"
+    assert rows[3].tolist() == [f"**+4.50**/+2.75 {least}", hits, "**-6.25**", f1, "**-1.50**", "**-7.75**"]
+    assert "F1 of the majority of 3, all other groups: plain → head" in rows[4].index
+    assert rows[4].iloc[[0, 2, 3]].tolist() == [f"**-2.25**/+4.25 {least}", "20.59 → 14.14", "**-4.50**"]
+
+
+def test_a_set_that_could_not_have_shown_a_difference_is_no_no(tables):
+    tables[findings.LEAKAGE]["p_floor"] = 0.05
+    assert "clearly on 1 of 1 datasets" in findings.findings()[0], "one that is clear counts whatever the floor says"
+    tables[findings.LEAKAGE]["p_holm"] = 0.4
+    assert "clearly on 0 of 0 datasets that could tell" in findings.findings()[0]
+    assert findings.differences().set_index(findings.HEAD)["Kather"]["own group in archive: head"] == "+9.50 (none)"
+
+
+def test_a_head_that_rests_at_the_rim_enters_no_count(tables):
+    tables[findings.REST].loc[2, ["archive", "rim"]] = "closed, by slide", 27.0
+    assert "the ball wins 1 of 1 comparisons and loses 0." in findings.findings()[1]
 
 
 def test_a_table_that_is_not_there_leaves_its_rows_out(tables):
     tables[findings.BY_CLASS] = tables[findings.VOTES] = pd.DataFrame()
-    assert findings.differences()[""].tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 4, 4, 4]
-    assert "(all classes counting alike: 0 and 0; F1 is lower on 0)" in findings.findings()[2]
+    assert findings.differences()[""].tolist() == [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 4, 4, 5]
+    assert "(all classes counting alike: 0 and 0)" in findings.findings()[2]
 
 
 def test_the_committed_first_answer_in_a_new_archive_is_what_notebook_16_says():

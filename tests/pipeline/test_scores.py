@@ -63,26 +63,34 @@ def test_without_real_images_the_drawn_tiles_stand_and_nothing_published(monkeyp
     assert rows["images"].str.startswith("procedural").all() and set(rows["published: list"]) == {"–"}
 
 
-def test_the_other_papers_rows_are_those_of_their_tables_and_tests():
-    rows = scores.others().set_index(["paper", "images"])
-    assert rows.index.is_unique and set(rows.index.get_level_values(0)) == {"Hyp-ViT", "ACIR", "Label tree"}
-    row, folder = rows.loc["Hyp-ViT", "CUB-200-2011 birds"], paths.report("hyp_vit", "sample", "cub", "retrieval")
+def rows_of(paper: str) -> pd.DataFrame:
+    return scores.claims(paper).set_index(["measure", "images"])
+
+
+def test_each_paper_is_shown_by_its_own_claim_first():
+    assert scores.claims("label_tree")["measure"].unique().tolist() == ["PC-Order", "HF1", "Top-1"]
+    assert {"loss alone, one layer", "network, frozen stem"} <= {claim.name for claim in scores.CLAIMS["acir"]}
+    assert [claim.section for claim in scores.CLAIMS["hyp_vit"]] == ["retrieval"] * 2, "frozen, and end to end"
+
+
+def test_a_claims_scores_and_gains_are_those_of_its_tables_and_tests():
+    row, folder = rows_of("hyp_vit").iloc[1], paths.report("hyp_vit", "sample", "cub", "retrieval")
     values = pd.read_csv(folder / "table_2.csv").query("k == 1").set_index("method")["ours"]
-    assert row["plain"] == percent(values["no head"]) and row["Hyp, ACIR, HWC+LAM"] == percent(values["Hyp"])
-    tests = pd.read_csv(folder / "table_tests.csv").query("first == 'Hyp' and second == 'Sph' and k == 1")
-    gain = f"{tests['difference'].item():+.2f}"
-    assert row["difference"] == (f"**{gain}**" if tests["p_holm"].item() <= 0.05 else gain)
-    over = pd.read_csv(folder / "table_tests.csv").query("first == 'Hyp' and second == 'no head' and k == 1")
-    assert row["over plain"].strip("*") == f"{over['difference'].item():+.2f}"
-    assert row["over plain"].startswith("**") == (over["p_holm"].item() <= 0.05)
-    assert rows.loc["Hyp-ViT"]["by class"].eq("–").all(), "its categories are all new: each counts alike already"
-    tree = pd.read_csv(paths.REPORTS / "label_tree/sample/odir/results/table_2.csv").query("measure == 'hf1'")
-    plain, blind = (tree.set_index("method")["ours"][name] for name in ("no head", "always the commonest class"))
-    assert rows.loc["Label tree", "ODIR-5K fundus photographs"]["plain"] == f"{percent(plain)}/{percent(blind)}"
-    codes = pd.read_csv(paths.REPORTS / "acir/sample/bh200x/hashing/table_1_min.csv").query("gallery == 'closed'")
-    values = codes[codes["bits"].isna()].set_index("method")["ours"]
-    cells = [percent(values[name]) for name in ("features, no code", "linear classifier, no code")]
-    assert rows.loc["ACIR", "BreakHis at 200X"]["plain"] == "/".join(cells)
-    by_class = pd.read_csv(paths.REPORTS / "acir/sample/ham10000/hashing/table_tests_by_class.csv")
-    gain = by_class.query("first == 'ACIR-16bit' and second == 'CSQ-16bit'")["difference"].item()
-    assert rows.loc["ACIR", "HAM10000"]["by class"].strip("*") == points(gain)
+    assert row["plain features"] == percent(values["no head"]) and row["method's score"] == percent(values["Hyp"])
+    tests = pd.read_csv(folder / "table_tests.csv").query("first == 'Hyp' and k == 1").set_index("second")
+    assert row["over the rival"] == scores.gain_cell(next(tests.loc[["Sph"]].itertuples()))
+    assert row["over plain features"] == f"**{points(tests.loc['no head', 'difference'])}**"
+    tree = pd.read_csv(paths.REPORTS / "label_tree/sample/odir/results/table_2.csv").query("measure == 'order'")
+    values, row = tree.set_index("method")["ours"], rows_of("label_tree").loc["PC-Order", "ODIR-5K fundus photographs"]
+    assert row["plain features"] == percent(values["no head"])
+    assert row["simple rule"] == f"{percent(values[scores.BLIND])}, commonest class"
+
+
+def test_a_gain_over_a_list_stands_under_both_denominators_and_says_where_it_is_untested():
+    rows, folder = rows_of("acir"), paths.report("acir", "sample", "ham10000", "hashing")
+    tests = pd.read_csv(folder / "table_tests.csv").query("first == 'ACIR-16bit'").set_index("second")
+    by_min = rows.xs("HAM10000", level="images").loc["MAP@100 ÷ min(100, R)"].iloc[0]
+    assert by_min["over plain features"] == f"**{points(tests.loc['features, no code', 'difference'])}**"
+    codes = pd.read_csv(folder / "table_1.csv").query("gallery == 'closed' and (bits == 16 or bits.isna())")
+    values, by_hits = codes.set_index("method")["ours"], rows.loc["MAP@100 ÷ hits", "HAM10000"]
+    assert by_hits["over plain features"] == f"{points(values['ACIR'] - values['features, no code'])} untested"
