@@ -6,6 +6,7 @@ import pandas as pd
 
 from lib.pipeline import findings
 from lib.pipeline.findings import Place
+from lib.results import paired
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,21 @@ TWINS = (
 
 
 def tests(twins: Twins) -> pd.DataFrame:
-    """The tests of one comparison on all real datasets, without heads that rest at the rim."""
-    if (rows := findings.read(twins.place)).empty:
-        return rows
-    rows = rows.query(twins.rows)
-    return findings.inside(rows) if twins.place == findings.MARGINS else rows
+    """The tests of one comparison on all real datasets, without heads that are held at the rim."""
+    rows = findings.read(twins.place)
+    return rows if rows.empty else paired.counted(rows.query(twins.rows))
+
+
+def outcomes(rows: pd.DataFrame) -> pd.Series:
+    """How many comparisons came out better, worse, even and untold: what so many groups and tests cannot show.
+
+    >>> test = {"difference": 2.0, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 8}
+    >>> outcomes(pd.DataFrame([test, test | {"p_holm": 0.2}, test | {"p_holm": 0.9, "p_floor": 0.01}])).to_dict()
+    {'better': 1, 'worse': 0, 'even': 1, 'untold': 1}
+    """
+    better, worse, _ = paired.tally(rows)
+    even = sum(paired.relation(test) == paired.NOT_CLEAR for test in rows.itertuples())
+    return pd.Series({"better": better, "worse": worse, "even": even, "untold": len(rows) - better - worse - even})
 
 
 def table() -> pd.DataFrame:
@@ -56,19 +67,18 @@ def table() -> pd.DataFrame:
     lines = []
     for twins in TWINS:
         if len(rows := tests(twins)):
-            numbers = findings.outcomes(rows)
             clear = {word: _where(rows, word) for word in ("better", "worse")}
-            counted = {word: f"{n}{clear.get(word, '')}" for word, n in numbers.items()}
+            counted = {word: f"{n}{clear.get(word, '')}" for word, n in outcomes(rows).items()}
             lines.append({"loss": twins.loss, "compared": twins.compared, "tests": len(rows)} | counted)
     return pd.DataFrame(lines)
 
 
 def _where(rows: pd.DataFrame, word: str) -> str:
     """On which datasets it is better, or worse: `` (CUB-200-2011, HAM10000)``."""
-    titles = [title for title, part in rows.groupby("title", sort=False) if findings.outcomes(part)[word]]
+    titles = [title for title, part in rows.groupby("title", sort=False) if outcomes(part)[word]]
     return f" ({', '.join(titles)})" if titles else ""
 
 
 def total() -> pd.Series:
     """All comparisons counted: better, worse, even, untold."""
-    return findings.outcomes(pd.concat([tests(twins) for twins in TWINS], ignore_index=True))
+    return outcomes(pd.concat([tests(twins) for twins in TWINS], ignore_index=True))

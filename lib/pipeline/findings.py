@@ -99,21 +99,11 @@ def tests(*names: str, ks: tuple[int, ...] = (FIRST, LIST)) -> pd.DataFrame:
 
 
 def _signed(of: Compared) -> pd.DataFrame:
-    """The tests of a comparison, differences as its name has them; heads at the rim are left out."""
+    """The tests of a comparison, differences as its name has them; heads held at the rim are left out."""
     if (rows := read(of.place)).empty:
         return rows
-    rows = rows.query(of.rows)
-    if of.place == MARGINS:
-        rows = inside(rows)
+    rows = paired.counted(rows.query(of.rows))
     return rows.assign(difference=of.sign * rows["difference"])
-
-
-def inside(rows: pd.DataFrame) -> pd.DataFrame:
-    """The tests of margins without heads of which more than :data:`lib.results.paired.MOST_AT_RIM` is at the rim."""
-    rims = read(REST).groupby(["title", "archive", "head", "m0"])["rim"].max()
-    names = rows["first"].str.extract(r"^(?P<head>.*), m0 = (?P<m0>.*)$").astype({"m0": float})
-    keys = zip(rows["title"], rows["rule"], names["head"], names["m0"], strict=True)
-    return rows[[not rims.get(key, 0) > paired.MOST_AT_RIM for key in keys]]
 
 
 def differences() -> pd.DataFrame:
@@ -186,7 +176,7 @@ def _curvature() -> str:
     return (
         f"**With Hyper-DINO's loss, curvature helps on {wins(tests('curved', ks=(LIST,)))}.** At the published margin "
         f"the images rest where there is hardly any: a step counts {rulers()} times as much as at the centre. At a "
-        f"larger one ({LARGE}) the ball wins {wins(larger, 'comparisons')} and loses {losses(larger)}. With other "
+        f"larger one ({LARGE}) the ball wins {wins(larger, 'comparison')} and loses {losses(larger)}. With other "
         "losses it moves both ways: see the table of curvature."
     )
 
@@ -237,38 +227,22 @@ def _texture() -> str:
     )
 
 
-def outcomes(rows: pd.DataFrame) -> pd.Series:
-    """How many comparisons came out better, worse, even and untold: what so many groups and tests cannot show.
-
-    >>> test = {"difference": 2.0, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 8}
-    >>> outcomes(pd.DataFrame([test, test | {"p_holm": 0.2}, test | {"p_holm": 0.9, "p_floor": 0.01}])).to_dict()
-    {'better': 1, 'worse': 0, 'even': 1, 'untold': 1}
-    """
-    relations = [paired.relation(test) for test in rows.itertuples()]
-    better, worse = (relations.count(words) for words in paired.CLEAR)
-    untold = sum(words.startswith("cannot") for words in relations)
-    return pd.Series({"better": better, "worse": worse, "even": len(rows) - better - worse - untold, "untold": untold})
-
-
 def count(rows: pd.DataFrame) -> int:
     """How many differences are above 0 and clear."""
-    return int(outcomes(rows)["better"])
+    return paired.tally(rows)[0]
 
 
 def losses(rows: pd.DataFrame) -> int:
     """How many differences are below 0 and clear."""
-    return int(outcomes(rows)["worse"])
+    return paired.tally(rows)[1]
 
 
-def wins(rows: pd.DataFrame, what: str = "datasets") -> str:
+def wins(rows: pd.DataFrame, what: str = "dataset") -> str:
     """:func:`count`, of how many ``what`` that could have shown a difference.
 
     >>> test = {"difference": 2.0, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 8}
     >>> wins(pd.DataFrame([test, test | {"p_holm": 0.2}]))
     '1 of 2 datasets'
-    >>> wins(pd.DataFrame([test, test | {"p_holm": 0.9, "p_floor": 0.01}]))
-    '1 of 1 datasets that could tell'
     """
-    numbers = outcomes(rows)
-    able = len(rows) - numbers["untold"]
-    return f"{numbers['better']} of {able} {what}{' that could tell' if numbers['untold'] else ''}"
+    better, _, of = paired.tally(rows, what)
+    return f"{better} of {of}"

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from lib import paths
-from lib.pipeline import curvature, findings
+from lib.pipeline import curvature
 
 
 def test_every_loss_with_a_flat_twin_is_counted_and_each_test_once():
@@ -19,4 +19,4 @@ def test_a_clear_gain_is_told_with_its_dataset():
     gains = tests.query("measure == 'Top-1' and difference > 0 and p_holm <= 0.05")
     (row,) = curvature.table().query("compared == 'ball, sphere: Top-1'").to_dict("records")
     assert len(gains) and row["better"] == f"{len(gains)} (HAM10000)"
-    assert findings.outcomes(gains)["better"] == len(gains)
+    assert curvature.outcomes(gains)["better"] == len(gains)

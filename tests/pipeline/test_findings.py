@@ -40,7 +40,7 @@ def tables(monkeypatch) -> dict[findings.Place, pd.DataFrame]:
         findings.FACTORS_BY_CLASS: frame(AGAIN[2:3], "factor", "archive", *names),
         findings.CONTROL: frame(control, "second", *names, first="ball", **by_slide),
         findings.MARGINS: frame(LARGER, "rule", *names, first="ball, m0 = 4"),
-        findings.REST: frame(rests, "archive", "norm", "m0", head="ball").assign(k=20, rim=0.0),
+        findings.REST: frame(rests, "archive", "norm", "m0", head="ball").assign(k=20),
         findings.TESTS: frame(
             [*GAINS, ("linear classifier, probability", 20, -1.5, 0.03)], "second", *names, **by_slide, metric="ap_min"
         ),
@@ -55,14 +55,14 @@ def tables(monkeypatch) -> dict[findings.Place, pd.DataFrame]:
 
 def test_only_a_difference_above_0_that_is_clear_is_counted(tables):
     own, curvature, gain, unseen, texture = findings.findings()
-    assert "clearly on 1 of 1 datasets**, on 0 of 1 datasets in notebook 90" in own
-    assert "helps on 0 of 1 datasets" in curvature and "at the centre. At a larger one (4)" in curvature
+    assert "clearly on 1 of 1 dataset**, on 0 of 1 dataset in notebook 90" in own
+    assert "helps on 0 of 1 dataset" in curvature and "at the centre. At a larger one (4)" in curvature
     assert "a step counts 1.33 to 1.33 times" in curvature
     assert "the ball wins 1 of 3 comparisons and loses 1." in curvature
-    assert "on 0 of 1 datasets over a list of 20, on 1 of 1 datasets for the first answer** (all classes" in gain
+    assert "on 0 of 1 dataset over a list of 20, on 1 of 1 dataset for the first answer** (all classes" in gain
     assert "the gain is +1.25 on Kather" in gain, "the other denominator stands beside"
     assert "classifier beats it on 1 and loses on 0 (alike: 1 and 0)" in gain
-    assert "features on 0 of 1 datasets and loses on 0 over the list; first answer: 0 and 1.**" in unseen
+    assert "features on 0 of 1 dataset and loses on 0 over the list; first answer: 0 and 1.**" in unseen
     assert unseen.endswith("beats it on 1 and loses on 0, the classifier (in notebook 90) on 0 and 0 (alike: 0 and 0).")
     assert texture.endswith("classifier by +14.25 on Kather (clear gains: 0, clear losses: 0).")
 
@@ -80,15 +80,15 @@ def test_the_table_holds_every_difference_and_what_is_clear_is_bold(tables):
 
 def test_a_set_that_could_not_have_shown_a_difference_is_no_no(tables):
     tables[findings.LEAKAGE]["p_floor"] = 0.05
-    assert "clearly on 1 of 1 datasets" in findings.findings()[0], "one that is clear counts whatever the floor says"
+    assert "clearly on 1 of 1 dataset" in findings.findings()[0], "one that is clear counts whatever the floor says"
     tables[findings.LEAKAGE]["p_holm"] = 0.4
-    assert "clearly on 0 of 0 datasets that could tell" in findings.findings()[0]
+    assert "clearly on 0 of 0 datasets that could tell (1 could not)" in findings.findings()[0]
     assert findings.differences().set_index(findings.HEAD)["Kather"]["own group in archive: head"] == "+9.50 (none)"
 
 
 def test_a_head_that_rests_at_the_rim_enters_no_count(tables):
-    tables[findings.REST].loc[2, ["archive", "rim"]] = "closed, by slide", 27.0
-    assert "the ball wins 1 of 1 comparisons and loses 0." in findings.findings()[1]
+    tables[findings.MARGINS]["at_rim"] = [27.0, 27.0, 0.0]
+    assert "the ball wins 1 of 1 comparison and loses 0." in findings.findings()[1]
 
 
 def test_a_table_that_is_not_there_leaves_its_rows_out(tables):
