@@ -302,7 +302,8 @@ def test_the_mean_counts_queries_without_a_relevant_item_apart():
     query = torch.tensor([[0.1], [0.9], [0.5]])
     result = evaluate(query, gallery, ["a", "a", "c"], ["a", "b"], Euclidean(), ks=(1, 1))
     mean = result.mean()
-    assert mean.columns.tolist() == ["metric", "k", "value", "class_mean", "chance", "n_queries", "n_without_relevant"]
+    means = ["value", "class_mean", "chance", "class_chance"]
+    assert mean.columns.tolist() == ["metric", "k", *means, "n_queries", "n_without_relevant"]
     assert mean["metric"].tolist() == list(METRICS)
     assert mean["value"].tolist() == [0.5] * 5
     assert (mean["n_queries"] == 3).all()
