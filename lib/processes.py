@@ -31,12 +31,12 @@ def spread(jobs: Iterable[Any], workers: int = -1) -> Iterator[Any]:
     workers: processes; -1 takes all processors, 1 computes in this process.
     """
     folder = None if workers == 1 else _folder()
-    ending = {"initializer": _end_with, "initargs": (os.getpid(),)}
+    ending = {"initializer": end_with, "initargs": (os.getpid(),)}
     return joblib.Parallel(n_jobs=workers, return_as="generator", temp_folder=folder, **ending)(jobs)
 
 
-def _end_with(parent: int) -> None:
-    """End this process soon after ``parent``, which would not be told: a worker waits for work that never comes."""
+def end_with(parent: int) -> None:
+    """End this process soon after its ``parent``: of one that was killed nobody tells it, and it waits for ever."""
 
     def watch() -> None:
         while os.getppid() == parent:

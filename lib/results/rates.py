@@ -33,7 +33,8 @@ def choose_middle(
     then lie at an end of the row, where more steps, or other images, are fatal. What is within one standard error of
     the best cannot be told from it, and the middle of these is furthest from both slopes. The error is that of the
     *difference* to the best, query by query (:func:`standard_error`): groups differ in how hard they are by far more
-    than rates do, and are equally hard for all rates. The error of a single value would take nearly every rate in.
+    than rates do, and are equally hard for all rates. The error of a single value would take nearly every rate in. (One
+    training says nothing of other seeds: then only the groups count.)
 
     Args:
         tried: a row for each candidate, with the columns ``by``, within which is chosen, and ``order``.

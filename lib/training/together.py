@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from lib.errors import InputError
+from lib.processes import end_with
 from lib.progress import track
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def launched(work: Callable[..., Result], *arguments: object, **options: object)
         done = Path(folder)
         torch.save(partial(work, *arguments, **options), done / "work")  # as arguments, tensors would be shared memory
         try:
-            elastic_launch(config, _member)(done)
+            elastic_launch(config, _member)(done, os.getpid())
         except ChildFailedError as failed:
             errors = sorted(done.glob("error-*"), key=lambda file: file.stat().st_mtime_ns)
             first = torch.load(errors[0], weights_only=False) if errors else None
@@ -158,8 +159,9 @@ def _cause(exitcode: int, first: Exception | None) -> Exception:
     return InputError(f"a process was ended {by}, most likely for want of memory: {way_out}")
 
 
-def _member(folder: Path) -> None:
+def _member(folder: Path, parent: int) -> None:
     """One of several processes, which do the work in ``folder``; the first writes there what it returns."""
+    end_with(parent)
     rank = os.environ["RANK"]
     try:
         result = torch.load(folder / "work", weights_only=False)()
