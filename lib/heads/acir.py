@@ -179,6 +179,7 @@ class ConsolidatedHash(nn.Module):
         might have the same sign, or a tanh without a gradient. Raises InputError where a bit is the same for all.
         """
         checks.positive("spread", spread)
+        checks.whole("at_once", at_once)
         self.scales["shallow"].measure(shallow)
         self.scales["deep"].measure(deep)
         parts = zip(shallow.split(at_once), deep.split(at_once), strict=True)

@@ -344,6 +344,7 @@ def test_the_taps_of_a_real_encoder_fit():
         (lambda: Decoder(4)(maps(1, 4, 1)), "one pixel"),
         (lambda: small(image_channels=0).rebuild(maps(1, 12, 3)), "no decoder"),
         (lambda: small(hidden=-1), "hidden"),
+        (lambda: small().start(maps(5, 8, 6), maps(5, 12, 3), at_once=0), "at_once"),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_words(call, words):
