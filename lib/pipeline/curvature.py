@@ -6,7 +6,7 @@ import pandas as pd
 
 from lib.pipeline import findings
 from lib.pipeline.findings import Place
-from lib.results import paired
+from lib.results import denominators, paired
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ TWINS = (
 
 
 def tests(twins: Twins) -> pd.DataFrame:
-    """The tests of one comparison on all real datasets, without heads that are held at the rim."""
+    """The tests of one comparison on all real datasets, by min(k, R), without heads that are held at the rim."""
     rows = findings.read(twins.place)
-    return rows if rows.empty else paired.counted(rows.query(twins.rows))
+    return rows if rows.empty else paired.counted(denominators.by_min(rows).query(twins.rows))
 
 
 def outcomes(rows: pd.DataFrame) -> pd.Series:

@@ -7,7 +7,7 @@ import pandas as pd
 from lib import paths
 from lib.pipeline import index, profiles
 from lib.pipeline.scores import PLAIN, gain_cell
-from lib.results import paired
+from lib.results import denominators, paired
 from lib.results.markdown import percent, points
 
 Place = tuple[str, str, str]
@@ -54,9 +54,9 @@ COMPARED = {
     "curved": Compared(2, "ball, not flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
     "larger": Compared(2, f"margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
     "larger_new": Compared(2, f"margin {LARGE}, new archive", MARGINS, f"{LARGER}rule.str.startswith('open')"),
-    "plain": Compared(3, "head, not plain features", TESTS, f"{APART}metric == 'ap_min' and second == '{PLAIN}'"),
+    "plain": Compared(3, "head, not plain features", TESTS, f"{APART}second == '{PLAIN}'"),
     "plain_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
-    "classifier": Compared(3, "head, not classifier", TESTS, f"{APART}metric == 'ap_min' and second == '{CLASSIFIER}'"),
+    "classifier": Compared(3, "head, not classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
     "classifier_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"),
     "new": Compared(4, "head, not plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
     "new_again": Compared(4, AGAIN, FACTORS, f"{NEW}{HEAD_ON}none')"),
@@ -73,10 +73,7 @@ ARCHIVES = {"closed": (3, "the learnt archive"), "open": (4, "all other groups")
 
 
 def read(place: Place) -> pd.DataFrame:
-    """A table of every dataset of the sample that has it; ``title``: the dataset's first name.
-
-    Tables that hold one denominator have no column ``metric``: theirs is min(k, R).
-    """
+    """A table of every dataset of the sample that has it; ``title``: the dataset's first name."""
     paper, section, name = place
     files = {
         dataset: paths.report(paper, "sample", dataset, section) / f"{name}.csv"
@@ -87,8 +84,7 @@ def read(place: Place) -> pd.DataFrame:
         for dataset, file in files.items()
         if file.exists()
     ]
-    rows = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    return rows if "metric" in rows else rows.assign(metric="ap_min")
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 def tests(*names: str, ks: tuple[int, ...] = (FIRST, LIST)) -> pd.DataFrame:
@@ -99,10 +95,10 @@ def tests(*names: str, ks: tuple[int, ...] = (FIRST, LIST)) -> pd.DataFrame:
 
 
 def _signed(of: Compared) -> pd.DataFrame:
-    """The tests of a comparison, differences as its name has them; heads held at the rim are left out."""
+    """The tests of a comparison by min(k, R), differences as its name has them; no heads held at the rim."""
     if (rows := read(of.place)).empty:
         return rows
-    rows = paired.counted(rows.query(of.rows))
+    rows = paired.counted(denominators.by_min(rows).query(of.rows))
     return rows.assign(difference=of.sign * rows["difference"])
 
 

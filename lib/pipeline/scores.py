@@ -15,7 +15,7 @@ from lib.papers.hyper_dino.published import TABLES, headlines, published
 from lib.papers.linear_prototypes.published import DATASETS as THEIR_NAMES
 from lib.papers.linear_prototypes.published import PT, TL, gains
 from lib.pipeline import index, profiles
-from lib.results import paired
+from lib.results import denominators, paired
 from lib.results.markdown import percent, points
 
 OTHER_MAGNIFICATIONS = paths.DRAWN[1:]
@@ -31,7 +31,8 @@ class Claim:
     Rows are those of the section's table where the columns of ``where`` have these values; ``of`` are those of its
     ``table_tests`` (first, second, and columns), and with ``plain`` as the second the gain over plain features;
     ``by_class`` of its tests of class means, and ``classes`` their table; ``beside``: what else a method is held
-    against: a simple opponent, or a rule that does not look at images.
+    against: a simple opponent, or a rule that does not look at images; ``divided``: the denominator of its tests, as
+    :func:`lib.results.denominators.ways` calls it.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Claim:
     classes: str = "table_tests"
     by_class: Mapping[str, Any] = field(default_factory=dict)
     beside: str = ""
+    divided: str = ""
 
 
 TREE, FLAT_TREE, BLIND = "HWC+LAM (Euclidean)", "SupCon (Euclidean)", "always the commonest class"
@@ -72,7 +74,7 @@ def _by_tree(measure: str, key: str, by_class: bool) -> Claim:
     )
 
 
-def _loss_of_acir(table: str, measure: str, tested: bool) -> Claim:
+def _loss_of_acir(table: str, measure: str, divided: str) -> Claim:
     of = {"first": "ACIR-16bit", "second": "CSQ-16bit"}
     return Claim(
         "loss alone, one layer",
@@ -83,10 +85,11 @@ def _loss_of_acir(table: str, measure: str, tested: bool) -> Claim:
         "features, no code",
         "ACIR",
         "CSQ",
-        of if tested else {},
+        of,
         "table_tests_by_class",
-        of if tested else {},
+        of,
         LINEAR,
+        divided,
     )
 
 
@@ -116,8 +119,8 @@ CLAIMS = {
         ),
     ),
     "acir": (
-        _loss_of_acir("table_1_min", "MAP@100 ÷ min(100, R)", True),
-        _loss_of_acir("table_1", "MAP@100 ÷ hits", False),
+        _loss_of_acir("table_1_min", "MAP@100 ÷ min(100, R)", ""),
+        _loss_of_acir("table_1", "MAP@100 ÷ hits", ", ÷ hits"),
         Claim(
             "network, frozen stem",
             "ranking",
@@ -194,13 +197,15 @@ def _claimed(claim: Claim, folder: Path, file: Path, images: str) -> dict[str, s
     names = rows["method"] if "ranking" not in rows else rows["method"] + ", " + rows["ranking"]
     ours = rows.get("ours", rows.get("ap_min")).set_axis(names)
 
-    def gain(first: str, second: str, name: str, of: Mapping[str, Any]) -> str:
-        if not second:
+    def gain(second: str, name: str, of: Mapping[str, Any], untested: str) -> str:
+        if not second or not of:
             return "–"
-        tests = chosen(pd.read_csv(folder / f"{name}.csv"), of) if of else pd.DataFrame()
-        return gain_cell(next(tests.itertuples())) if len(tests) else f"{points(ours[first] - ours[second])} untested"
+        tests = denominators.ways(pd.read_csv(folder / f"{name}.csv")).get(claim.divided, pd.DataFrame())
+        tests = chosen(tests, of) if len(tests) else tests
+        return gain_cell(next(tests.itertuples())) if len(tests) else untested
 
-    over = {**claim.of, "second": claim.plain} if claim.of else {}
+    over = {**claim.of, "second": claim.plain}
+    by_means = {name: f"{points(ours[claim.ours] - ours[name])} untested" for name in names}
     return {
         "method": f"{short(claim.ours)}: {claim.name}",
         "measure": claim.measure,
@@ -209,11 +214,9 @@ def _claimed(claim: Claim, folder: Path, file: Path, images: str) -> dict[str, s
         "simple rule": f"{percent(ours[claim.beside])}, {SIMPLE[claim.beside]}" if claim.beside else "–",
         "method's score": percent(ours[claim.ours]),
         "rival": f"{percent(ours[claim.rival])}, {short(claim.rival)}",
-        "over plain features": gain(claim.ours, claim.plain, "table_tests", over),
-        "over the rival": gain(claim.ours, claim.rival, "table_tests", claim.of),
-        "over the rival, classes alike": gain(claim.ours, claim.rival, claim.classes, claim.by_class)
-        if claim.by_class
-        else "–",
+        "over plain features": gain(claim.plain, "table_tests", over, by_means.get(claim.plain, "–")),
+        "over the rival": gain(claim.rival, "table_tests", claim.of, by_means[claim.rival]),
+        "over the rival, classes alike": gain(claim.rival, claim.classes, claim.by_class, "–"),
     }
 
 

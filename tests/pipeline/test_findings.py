@@ -42,7 +42,7 @@ def tables(monkeypatch) -> dict[findings.Place, pd.DataFrame]:
         findings.MARGINS: frame(LARGER, "rule", *names, first="ball, m0 = 4"),
         findings.REST: frame(rests, "archive", "norm", "m0", head="ball").assign(k=20),
         findings.TESTS: frame(
-            [*GAINS, ("linear classifier, probability", 20, -1.5, 0.03)], "second", *names, **by_slide, metric="ap_min"
+            [*GAINS, ("linear classifier, probability", 20, -1.5, 0.03)], "second", *names, **by_slide
         ),
         findings.BY_CLASS: frame(RARE, "second", *names, **by_slide),
         findings.GALLERY: frame(NEW, "second", *names, rule="open"),
