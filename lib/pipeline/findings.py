@@ -196,8 +196,8 @@ def _gain() -> str:
     by_hits = ", ".join(f"{points(row.difference)} on {row.title}" for row in hits().itertuples())
     return (
         f"**The head beats the plain features on {wins(long)} over a list of {LIST}, on {wins(first)} for the first "
-        f"answer** (all classes counting alike: {count(alike)} and {count(first_alike)}). That is AP divided by "
-        f"min(k, R), which counts how much of a list is right; divided by the hits, which counts their order only, the "
+        f"answer** (all classes counting alike: {count(alike)} and {count(first_alike)}). There AP is divided by "
+        "min(k, R), so hits that are missing cost points. Divided by the hits in the list, which forgives them, the "
         f"gain is {by_hits}. Over the list, a linear classifier beats it on {losses(fair)} and loses on {count(fair)} "
         f"(alike: {losses(even)} and {count(even)})."
     )
