@@ -232,6 +232,8 @@ def short(method: str) -> str:
 def gain_cell(test: Any) -> str:
     """A test's difference in points: bold where clear, else with the smallest one that its set could have shown.
 
+    "rim": of a head that is held at the rim, and is not counted; "equal": the two methods differ in nothing.
+
     test: a row of :func:`lib.results.paired.together`.
 
     >>> from types import SimpleNamespace as Test
@@ -242,10 +244,13 @@ def gain_cell(test: Any) -> str:
     '-2.00 (none)'
     """
     gain = points(test.difference)
+    if getattr(test, "at_rim", 0) > paired.MOST_AT_RIM:
+        return f"{gain} (rim)"
     if paired.relation(test) in paired.CLEAR:
         return f"**{gain}**"
     least = could_show(test)
-    return f"{gain} ({f'{least:.1f}' if np.isfinite(least) else 'none'})"
+    told = "equal" if np.isnan(least) else f"{least:.1f}" if np.isfinite(least) else "none"
+    return f"{gain} ({told})"
 
 
 def chosen(rows: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:

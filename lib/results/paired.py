@@ -17,8 +17,9 @@ SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, all patterns "
     "where these are no more than 10,000, else so many at random; of several trainings, the larger of that and of "
     "Student's t with the variance of groups and trainings. p, Holm: corrected for all tests of this table, what a "
-    "verdict rests on. Interval: 95 %, of the same t. Could have shown: the smallest difference that, with this spread "
-    "and so many tests, would be clear; nothing where the groups are too few."
+    "verdict rests on. Interval: 95 %, of the same t. Could have shown: with this spread and so many tests, no "
+    "smaller difference is clear; with few groups, whose signs must all agree, it may have to be larger. Nothing: the "
+    "groups are too few for any."
 )
 """What every table of paired tests says about itself."""
 
@@ -85,21 +86,24 @@ def of_classes(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What every group adds to the mean over classes: one value of each group and training, its group, its training.
 
-    A class counts as the mean of its groups, a group in a class as the mean of its queries there. The mean of the
-    returned values, over groups, is the mean over classes; a NaN, a query without an answer, is left out.
+    A class counts as the mean of its queries (:func:`lib.metrics.classes.over_classes`), so that the difference of two
+    methods is that of their class means. The mean of the returned values, over groups, is the mean over classes; a NaN,
+    a query without an answer, is left out.
 
-    Two groups of a frequent class and one of a rare one:
+    Two groups of a frequent class, one with two queries, and one group of a rare class:
 
-    >>> of_classes(np.array([0.1, 0.3, 0.8]), np.array(["a", "a", "b"]), np.array([1, 2, 3]))[0].round(3).tolist()
-    [0.075, 0.225, 1.2]
+    >>> values, classes = np.array([0.1, 0.3, 0.2, 0.8]), np.array(["a", "a", "a", "b"])
+    >>> of_classes(values, classes, np.array([1, 2, 2, 3]))[0].round(3).tolist()
+    [0.05, 0.25, 1.2]
     """
     repeats = np.zeros(len(values), dtype=int) if repeats is None else repeats
     rows = pd.DataFrame({"unit": units, "repeat": repeats, "class": classes, "value": values}).dropna(subset="value")
-    means = rows.groupby(["unit", "repeat", "class"])["value"].mean().unstack()
-    of_training = means.groupby(level="repeat")
-    n_units, n_groups = of_training.transform("size"), of_training.transform("count")
-    shares = (means / n_groups).sum(axis=1) * n_units / n_groups.gt(0).sum(axis=1)
-    return shares.to_numpy(), *(means.index.get_level_values(name).to_numpy() for name in ("unit", "repeat"))
+    n_queries = rows.groupby(["repeat", "class"])["value"].transform("size")
+    sums = (rows["value"] / n_queries).groupby([rows["unit"], rows["repeat"]]).sum()
+    n_classes = rows.groupby("repeat")["class"].nunique()
+    repeat = sums.index.get_level_values("repeat")
+    shares = sums * sums.groupby(level="repeat").transform("size") / n_classes.loc[repeat].to_numpy()
+    return shares.to_numpy(), *(sums.index.get_level_values(name).to_numpy() for name in ("unit", "repeat"))
 
 
 def together(tests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from lib.errors import InputError
 from lib.metrics.significance import student
 from lib.results.markdown import markdown_table
 from lib.results.shown import Table
@@ -41,7 +42,10 @@ def choose_middle(
         values: for each row (m, q), or (q,): what q validation queries got in each of m trainings, percent; NaN where
             a query has nothing to find. The same queries for all candidates.
         groups: (q,) of the queries, for example patients; each by itself if not given.
-        order: candidates lie in the order of these columns; the middle one of an even number is the smaller one.
+        order: what lies in an order, for example the rate and then a weight: the middle rate is taken first, then
+            the middle weight at that rate. Of an even number it is the smaller one.
+
+    Raises InputError where no query has an answer.
 
     Returns:
         ``tried`` with the columns validation (mean over queries and trainings), se (of the difference to the best, in
@@ -53,15 +57,25 @@ def choose_middle(
     [[40.0, False, False], [69.0, True, False], [69.5, True, True], [70.0, True, False]]
     """
     several = [np.atleast_2d(np.asarray(of_one, dtype=np.float64)) for of_one in values]
+    if any(np.isnan(of_one).all() for of_one in several):
+        raise InputError("no validation query has an image of its class to find: take more groups, or fewer folds")
     found = tried.reset_index(drop=True).assign(validation=[np.nanmean(of_one) for of_one in several], se=0.0)
     for _, part in found.groupby(by, sort=False):
         best = several[part["validation"].idxmax()]
         found.loc[part.index, "se"] = [standard_error(best - several[row], groups) for row in part.index]
     behind = found.groupby(by, sort=False)["validation"].transform("max") - found["validation"]
     found["within"] = behind <= found["se"]
-    near = found[found["within"]].sort_values(list(order), kind="stable").groupby(by, sort=False)
-    middle = near.cumcount() == (near[by].transform("size") - 1) // 2
-    return found.assign(chosen=found.index.isin(middle.index[middle]))
+    chosen = found["within"]
+    for column in order:  # the middle rate first, then the middle of what else was tried at this rate
+        middle = found[chosen].groupby(by)[column].agg(_middle)
+        chosen &= found[column] == found[by].map(middle)
+    return found.assign(chosen=chosen)
+
+
+def _middle(values: pd.Series) -> float:
+    """The middle one of the different ``values``, of an even number the smaller one."""
+    different = np.unique(values)
+    return different[(len(different) - 1) // 2]
 
 
 def standard_error(values: np.ndarray, groups: ArrayLike | None = None) -> float:

@@ -28,7 +28,7 @@ from lib.results.shown import Table
 HITS = "ap_hits"
 """The mAP of deep hashing, and of the authors' code: divided by the hits in the list."""
 
-OF_CLASSES = "Each class counts alike: as the mean of its groups, a group in it as the mean of its queries."
+OF_CLASSES = "Each class counts alike, as the mean of its queries."
 """What is added where they compare means over classes."""
 
 

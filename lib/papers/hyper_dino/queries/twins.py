@@ -163,7 +163,7 @@ def table_twins(run: Run, rows: pd.DataFrame, k: int) -> Table:
     text = (
         f"MAP in percent, AP divided by min(k, relevant), {run.parameters['recipe']} over {run.parameters['folds']} "
         "folds. An identical picture has the same pixels as the query and lies in the query's gallery; the last four "
-        "columns ask again without it. {answers.CLASS_MEAN} "
+        f"columns ask again without it. {answers.CLASS_MEAN} "
         "The mappers, one training of each fold, are the same in all columns: they were trained with these "
         "pictures. Means over the queries; notebook 13 averages over the folds, and in places over several trainings."
     )
