@@ -56,15 +56,21 @@ def tables(monkeypatch) -> dict[findings.Place, pd.DataFrame]:
 def test_only_a_difference_above_0_that_is_clear_is_counted(tables):
     own, curvature, gain, unseen, texture = findings.findings()
     assert "clearly on 1 of 1 dataset**, on 0 of 1 dataset in notebook 90" in own
-    assert "helps on 0 of 1 dataset" in curvature and "at the centre. At a larger one (4)" in curvature
+    assert "helps on 0 of 1 dataset**" in curvature and "at the centre. At a larger one (4)" in curvature
     assert "a step counts 1.33 to 1.33 times" in curvature
-    assert "the ball wins 1 of 3 comparisons and loses 1." in curvature
+    assert "the ball wins 1 of 3 comparisons and loses 1 (Kather)." in curvature
     assert "on 0 of 1 dataset over a list of 20, on 1 of 1 dataset for the first answer** (all classes" in gain
-    assert "the gain is +1.25 on Kather" in gain, "the other denominator stands beside"
-    assert "classifier beats it on 1 and loses on 0 (alike: 1 and 0)" in gain
-    assert "features on 0 of 1 dataset and loses on 0 over the list; first answer: 0 and 1.**" in unseen
-    assert unseen.endswith("beats it on 1 and loses on 0, the classifier (in notebook 90) on 0 and 0 (alike: 0 and 0).")
+    assert "the gain is +1.25 on Kather (means over queries, untested)" in gain, "the other denominator stands beside"
+    assert "classifier beats it on 1 and loses on 0; alike: 1 (Kather) and 0." in gain
+    assert "features on 0 of 1 dataset and loses on 0 over the list; first answer: 0 and 1 (Kather).**" in unseen
+    assert "flat space beats it on 1 (Kather) and loses on 0; in notebook 90 on 0 and 0 of 0 datasets." in unseen
+    assert unseen.endswith("The classifier (in notebook 90) beats it on 0 and loses on 0.")
     assert texture.endswith("classifier by +14.25 on Kather (clear gains: 0, clear losses: 0).")
+
+
+def test_what_is_not_clear_says_what_it_could_have_shown(tables):
+    tables[findings.CONTROL]["p_holm"] = 0.4
+    assert "helps on 0 of 1 dataset**; what is not clear could have shown 1.59. At" in findings.findings()[1]
 
 
 def test_the_table_holds_every_difference_and_what_is_clear_is_bold(tables):
@@ -88,7 +94,7 @@ def test_a_set_that_could_not_have_shown_a_difference_is_no_no(tables):
 
 def test_a_head_that_rests_at_the_rim_enters_no_count(tables):
     tables[findings.MARGINS]["at_rim"] = [27.0, 27.0, 0.0]
-    assert "the ball wins 1 of 1 comparison and loses 0." in findings.findings()[1]
+    assert "the ball wins 1 of 1 comparison (2 at the rim) and loses 0." in findings.findings()[1]
 
 
 def test_a_table_that_is_not_there_leaves_its_rows_out(tables):
@@ -104,7 +110,7 @@ def test_the_committed_first_answer_in_a_new_archive_is_what_notebook_16_says():
         "rule == 'open' and k == 1 and second == '" + PLAIN + "'"
     )
     assert tests.loc["HAM10000", "difference"] == row["difference"].item()
-    assert f" and {findings.losses(tests)}.**" in findings.findings()[3]
+    assert f" and {findings.losses(tests)} (HAM10000).**" in findings.findings()[3]
 
 
 def test_the_ruler_is_that_of_the_committed_norms():
