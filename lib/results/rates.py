@@ -68,14 +68,15 @@ def choose_middle(
     chosen = found["within"]
     for column in order:  # the middle rate first, then the middle of what else was tried at this rate
         middle = found[chosen].groupby(by)[column].agg(_middle)
-        chosen &= found[column] == found[by].map(middle)
+        wanted = found[by].map(middle)
+        chosen &= (found[column] == wanted) | wanted.isna()
     return found.assign(chosen=chosen)
 
 
 def _middle(values: pd.Series) -> float:
-    """The middle one of the different ``values``, of an even number the smaller one."""
-    different = np.unique(values)
-    return different[(len(different) - 1) // 2]
+    """The middle one of the different ``values``, of an even number the smaller one; NaN where there is none."""
+    different = np.unique(values.dropna())
+    return different[(len(different) - 1) // 2] if len(different) else np.nan
 
 
 def standard_error(values: np.ndarray, groups: ArrayLike | None = None) -> float:

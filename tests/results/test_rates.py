@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.errors import InputError
 from lib.results.rates import RULE, best_rates, choose_middle, flatness, rates_layout, rates_table, standard_error
 
 RATES = [1e-4, 1e-3, 1e-2, 1e-1]
@@ -102,3 +103,18 @@ def test_the_table_marks_what_was_chosen_and_says_where_a_row_is_flat():
 def test_a_single_candidate_is_no_flat_row():
     found = choose_middle(*tried(50.0))
     assert found["chosen"].tolist() == [True] and flatness(found["within"]) == "1 of 1"
+
+
+def test_the_middle_rate_is_taken_first_and_then_the_middle_weight_if_there_is_one():
+    """All of a flat grid are within one error: the middle of three rates, and of two weights the smaller."""
+    grid = [("ACIR", lr, alpha) for lr in (0.1, 0.2, 0.3) for alpha in (0.0, 0.5)]
+    tried = pd.DataFrame([*grid, ("CSQ", 0.1, np.nan), ("CSQ", 0.2, np.nan)], columns=["method", "lr", "alpha"])
+    values = [np.array([50.0, 70.0, 60.0])] * len(tried)
+    chosen = choose_middle(tried, values, order=["lr", "alpha"]).query("chosen")
+    assert chosen[["method", "lr"]].values.tolist() == [["ACIR", 0.2], ["CSQ", 0.1]]
+    assert chosen["alpha"].iloc[0] == 0.0
+
+
+def test_without_an_answer_nothing_is_chosen():
+    with pytest.raises(InputError, match="no validation query"):
+        choose_middle(pd.DataFrame({"method": ["a"], "lr": [0.1]}), [[np.nan, np.nan]])
