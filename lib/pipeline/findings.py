@@ -228,7 +228,8 @@ def _texture() -> str:
     gains = ", ".join(f"{points(row.difference)} on {row.title}" for row in rows.itertuples())
     return (
         "**In place of the network, a descriptor of colour and texture (156 numbers)** changes the first answer of a "
-        f"linear classifier by {gains} (clear gains: {count(rows)}, clear losses: {losses(rows)})."
+        f"linear classifier by {gains}: clear gains {count(rows)}, clear losses {losses(rows)}{where(rows, -1)}"
+        f"{paired.unclear(rows)}."
     )
 
 

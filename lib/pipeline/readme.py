@@ -21,17 +21,21 @@ PAPERS_START, PAPERS_END = "<!-- made from CITATION.cff -->", "<!-- end of what 
 PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
 PAGE = paths.REPORTS / "findings.md"
 PLACE = (
-    "The differences behind them, and one table a paper: [reports/findings.md](reports/findings.md). *Clear*: p ≤ 0.05 "
-    "after Holm's correction. Only a set that could have shown a difference counts as a no; how large that would have "
-    "had to be stands beside it."
+    "Points are of MAP@20 unless *first answer* (MAP@1) is said. *Clear*: p ≤ 0.05 after Holm's correction. *Could "
+    "have shown X*: no difference below X points could have come out clear, and a larger one may still be missed. "
+    "Only a set that could have shown a difference counts as a no. The differences, and one table a paper: "
+    "[reports/findings.md](reports/findings.md)."
 )
+BRACKETS = """\
+**Bold**: clear, p ≤ 0.05 after Holm's correction. (3.1): not clear, and nothing below 3.1 points could have been. \
+(none): not clear, and with so few groups no difference, however large, could have been. Differences are averaged per \
+group first, scores over queries: two scores here do not subtract to a difference."""
 COUNTED = f"""\
-Points gained by Hyper-DINO, averaged per group first; MAP@{findings.FIRST}/MAP@{findings.LIST}, AP divided by \
-min(k, R), R the images of the query's class. **Bold**: clear, p ≤ 0.05 after Holm's correction. In brackets: with \
-this spread and so many tests no smaller difference is clear; *none*: not any. *Rim*: a head with more than \
-{paired.MOST_AT_RIM:g} % of the images at the rim, not counted. 2 to 4 are by group (birds: by image); 1 to 3 in the \
-archive that the head learnt from. *Flat*: uncurved, half the margin. *Classifier*: linear, compared by class \
-probability. *F1*: hits and false alarms in one, classes alike, untested. Notebooks \
+A cell is points at MAP@{findings.FIRST}/MAP@{findings.LIST}, AP divided by min(k, R), R the images of the query's \
+class. *Own group*: with images of the query's group in the archive, minus without. *A, not B*: A minus B. {BRACKETS} \
+(rim): over {paired.MOST_AT_RIM:g} % of the head's images lie at the rim; shown, but no win or loss. 2 to 4 are by \
+group (birds: by image); 1 to 3 in the archive that the head learnt from. *Flat*: uncurved, half the margin, as the \
+ball's distance is twice the flat one near the centre. *Classifier*: linear, compared by class probability. Notebooks \
 [16](../notebooks/16_hyper_dino_beyond.ipynb) (1, 2, 4), [13](../notebooks/13_hyper_dino_retrieval.ipynb) (3), \
 [90](../notebooks/90_beyond_factors.ipynb) (margins, 5). A lesion of HAM10000 is not a patient: other lesions of the \
 same person stay in the archive."""
@@ -114,7 +118,7 @@ def page() -> str:
         of_paper = rows[rows["paper"] == index.PAPERS[paper]].drop(columns="paper")
         parts += [f"## {index.PAPERS[paper]}: scores", _table(of_paper), SCORED]
     for paper, text in CLAIMED.items():
-        parts += [f"## {index.PAPERS[paper]}", _table(scores.claims(paper), "method", "measure"), text]
+        parts += [f"## {index.PAPERS[paper]}", _table(scores.claims(paper), "method", "measure"), f"{text} {BRACKETS}"]
     parts += ["## Curvature, loss by loss", _table(curvature.table(), "loss"), f"{CURVED}."]
     return "\n\n".join(parts) + "\n"
 
