@@ -14,7 +14,8 @@ from lib import paths, search
 from lib.datasets.catalogue import DATASETS
 from lib.errors import InputError
 from lib.geometry import Euclidean, Sphere
-from lib.pipeline import findings, readme
+from lib.pipeline import findings
+from lib.pipeline import pages as readme
 from lib.results.markdown import percent
 
 TEXT = (paths.ROOT / "README.md").read_text(encoding="utf-8")
