@@ -93,7 +93,7 @@ def sentence() -> str:
         places = f"better in {better}{_where(rows, 'better')} and worse in {worse}{_where(rows, 'worse')} of {of}"
         told.append(f"{loss}: {places}")
     return (
-        f"All tests of the ball against the same head in flat space or on the sphere, loss by loss: {'; '.join(told)}."
+        f"All tests of the ball against the same head in flat space or on the sphere: {'; '.join(told)}."
     )
 
 
