@@ -92,9 +92,7 @@ def sentence() -> str:
         better, worse, of = paired.tally(rows)
         places = f"better in {better}{_where(rows, 'better')} and worse in {worse}{_where(rows, 'worse')} of {of}"
         told.append(f"{loss}: {places}")
-    return (
-        f"All tests of the ball against the same head in flat space or on the sphere: {'; '.join(told)}."
-    )
+    return f"All tests of the ball against the same head in flat space or on the sphere: {'; '.join(told)}."
 
 
 def _where(rows: pd.DataFrame, word: str) -> str:
