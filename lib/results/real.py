@@ -22,7 +22,10 @@ REAL_ALREADY = "These are real images already; what others say is in [reports/in
 NOTHING = "There is no sample report of {}; `make reproduce PROFILE=sample DATA=<folder>` makes it."
 ABSENT = "No sample report of {} yet: {}."
 LACKING = "{}: {}."
-EARLIER = "**{}**: the sample report {} is of an earlier version and lacks what is read here."
+EARLIER = (
+    "**{}**: the sample report {} is of an earlier version and lacks what is read here. "
+    "`make reproduce PROFILE=sample` makes it anew."
+)
 
 
 @dataclass(frozen=True)
