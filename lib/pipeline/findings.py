@@ -68,7 +68,7 @@ COMPARED = {
 }
 """Every difference that a finding rests on, in the order of the table."""
 VOTED = {1: "the first answer", 3: "the majority of 3", 5: "the majority of 5"}
-ARCHIVES = {"closed": (3, "the learnt archive"), "open": (4, "all other groups")}
+ARCHIVES = {"closed": (3, "the learnt archive"), "whole": (4, "all other groups")}
 """The archives of macro F1: the finding that each belongs to, and what is searched."""
 
 
@@ -110,7 +110,7 @@ def differences() -> pd.DataFrame:
         for test in tests(name).sort_values("k", kind="stable").itertuples():
             cells[test.title] = "/".join(filter(None, [cells.get(test.title), gain_cell(test)]))
         lines += [{"": of.finding, HEAD: of.name} | cells] * bool(cells)
-        lines += {"plain": [_by_hits()], "plain_alike": _voted("closed"), "new_again": _voted("open")}.get(name, [])
+        lines += {"plain": [_by_hits()], "plain_alike": _voted("closed"), "new_again": _voted("whole")}.get(name, [])
     return pd.DataFrame(lines).fillna("–")
 
 

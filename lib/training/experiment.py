@@ -225,7 +225,7 @@ class Voted:
     n_without_relevant: int
 
 
-ARCHIVES = {"closed": "closed", "open": "all"}
+ARCHIVES = {"closed": "closed", "whole": "all"}
 """The archives that vote, without the query's own group: the images that were learnt from, or all images there are."""
 
 
@@ -234,8 +234,8 @@ def votes(
 ) -> dict[str, dict[str, list[Voted]]]:
     """Leave one patient out: what the nearest images of other groups vote for; archive → name → one per split.
 
-    Each of :data:`ARCHIVES` is searched, without the query's group. In the open one are images that nobody learnt from
-    as well, those of the query's own fold. Nothing was fitted on the query's group: InputError where the splits are not
+    Each of :data:`ARCHIVES` is searched, without the query's group. In the whole one are also
+    images that nobody learnt from, those of the query's own fold. Nothing was fitted on the query's group: InputError where the splits are not
     by group. Other arguments and errors as :func:`ask`.
     """
     places = [(archive, one) for archive in ARCHIVES for several in fitted.values() for one in several]

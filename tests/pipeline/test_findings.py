@@ -18,8 +18,8 @@ AGAIN += [("head: ball, not none", "open, by slide", 20, 8.25, 0.3)]
 AGAIN += [("head: ball, not linear classifier (probability)", "open, by slide", 20, -9.0, 0.2)]
 AGAIN += [("encoder: pretrained, not texture (linear classifier on both)", "closed, by slide", 1, -14.25, 0.3)]
 HEAD = "Hyper-DINO(PCA(8), 4)"
-VOTES = [(HEAD, "closed", 1, 68.4), (HEAD, "open", 3, 14.14), ("raw features, cosine", "closed", 1, 66.45)]
-VOTES += [("raw features, cosine", "open", 3, 20.59), ("NCA(32)", "open", 3, 99)]
+VOTES = [(HEAD, "closed", 1, 68.4), (HEAD, "whole", 3, 14.14), ("raw features, cosine", "closed", 1, 66.45)]
+VOTES += [("raw features, cosine", "whole", 3, 20.59), ("NCA(32)", "open", 3, 99)]
 SCORES = [(HEAD, "ap_hits", 61.5), ("raw features, cosine", "ap_hits", 60.25), (HEAD, "ap_min", 99)]
 
 

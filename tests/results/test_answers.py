@@ -108,7 +108,7 @@ def test_votes_of_all_folds_are_one_f1_for_each_training():
         for repeat, folds in enumerate((good, bad))
         for votes, classes, n_without_relevant in zip(folds, (["a", "a"], ["b"]), (0, 1), strict=True)
     ]
-    rows = answers.votes({"closed": {"ball": several}, "open": {"ball": several}}).query("archive == 'open'")
+    rows = answers.votes({"closed": {"ball": several}, "whole": {"ball": several}}).query("archive == 'whole'")
     assert set(rows["n_queries"]) == {4} and set(rows["n_without_relevant"]) == {1} and set(rows["n_classes"]) == {2}
     of_k = rows.set_index("k")
     assert of_k["n_seeds"].tolist() == [2] * 3

@@ -365,7 +365,7 @@ def test_the_open_gallery_is_the_held_out_part_without_the_own_group(where):
         assert answer.per_query.n_relevant.tolist() == (same & others).sum(1).tolist()
 
 
-@pytest.mark.parametrize("archive", ["closed", "open"])
+@pytest.mark.parametrize("archive", ["closed", "whole"])
 def test_one_patient_left_out_asks_what_was_learnt_or_all_others(where, fitted, archive):
     found, one = votes({"raw": fitted["raw"]}, X, LABELS, GROUPS, workers=1)[archive]["raw"], fitted["raw"][0]
     assert [part.votes.shape for part in found] == [(12, 3), (12, 3)]

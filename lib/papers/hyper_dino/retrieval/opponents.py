@@ -101,7 +101,7 @@ def table_patients(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:
 def _archives(group_kind: str) -> str:
     """What is searched, for captions."""
     return (
-        f"Closed archive: what the heads learnt from. Open: all images of other {group_kind}s, learnt from or not, "
+        f"Closed archive: what the heads learnt from. Whole: all images of other {group_kind}s, learnt from or not, "
         "also those of the query's own fold."
     )
 

@@ -55,7 +55,7 @@ def test_votes_are_told_by_marker_and_by_line():
     rows = pd.DataFrame(
         [
             (archive, name, k, 10.0 * k + n + 2 * a, 0.5, 5, 9, 1, 4)
-            for a, archive in enumerate(("closed", "open"))
+            for a, archive in enumerate(("closed", "whole"))
             for n, name in enumerate(("raw", "head"))
             for k in (1, 3, 5)
         ],
@@ -65,11 +65,11 @@ def test_votes_are_told_by_marker_and_by_line():
     for axis, more in zip(figure.axes, (0, 2), strict=True):
         series = {box.get_label(): (box[0].get_xdata() - more).tolist() for box in axis.containers}
         assert series == {"first answer": [10, 11], "majority of 3": [30, 31], "majority of 5": [50, 51]}
-    assert [axis.get_title() for axis in figure.axes] == ["closed archive", "open archive"]
+    assert [axis.get_title() for axis in figure.axes] == ["closed archive", "whole archive"]
     shown = opponents.table_patients(RUN, rows, "slide")
     assert "the slide that asks" in shown.caption
     assert "The axes do not begin at 0" in opponents.figure_patients(rows, "slide").caption
-    assert "Open: all images of other slides" in shown.caption and "over 5 trainings" in shown.caption
+    assert "Whole: all images of other slides" in shown.caption and "over 5 trainings" in shown.caption
     assert "| closed | head | 11.00 ± 0.50 | 31.00 ± 0.50 | 51.00 ± 0.50 | 4 | 9 | 1 |" in shown.markdown
 
 
@@ -123,8 +123,8 @@ def test_who_is_ahead_is_told_for_every_vote():
     assert "the head is ahead by 2.8 points, no more than trainings differ (± 5.6" in fifth
     assert "rare class" in why and "MAP@1" in why
     assert "±" not in opponents.votes_said(rows.assign(seeds_spread=np.nan))[1]
-    closed, _, _, _, opened, *_ = opponents.votes_said(pd.concat([rows, rows.assign(archive="open")]))
-    assert closed.startswith("closed archive") and opened.startswith("open archive")
+    closed, _, _, _, whole, *_ = opponents.votes_said(pd.concat([rows, rows.assign(archive="whole")]))
+    assert closed.startswith("closed archive") and whole.startswith("whole archive")
 
 
 def test_rows_without_an_archive_are_of_an_earlier_version():
