@@ -234,9 +234,9 @@ def votes(
 ) -> dict[str, dict[str, list[Voted]]]:
     """Leave one patient out: what the nearest images of other groups vote for; archive → name → one per split.
 
-    Each of :data:`ARCHIVES` is searched, without the query's group. In the whole one are also
-    images that nobody learnt from, those of the query's own fold. Nothing was fitted on the query's group: InputError where the splits are not
-    by group. Other arguments and errors as :func:`ask`.
+    Each of :data:`ARCHIVES` is searched, without the query's group. In the whole one are also images that nobody
+    learnt from, those of the query's own fold. Nothing was fitted on the query's group: InputError where the splits are
+    not by group. Other arguments and errors as :func:`ask`.
     """
     places = [(archive, one) for archive in ARCHIVES for several in fitted.values() for one in several]
     jobs = (joblib.delayed(_vote)(one, x, labels, groups, ARCHIVES[archive]) for archive, one in places)
