@@ -21,6 +21,15 @@ RULE = (
 """What captions say of :func:`choose_middle`."""
 
 
+def trainings(n: int) -> str:
+    """What a value of a table of choices is.
+
+    >>> trainings(1), trainings(3)
+    ('one training', 'mean of 3 trainings')
+    """
+    return "one training" if n == 1 else f"mean of {n} trainings"
+
+
 def choose_middle(
     tried: pd.DataFrame,
     values: Sequence[ArrayLike],

@@ -109,15 +109,6 @@ def first_losses(found: Mapping[str, Sequence[Answer]]) -> dict[str, float]:
     }
 
 
-def trainings(n: int) -> str:
-    """What a value of a table of choices is.
-
-    >>> trainings(1), trainings(3)
-    ('one training', 'mean of 3 trainings')
-    """
-    return "one training" if n == 1 else f"mean of {n} trainings"
-
-
 def few(n: int, enough: int = 5) -> str:
     """What stands behind a sentence about ``n`` trainings; nothing where they are enough.
 

@@ -168,9 +168,11 @@ def choose(
     rows: Sequence[Row],
     candidates: Sequence[float],
     aside: Split,
+    n_seeds: int = 1,
+    *,
     groups: np.ndarray | None = None,
 ) -> pd.DataFrame:
-    """mAP (min(k, R)) of one training of every row at every rate, on patients set aside and at α = 0.
+    """mAP (min(k, R)) of every row at every rate, mean of ``n_seeds`` trainings, on patients set aside and at α = 0.
 
     α = 0 is what the printed loss comes to (AC-4). groups: (n,) over which rates are paired. Columns name
     (:attr:`Row.rate`), lr, and those of :func:`lib.results.rates.choose_middle`.
@@ -180,7 +182,7 @@ def choose(
         if row.rate == row.name or row.rate not in own:
             own[row.rate] = replace(row, content=False)
     settings = [Setting(row, lr) for row in own.values() for lr in candidates]
-    values = [_values(several[0]) for several in scored(material, settings, [aside], what="learning rates")]
+    values = _values(material, settings, aside, n_seeds, "learning rates")
     tried = pd.DataFrame({"name": [name for name in own for _ in candidates], "lr": [one.lr for one in settings]})
     return choose_middle(tried, values, None if groups is None else groups[aside.test], "name")
 
@@ -191,11 +193,13 @@ def choose_alpha(
     lr: float,
     alphas: Sequence[float],
     aside: Split,
+    n_seeds: int = 1,
+    *,
     groups: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """The same for α of our L_Q: columns name, alpha, and those of the rule."""
     settings = [Setting(row, lr, alpha) for alpha in alphas]
-    values = [_values(several[0]) for several in scored(material, settings, [aside], what="α")]
+    values = _values(material, settings, aside, n_seeds, "α")
     tried = pd.DataFrame({"name": row.name, "alpha": list(alphas)})
     return choose_middle(tried, values, None if groups is None else groups[aside.test], "name", ["alpha"])
 
@@ -229,8 +233,12 @@ def longer(
     return found
 
 
-def _values(one: Scored) -> pd.Series:
-    return 100 * one.per_query.values["ap_min", TOP]
+def _values(
+    material: Material, settings: Sequence[Setting], aside: Split, n_seeds: int, what: str
+) -> list[list[pd.Series]]:
+    """AP (min(k, R), percent) of those who are asked by patients set aside, for each setting and training."""
+    found = scored(material, settings, repeated([aside], n_seeds), what=what)
+    return [[100 * one.per_query.values["ap_min", TOP] for one in several] for several in found]
 
 
 def parameters(one: Trained) -> int:

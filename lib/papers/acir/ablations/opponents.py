@@ -20,11 +20,19 @@ FLOAT = 4
 
 
 def layers(
-    material: Material, bits: int, candidates: Sequence[float], aside: Split, split: Split, n_seeds: int, alpha: float
+    material: Material,
+    bits: int,
+    candidates: Sequence[float],
+    aside: Split,
+    split: Split,
+    n_seeds: int,
+    alpha: float,
+    n_choosing: int = 1,
 ) -> dict[str, list[Scored]]:
     """:data:`lib.papers.acir.ablations.parts.LAYER` with the Cauchy loss and with L_WSC, ACIR's α given.
 
-    Its rate is chosen among ``candidates`` on patients set aside. Adam trains it, without warm-up, as in notebook 31.
+    Its rate is chosen among ``candidates`` on patients set aside, by ``n_choosing`` trainings. Adam trains it, without
+    warm-up, as in notebook 31.
     """
     x, n = np.concatenate([pooled(material.eyes[PRETRAINED]), material.prints], axis=1), material.prints.shape[1]
     plan = heads.Plan(x.shape[1] - n, n, material.n_classes, material.schedule)
@@ -35,8 +43,8 @@ def layers(
     found = {}
     for name in (CAUCHY, STRUCTURE):
         methods = {lr: plan.method(f"{name} {lr:g}", tries[name], bits, lr) for lr in candidates}
-        tried = heads.fitted(x, material.labels, list(methods.values()), aside, 1, workers=material.workers)
-        values = {lr: _value(tried[method.name][0], x, material.labels) for lr, method in methods.items()}
+        tried = heads.fitted(x, material.labels, list(methods.values()), aside, n_choosing, workers=material.workers)
+        values = {lr: _value(tried[method.name], x, material.labels) for lr, method in methods.items()}
         best = plan.method(name, known[name], bits, max(values, key=values.get))
         (several,) = heads.fitted(x, material.labels, [best], split, n_seeds, workers=material.workers).values()
         size = sum(value.numel() for value in several[0].network.layers.parameters())
@@ -55,8 +63,9 @@ def layers(
     return found
 
 
-def _value(one: Fitted, x: np.ndarray, labels: np.ndarray) -> float:
-    return scores.by_code(one.embed(x).numpy(), labels, one.split).values["ap_min", TOP].mean()
+def _value(several: Sequence[Fitted], x: np.ndarray, labels: np.ndarray) -> float:
+    found = [scores.by_code(one.embed(x).numpy(), labels, one.split).values["ap_min", TOP].mean() for one in several]
+    return float(np.mean(found))
 
 
 def floats(

@@ -20,7 +20,7 @@ from lib.training import acir
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even
 from lib.training.methods import Answer, Health
-from lib.training.splits import Split
+from lib.training.splits import Split, repeated
 
 LEVELS = ("shallow level", "fused level", "pixels of PiT", "class token", "numbers before the sign", "code")
 POOLED = "pooled deep map, no network"
@@ -36,23 +36,26 @@ def choose(
     schedule: Even,
     rates: Sequence[float],
     aside: Split,
+    n_seeds: int = 1,
     *,
     groups: np.ndarray | None = None,
     workers: int = -1,
 ) -> pd.DataFrame:
-    """mAP of the code on images set aside at each learning rate.
+    """mAP of the code on images set aside at each learning rate, mean of ``n_seeds`` trainings.
 
-    groups: (n,) over which rates are paired. Columns method (ACIR), lr, loss, and those of
+    groups: (n,) over which rates are paired. Columns method (ACIR), lr, loss (mean), and those of
     :func:`lib.results.rates.choose_middle`.
     """
-    wanted = l_wsc(labels, aside.train, prints.shape[1])
-    jobs = [Job(f"rate {lr:g}", design, wanted, lr, aside.seed) for lr in rates]
+    wanted, splits = l_wsc(labels, aside.train, prints.shape[1]), repeated([aside], n_seeds)
+    jobs = [Job(f"rate {lr:g}", design, wanted, lr, split.seed) for lr in rates for split in splits]
     found = acir.fit([taps], labels, prints, aside.train, jobs, schedule, workers=workers, what="learning rates")
     values = [
         100 * _asked(_signs(one.outputs(taps).h), labels, aside, Euclidean()).values["ap_min", TOP] for one in found
     ]
-    rows = pd.DataFrame({"method": "ACIR", "lr": list(rates), "loss": [one.history[-1] for one in found]})
-    return choose_middle(rows, values, None if groups is None else groups[aside.test])
+    of_rate = [slice(at, at + n_seeds) for at in range(0, len(jobs), n_seeds)]
+    losses = [np.mean([one.history[-1] for one in found[part]]) for part in of_rate]
+    rows = pd.DataFrame({"method": "ACIR", "lr": list(rates), "loss": losses})
+    return choose_middle(rows, [values[part] for part in of_rate], None if groups is None else groups[aside.test])
 
 
 def train(

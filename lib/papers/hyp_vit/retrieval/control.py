@@ -45,17 +45,18 @@ def answers(
     candidates: Sequence[float],
     ks: Sequence[int],
     *,
+    n_choosing: int = 1,
     n_seeds: int = 1,
     seed: int = 0,
     whose: str = UNTRAINED,
 ) -> tuple[dict[str, list[Answer]], pd.DataFrame]:
     """Answers of :func:`methods` on features ``x: (n, dim)``, of the untrained encoder, and what learning rates gave.
 
-    The rates are as of :func:`lib.papers.hyp_vit.retrieval.frozen.rates`, and so is the rest. ``whose``: another
-    encoder's features, with a comma and a space behind its name.
+    The rates are as of :func:`lib.papers.hyp_vit.retrieval.frozen.rates`, of ``n_choosing`` trainings, and so is the
+    rest. ``whose``: another encoder's features, with a comma and a space behind its name.
     """
     none, *heads = methods(settings, x.shape[1], dim_out, schedule, whose)
-    chosen = frozen.rates(x, parts, heads, candidates, seed=seed)
+    chosen = frozen.rates(x, parts, heads, candidates, n_seeds=n_choosing, seed=seed)
     several = [none, *frozen.at_rates(heads, chosen)]
     found = frozen.answers(x, parts, several, ks, n_seeds=n_seeds, seed=seed, what=whose.removesuffix(", "))
     return found, chosen

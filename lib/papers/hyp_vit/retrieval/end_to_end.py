@@ -49,24 +49,25 @@ def rates(
     plan: EndToEnd,
     candidates: Sequence[float],
     *,
+    n_seeds: int = 1,
     seed: int = 0,
     store: Path | str | None = "trained",
 ) -> pd.DataFrame:
-    """Recall@1 of the head of every kind at each learning rate of the encoder, on categories set aside, once trained.
+    """Recall@1 of the head of every kind at each learning rate of the encoder, on categories set aside.
 
-    Columns method (the kind), lr, step, loss, and those of :func:`lib.results.rates.choose_middle`, at the best step
-    and paired over the categories set aside. The training of the chosen rate is the first one of :func:`end_to_end`.
+    It is the mean of ``n_seeds`` trainings, each at its best step, all with the same categories set aside. Columns
+    method (the kind), lr, step (largest), loss (mean), and those of :func:`lib.results.rates.choose_middle`, paired
+    over these categories. The first training of the chosen rate is the first one of :func:`end_to_end`.
     """
-    (split,) = _splits(halves, seed)
-    _, aside = held_out(halves, split.seed)
+    splits = _splits(halves, seed, n_seeds)
+    learnt, aside = held_out(halves, seed)
     task, rows, values = _Task(images, halves, plan, _folder(store), content(images)), [], []
     for name, kind in kinds.items():
         for lr in candidates:
-            known = _once(task.at(lr), name, kind, split)
-            points, codes = known["embeddings"][torch.from_numpy(aside)], halves.codes[aside]
-            asked = retrieval.evaluate(points, points, codes, codes, kind.geometry, (1,), aside, aside)
-            values.append(100 * asked.values["hit_rate", 1])
-            rows.append({"method": name, "lr": lr, "step": known["best"], "loss": _last_loss(known)})
+            several = [_once(task.at(lr), name, kind, one, learnt, aside) for one in splits]
+            values.append([100 * _right(known, halves, kind, aside) for known in several])
+            ends = {"step": max(known["best"] for known in several), "loss": np.mean([*map(_last_loss, several)])}
+            rows.append({"method": name, "lr": lr} | ends)
     return choose_middle(pd.DataFrame(rows), values, halves.codes[aside])
 
 
@@ -96,7 +97,7 @@ def end_to_end(
     for name, kind in kinds.items():
         at_rate = task.at((lr_of or {}).get(name, plan.settings.lr))
         for one in several:
-            known = _once(at_rate, name, kind, one)
+            known = _once(at_rate, name, kind, one, *held_out(halves, one.seed))
             courses.append(_course(known, f"{name}, end to end", one.repeat))
             for place, answer in _asked(halves, name, kind, one, known, ks).items():
                 found.setdefault(place, []).append(answer)
@@ -169,17 +170,24 @@ def _before(task: _Task, kind: Settings, split: Split, ks: Sequence[int]) -> Ans
     return _answer(BEFORE, kind, features, Sphere(), task.halves, split, ks)
 
 
-def _once(task: _Task, name: str, kind: Settings, split: Split) -> dict[str, Any]:
-    """Embeddings and features of all images, and the course of the training; trained once, then read."""
-    key = task.key(kept.digest(split.train, split.held_out), kind, task.plan, split.seed)
-    return kept.once(task.store, key, lambda: _trained(task, name, kind, split, key))
+def _once(
+    task: _Task, name: str, kind: Settings, split: Split, learnt: np.ndarray, aside: np.ndarray
+) -> dict[str, Any]:
+    """Embeddings and features of all images, and the course of the training; trained once, then read.
+
+    learnt, aside: rows of the images that teach, and of those that choose the step.
+    """
+    key = task.key(kept.digest(learnt, aside, split.held_out), kind, task.plan, split.seed)
+    parts = task.part(learnt), task.part(aside)
+    return kept.once(task.store, key, lambda: _trained(task, name, kind, split, parts, key))
 
 
-def _trained(task: _Task, name: str, kind: Settings, split: Split, key: str) -> dict[str, Any]:
+def _trained(
+    task: _Task, name: str, kind: Settings, split: Split, parts: tuple[ImageTable, ImageTable], key: str
+) -> dict[str, Any]:
     encoder, plan = task.encoder(), task.plan
     head = kind.make(Recipe("raw", encoder.num_features, plan.dim_out), split.seed)
     loss = PairwiseCrossEntropy(kind.geometry, kind.temperature, plan.settings.samples, kind.cosine)
-    parts = map(task.part, held_out(task.halves, split.seed))
     checkpoint = None if task.store is None else task.store / f"{key}.checkpoint"
     options = {"seed": split.seed, "store": checkpoint, "what": f"{name}, end to end, seed {split.seed}"}
     preparation = plan.preparation.seen_by(encoder)
@@ -193,6 +201,13 @@ def _trained(task: _Task, name: str, kind: Settings, split: Split, key: str) -> 
         "scores": done.scores.to_dict("list"),
         "best": int(done.best["step"]),
     }
+
+
+def _right(known: Mapping[str, Any], halves: Halves, kind: Settings, rows: np.ndarray) -> np.ndarray:
+    """(q,) which of the images ``rows``, which search each other by the head's embedding, find their category first."""
+    points, codes = known["embeddings"][torch.from_numpy(rows)], halves.codes[rows]
+    asked = retrieval.evaluate(points, points, codes, codes, kind.geometry, (1,), rows, rows)
+    return asked.values["hit_rate", 1].to_numpy()
 
 
 def _course(known: Mapping[str, Any], name: str, repeat: int) -> pd.DataFrame:

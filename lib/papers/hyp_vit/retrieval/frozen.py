@@ -104,21 +104,27 @@ def asked(
 
 
 def rates(
-    x: np.ndarray, halves: Halves, methods: Sequence[Method], candidates: Sequence[float], *, seed: int = 0
+    x: np.ndarray,
+    halves: Halves,
+    methods: Sequence[Method],
+    candidates: Sequence[float],
+    *,
+    n_seeds: int = 1,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """Recall@1 of every method at each learning rate on categories set aside of those that are learnt from.
+    """Recall@1 of every method at each learning rate, mean of ``n_seeds`` trainings, on training categories set aside.
 
-    Columns method, lr, loss, and those of :func:`lib.results.rates.choose_middle`, paired over these categories.
+    Columns method, lr, loss (mean), and those of :func:`lib.results.rates.choose_middle`, paired over these categories.
     """
     learnt, aside = held_out(halves, seed)
-    split, rows, values = Split(0, learnt, aside, seed), [], []
+    splits, rows, values = repeated([Split(0, learnt, aside, seed)], n_seeds), [], []
     for lr in candidates:
         several = [replace(one, schedule=replace(one.schedule, lr=lr)) for one in methods]
         what = f"learning rate {lr:g}"
-        once = fit(x, halves.codes, several, [split], what=what)
-        for name, (answer,) in asked(once, x, halves.codes, [1], what).items():
-            values.append(100 * answer.per_query.values["hit_rate", 1])
-            rows.append({"method": name, "lr": lr, "loss": answer.health.loss})
+        heads = fit(x, halves.codes, several, splits, what=what)
+        for name, found in asked(heads, x, halves.codes, [1], what).items():
+            values.append([100 * answer.per_query.values["hit_rate", 1] for answer in found])
+            rows.append({"method": name, "lr": lr, "loss": np.mean([answer.health.loss for answer in found])})
     table = choose_middle(pd.DataFrame(rows), values, halves.codes[aside])
     places = {one.name: number for number, one in enumerate(methods)}
     return table.sort_values("method", kind="stable", key=lambda names: names.map(places), ignore_index=True)

@@ -105,7 +105,8 @@ def test_rates_and_alpha_are_chosen_without_those_who_ask():
     some = [ON[0], ON[7], ON[8]]
     every = np.arange(len(LABELS))  # each image by itself
     tables = [
-        experiment.choose(one, some, [1e-4, 1e-2], ASIDE, groups) for one, groups in ((MATERIAL, None), (other, every))
+        experiment.choose(one, some, [1e-4, 1e-2], ASIDE, groups=groups)
+        for one, groups in ((MATERIAL, None), (other, every))
     ]
     assert tables[0].equals(tables[1])
     assert tables[0]["name"].tolist() == ["CNN"] * 2 + [parts.PLAIN_RANKING] * 2
@@ -113,6 +114,15 @@ def test_rates_and_alpha_are_chosen_without_those_who_ask():
     assert best_rates(tables[0], "name") == near.min().to_dict()
     weights = [experiment.choose_alpha(one, ON[7], 1e-2, [0.0, 1.0], ASIDE) for one in (MATERIAL, other)]
     assert weights[0].equals(weights[1]) and weights[0]["chosen"].sum() == 1
+
+
+def test_rates_and_alpha_are_chosen_by_the_mean_of_several_trainings():
+    for choose in (
+        lambda aside, *n: experiment.choose(MATERIAL, ON[:1], [1e-3, 1e-2], aside, *n),
+        lambda aside, *n: experiment.choose_alpha(MATERIAL, ON[7], 1e-2, [0.0, 1.0], aside, *n),
+    ):
+        twice, each = choose(ASIDE, 2)["validation"], [choose(one)["validation"] for one in repeated([ASIDE], 2)]
+        assert twice.tolist() == pytest.approx((sum(each) / 2).tolist()) and not each[0].equals(each[1])
 
 
 def test_terms_without_a_gradient_train_the_network_of_alpha_0():

@@ -104,6 +104,16 @@ def test_the_rate_is_chosen_by_images_set_aside(maps):
     assert shown[-1].startswith(f"| within one error | {first['within'].sum()} of 2")
 
 
+def test_a_rate_is_chosen_by_the_mean_of_several_trainings(maps):
+    aside, schedule = Split(0, np.arange(60), np.arange(60, 120), 0), Even(epochs=2, batch_size=30)
+    given, rates = (maps, LABELS, PRINTS, DESIGN, schedule), [1e-3, 1e-2]
+    twice = experiment.choose(*given, rates, aside, 2, workers=1)
+    each = [experiment.choose(*given, rates, one, workers=1) for one in repeated([aside], 2)]
+    for column in ("validation", "loss"):
+        assert twice[column].tolist() == pytest.approx(np.mean([one[column] for one in each], axis=0))
+        assert each[0][column].tolist() != each[1][column].tolist()
+
+
 def test_every_level_answers_untrained_and_trained(maps, several):
     splits, networks = several
     found = experiment.asked(networks, maps, LABELS, splits)

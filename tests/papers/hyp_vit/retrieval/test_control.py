@@ -38,6 +38,14 @@ def test_every_row_says_that_its_encoder_is_untrained_and_has_its_health(asked):
             assert answer.health.steps == SCHEDULE.epochs * SCHEDULE.steps(36) and np.isfinite(answer.health.loss)
 
 
+def test_its_rates_are_chosen_by_as_many_trainings_as_those_of_the_others():
+    arguments = PARTS, SETTINGS, 4, SCHEDULE, [1e-3, 1e-2], [1]
+    _, tried = control.answers(X, *arguments, n_choosing=2)
+    heads = frozen.heads(SETTINGS, 8, 4, SCHEDULE)[:2]
+    chosen = frozen.rates(X, PARTS, heads, [1e-3, 1e-2], n_seeds=2)
+    pd.testing.assert_frame_equal(tried, chosen.assign(method=UNTRAINED + chosen["method"]))
+
+
 def test_its_heads_are_trained_as_those_of_the_pretrained_encoder_are(asked):
     """On the same features the control is the experiment itself, at rates that are chosen in the same way."""
     found, tried = asked

@@ -97,6 +97,24 @@ def test_before_training_is_the_encoder_on_images_of_the_size_that_it_is_trained
         assert np.isnan(answer.health.loss) and answer.health.steps == 0
 
 
+def test_a_rate_is_chosen_by_the_mean_of_trainings_with_the_same_categories_set_aside(photos, monkeypatch, small):
+    seen, trained = [], end_to_end._trained
+
+    def spy(task, name, kind, split, parts, key):
+        found = trained(task, name, kind, split, parts, key)
+        seen.append((split.seed, *(set(part.labels) for part in parts), max(found["scores"]["head"])))
+        return found
+
+    monkeypatch.setattr(end_to_end, "_trained", spy)
+    plan = end_to_end.EndToEnd("small", 3, finetune.Settings(4, 8, 2, 1e-2, check_every=2), Preparation(16, 16))
+    kinds = {"Hyp": Settings(PoincareBall(0.1))}
+    tried = end_to_end.rates(photos, PARTS, kinds, plan, [1e-2], n_seeds=2, store=None)
+    first, second = seen
+    assert (first[0], second[0]) == (0, 1000)
+    assert first[1:3] == second[1:3] == tuple(set(PARTS.names[rows]) for rows in held_out(PARTS, 0))
+    assert tried["validation"].item() == pytest.approx(100 * (first[3] + second[3]) / 2)
+
+
 def test_each_kind_takes_a_rate_that_categories_set_aside_find_good_and_its_training_is_the_first(
     photos, tmp_path, monkeypatch, small
 ):

@@ -1,13 +1,17 @@
 """Unseen categories are asked, and rates are chosen on teaching categories alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
+import pytest
 
-from lib.datasets.categories import halves
+from lib.datasets.categories import halves, held_out
 from lib.datasets.table import ImageTable
 from lib.papers.hyp_vit.retrieval import frozen
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
+from lib.training.splits import Split
 
 NAMES = np.repeat([f"c{number}" for number in range(12)], 6)
 RNG = np.random.default_rng(0)
@@ -55,6 +59,21 @@ def test_rates_are_chosen_without_those_who_ask():
     near = chosen[chosen["within"]].groupby("method")["lr"].min()
     for one in frozen.at_rates(methods, chosen):
         assert one.schedule.lr == near[one.name]
+
+
+def test_rates_are_chosen_by_the_mean_of_several_trainings(monkeypatch):
+    methods, seeds, fit = frozen.heads(Settings(), 8, 4, SCHEDULE)[:1], [], frozen.fit
+    monkeypatch.setattr(frozen, "fit", lambda x, y, m, s, **o: seeds.append([one.seed for one in s]) or fit(x, y, m, s))
+    once, twice = (frozen.rates(X, PARTS, methods, [1e-3, 1e-2], n_seeds=n) for n in (1, 2))
+    assert seeds == [[0]] * 2 + [[0, 1000]] * 2
+    (learnt, aside), second = held_out(PARTS, 0), []
+    for lr in (1e-3, 1e-2):
+        method = replace(methods[0], schedule=replace(SCHEDULE, lr=lr))
+        several = fit(X, PARTS.codes, [method], [Split(0, learnt, aside, 1000, repeat=1)])
+        ((answer,),) = frozen.asked(several, X, PARTS.codes, [1]).values()
+        second.append([100 * answer.per_query.values["hit_rate", 1].mean(), answer.health.loss])
+    columns = ["validation", "loss"]
+    assert twice[columns].to_numpy() == pytest.approx((once[columns].to_numpy() + second) / 2)
 
 
 def test_the_same_networks_are_asked_by_the_cosine():
