@@ -234,7 +234,7 @@ def gain_cell(test: Any) -> str:
 
     "rim": of a head that is held at the rim, and is not counted; "equal": the two methods differ in nothing.
 
-    test: a row of :func:`lib.results.paired.together`.
+    test: a row of :func:`lib.results.differences.together`.
 
     >>> from types import SimpleNamespace as Test
     >>> test = {"p_floor": 0.002, "n_units": 3, "n_tests": 1, "low": -4.302653, "high": 4.302653}

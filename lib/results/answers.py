@@ -7,7 +7,7 @@ import pandas as pd
 
 from lib.metrics.retrieval import PerQuery, together
 from lib.metrics.votes import KS, macro_f1
-from lib.results import paired
+from lib.results import differences
 from lib.results.markdown import markdown_table, percent
 from lib.training.experiment import Voted
 from lib.training.methods import Answer, Health
@@ -222,7 +222,7 @@ def compare(
         pairs: names of methods, which is compared with which.
         ks: list lengths.
         metric: what is compared, of :class:`lib.metrics.retrieval.PerQuery`.
-        by_class: compare means over classes (:func:`lib.results.paired.of_classes`).
+        by_class: compare means over classes (:func:`lib.results.differences.of_classes`).
         seed: of the random sign flips.
 
     Returns:
@@ -242,5 +242,5 @@ def compare(
                 a, b = ([answer.per_query for answer in methods[name]] for name in (first, second))
                 names = {"rule": rule, "first": first, "second": second, "k": k}
                 how = {"repeats": repeats, "metric": metric, "by_class": by_class, "seed": seed}
-                lines.append(names | paired.difference(a, b, units, k, **how))
-    return paired.together(lines)
+                lines.append(names | differences.difference(a, b, units, k, **how))
+    return differences.together(lines)

@@ -1,15 +1,12 @@
-"""Is the difference real? Paired tests between methods, as rows, as Markdown and as sentences."""
+"""Paired tests of :mod:`lib.results.differences` as Markdown and as sentences."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from lib.errors import InputError
-from lib.metrics.retrieval import PerQuery
-from lib.metrics.significance import corrected, could_show, could_tell, paired_permutation
+from lib.metrics.significance import could_show, could_tell
 from lib.results.markdown import markdown_table, percent, points
 from lib.results.shown import Table
 
@@ -24,104 +21,6 @@ SAYS = (
 """What every table of paired tests says about itself."""
 
 
-def difference(
-    first: Sequence[PerQuery],
-    second: Sequence[PerQuery],
-    units: np.ndarray,
-    k: int,
-    *,
-    repeats: np.ndarray | None = None,
-    metric: str = "ap_min",
-    by_class: bool = False,
-    seed: int = 0,
-) -> dict[str, float]:
-    """The paired test of AP@k (min(k, relevant), percent), or of another metric, between two methods on equal queries.
-
-    Args:
-        first, second: per split, the values of the same queries in the same order.
-        units: the group of each query, splits one after the other.
-        k: length of the list.
-        repeats: the training of each query's value, splits one after the other, where there are several.
-        metric: of :class:`lib.metrics.retrieval.PerQuery`.
-        by_class: of the mean over classes, of which a rare one weighs as much as a frequent one.
-        seed: of the random sign flips.
-
-    Returns:
-        The fields of :class:`lib.metrics.significance.PairedTest`.
-    """
-    a, b = (np.concatenate([part.values[metric, k].to_numpy() for part in parts]) for parts in (first, second))
-    classes = np.concatenate([part.classes for part in first]) if by_class else None
-    return of_shares(a, b, units, repeats, classes, seed)
-
-
-def of_shares(
-    a: np.ndarray,
-    b: np.ndarray,
-    units: np.ndarray,
-    repeats: np.ndarray | None = None,
-    classes: np.ndarray | None = None,
-    seed: int = 0,
-) -> dict[str, float]:
-    """The paired test, in percentage points, of values from 0 to 1 that two methods have of the same queries, (q,) all.
-
-    units: the group of each query. repeats: the training of each value, where there are several. classes: of the
-    queries, for the mean over classes; None for the mean over groups. seed: of the random sign flips.
-
-    >>> found = of_shares(np.array([0.6, 0.8]), np.array([0.5, 0.5]), np.array(["p", "q"]))
-    >>> round(found["difference"], 9), found["n_units"]
-    (20.0, 2)
-    """
-    if a.shape != b.shape:
-        raise InputError(
-            f"one method has {len(a)} values, the other {len(b)}: both must have answered the same queries"
-        )
-    if classes is not None:
-        a, units, repeats = of_classes(a - b, classes, units, repeats)
-        b = np.zeros_like(a)
-    return asdict(paired_permutation(100 * a, 100 * b, units, repeats, seed=seed))
-
-
-def of_classes(
-    values: np.ndarray, classes: np.ndarray, units: np.ndarray, repeats: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What every group adds to the mean over classes: one value of each group and training, its group, its training.
-
-    A class counts as the mean of its queries (:func:`lib.metrics.classes.over_classes`), so that the difference of two
-    methods is that of their class means. The mean of the returned values, over groups, is the mean over classes; a NaN,
-    a query without an answer, is left out.
-
-    Two groups of a frequent class, one with two queries, and one group of a rare class:
-
-    >>> values, classes = np.array([0.1, 0.3, 0.2, 0.8]), np.array(["a", "a", "a", "b"])
-    >>> of_classes(values, classes, np.array([1, 2, 2, 3]))[0].round(3).tolist()
-    [0.05, 0.25, 1.2]
-    """
-    repeats = np.zeros(len(values), dtype=int) if repeats is None else repeats
-    rows = pd.DataFrame({"unit": units, "repeat": repeats, "class": classes, "value": values}).dropna(subset="value")
-    n_queries = rows.groupby(["repeat", "class"])["value"].transform("size")
-    sums = (rows["value"] / n_queries).groupby([rows["unit"], rows["repeat"]]).sum()
-    n_classes = rows.groupby("repeat")["class"].nunique()
-    repeat = sums.index.get_level_values("repeat")
-    shares = sums * sums.groupby(level="repeat").transform("size") / n_classes.loc[repeat].to_numpy()
-    return shares.to_numpy(), *(sums.index.get_level_values(name).to_numpy() for name in ("unit", "repeat"))
-
-
-def together(tests: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The tests of one table, a row each, with p corrected for their number.
-
-    ``tests``: names, then the fields of :class:`lib.metrics.significance.PairedTest`. Adds n_tests, how many could be
-    made, p_holm, and could_show (:func:`lib.metrics.significance.could_show`).
-
-    >>> test = {"low": -1.0, "high": 1.0, "n_units": 9, "p_floor": 0.004}
-    >>> tests = together([test | {"p_value": p} for p in (0.01, 0.04, float("nan"))])
-    >>> tests["p_holm"].tolist(), tests["could_show"].round(2).tolist()
-    ([0.02, 0.04, nan], [1.19, 1.19, 1.19])
-    """
-    table = pd.DataFrame(tests)
-    table = table.assign(n_tests=int(table["p_value"].notna().sum()), p_holm=corrected(table["p_value"]))
-    return table.assign(could_show=could_show(table))
-
-
 METHODS = {"first": "first", "second": "second"}
 """The columns that name what is compared, as they stand."""
 
@@ -133,8 +32,9 @@ def tests_layout(
 
     names: columns that say what was tested → their titles, before the numbers. difference: heads first minus second.
 
+    >>> from lib.results import differences
     >>> one = {"first": "ball", "second": "flat", "k": 1, "difference": 2.0, "p_value": 0.5, "p_floor": 0.5}
-    >>> tests = together([one | {"low": np.nan, "high": np.nan, "n_units": 2, "n_seeds": 1}])
+    >>> tests = differences.together([one | {"low": np.nan, "high": np.nan, "n_units": 2, "n_seeds": 1}])
     >>> print(tests_layout(tests, METHODS | {"k": "K"}, "gain"))
     | first | second | K | gain | 95 % interval | p | p, Holm | could have shown | groups | seeds |
     | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -219,8 +119,9 @@ OUTCOMES = {"is better than": "better", "is worse than": "worse", NOT_CLEAR: "no
 def relation(test: Any, level: float = 0.05) -> str:
     """How the first method compares with the second, in words with four possible outcomes.
 
-    test: a row of :func:`together`. Where the difference is not clear, and so many groups and tests allow no p that
-    would be so beside any others, nothing can be told. (Holm's correction can be milder than the number of tests.)
+    test: a row of :func:`lib.results.differences.together`. Where the difference is not clear, and so many groups and
+    tests allow no p that would be so beside any others, nothing can be told. (Holm's correction can be milder than the
+    number of tests.)
 
     >>> from types import SimpleNamespace as Test
     >>> relation(Test(difference=2.0, p_holm=0.5, p_floor=0.5, n_units=2, n_tests=1))
@@ -274,7 +175,7 @@ def tally(tests: pd.DataFrame, what: str = "test") -> tuple[int, int, str]:
     """In how many tests the first method is clearly better, in how many clearly worse, and of how many.
 
     A test that could not have shown any difference is no "no", and a head at the rim no evidence (:func:`counted`).
-    tests: rows of :func:`together`; what: they are of.
+    tests: rows of :func:`lib.results.differences.together`; what: they are of.
 
     >>> test = {"difference": 2.0, "p_floor": 0.004, "n_units": 9, "n_tests": 3, "at_rim": 0.0}
     >>> rows = [test | {"p_holm": 0.01}, test | {"p_holm": 0.5}, test | {"p_holm": 1.0, "p_floor": 0.03}]
@@ -308,7 +209,8 @@ def unclear(tests: pd.DataFrame) -> str:
 def sentences(tests: pd.DataFrame) -> list[str]:
     """How each method stands beside another, everywhere that was tested; what several are compared with heads them.
 
-    tests: rows of :func:`together`, with columns rule, gallery, archive and k where there are several.
+    tests: rows of :func:`lib.results.differences.together`, with columns rule, gallery, archive and k where there are
+    several.
 
     >>> test = {"second": "flat", "p_value": 0.005, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 2}
     >>> test |= {"low": 1.5, "high": 3.5, "rule": "open", "k": 1, "difference": 2.5}

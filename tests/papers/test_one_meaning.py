@@ -13,7 +13,7 @@ from lib.papers.hyper_dino.queries import twins
 from lib.papers.hyper_dino.retrieval import tables as hyper_dino
 from lib.papers.label_tree.experiment import Scored
 from lib.papers.label_tree.results import tables as label_tree
-from lib.results import answers, paired
+from lib.results import answers, differences
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
 from lib.training.recipes import Recipe
@@ -82,6 +82,6 @@ def test_a_test_of_class_means_is_of_their_difference():
     """With groups of unequal size in a class: the difference that is tested is that of the two columns of a table."""
     first, second = np.array([1.0, 0.0, 1.0, 1.0, 0.5]), np.array([0.0, 0.0, 1.0, 0.5, 1.0])
     classes, patients = np.array(list("aaabb")), np.array([1, 1, 2, 2, 3])
-    tested = paired.of_shares(first, second, patients, classes=classes)["difference"]
+    tested = differences.of_shares(first, second, patients, classes=classes)["difference"]
     means = [over_classes(pd.Series(values), classes) for values in (first, second)]
     assert tested == pytest.approx(100 * (means[0] - means[1]))

@@ -5,9 +5,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from lib.errors import InputError
 from lib.metrics.retrieval import PerQuery
-from lib.results import paired
+from lib.results import differences, paired
 
 GROUPS = np.array(["p", "p", "q", "q", "r", "r", "s", "s"])
 
@@ -20,8 +19,8 @@ def per_query(ap: float) -> PerQuery:
 @pytest.fixture
 def tests() -> pd.DataFrame:
     """The first method is better by 10 points in every group of fold 0 and by 30 in every group of fold 1."""
-    found = paired.difference([per_query(0.6), per_query(0.8)], [per_query(0.5), per_query(0.5)], GROUPS, 20)
-    return paired.together([{"rule": "by image", "first": "mapper", "second": "none", "k": 20} | found])
+    found = differences.difference([per_query(0.6), per_query(0.8)], [per_query(0.5), per_query(0.5)], GROUPS, 20)
+    return differences.together([{"rule": "by image", "first": "mapper", "second": "none", "k": 20} | found])
 
 
 def test_queries_are_paired_and_groups_averaged(tests):
@@ -45,14 +44,6 @@ def test_columns_stand_where_they_are_named_under_their_titles(tests):
     head, _, row = paired.tests_layout(tests, named, "gain").splitlines()
     assert head.startswith("| length | first | second | folds | gain | 95 % interval |")
     assert row.startswith("| 20 | mapper | none | by image | +20.00 |")
-
-
-def test_shares_are_tested_in_points_over_groups_or_over_classes():
-    a, b = np.array([1.0, 1.0, 0.0, 1.0]), np.array([0.0, 0.0, 0.0, 0.0])
-    units, classes = np.array(["p", "p", "q", "r"]), np.array(["rare", "common", "common", "common"])
-    assert paired.of_shares(a, b, units)["difference"] == pytest.approx(100 * 2 / 3)
-    by_class = paired.of_shares(a, b, units, classes=classes)
-    assert by_class["difference"] == pytest.approx(100 * (1 + 2 / 3) / 2) and by_class["n_units"] == 3
 
 
 def test_four_groups_cannot_tell(tests):
@@ -113,29 +104,7 @@ def test_what_several_are_compared_with_is_named_once(tests):
 def test_a_verdict_rests_on_all_tests_of_its_table(tests):
     """Of eight tests Holm's strongest has eight times its p: with 8 groups, whose p is at least 0.0078, 0.06."""
     one = tests.iloc[0].to_dict() | {"n_units": 8, "p_floor": 2 / 2**8, "p_value": 2 / 2**8}
-    several = paired.together([one] * 6)
+    several = differences.together([one] * 6)
     assert several["p_holm"].tolist() == pytest.approx([12 / 2**8] * 6) and set(several["n_tests"]) == {6}
     assert " better (" in paired.sentences(several)[0]
-    assert "cannot be told with 8 groups and 8 tests" in paired.sentences(paired.together([one] * 8))[0]
-
-
-def test_a_rare_class_counts_as_much_as_a_frequent_one():
-    """By a loop: the mean over classes of the mean over a class's queries, whoever they are of."""
-    draw = np.random.default_rng(0)
-    units, classes = draw.integers(0, 12, 400), draw.choice(["common", "rare"], 400, p=[0.9, 0.1])
-    repeats, values = np.repeat([0, 1], 200), draw.normal(size=400)
-    units[:200], classes[:200] = units[200:], classes[200:]
-    values[[3, 203]] = np.nan
-    shares, of_unit, of_repeat = paired.of_classes(values, classes, units, repeats)
-    for repeat in (0, 1):
-        per_class = []
-        for name in ("common", "rare"):
-            here = (repeats == repeat) & (classes == name) & ~np.isnan(values)
-            per_class.append(values[here].mean())
-        assert shares[of_repeat == repeat].mean() == pytest.approx(np.mean(per_class))
-        assert list(of_unit[of_repeat == repeat]) == sorted(set(units))
-
-
-def test_answers_to_other_queries_are_refused():
-    with pytest.raises(InputError, match="one method has 2 values, the other 3"):
-        paired.of_shares(np.ones(2), np.ones(3), np.array(["p", "q"]), classes=np.zeros(2))
+    assert "cannot be told with 8 groups and 8 tests" in paired.sentences(differences.together([one] * 8))[0]

@@ -8,7 +8,7 @@ import pytest
 
 from lib import paths
 from lib.papers.acir import verdicts
-from lib.results import paired, real
+from lib.results import differences, real
 from lib.results.store import Run
 
 TEST = {"difference": -22.5, "low": -34.0, "high": -10.0, "p_value": 0.001, "p_floor": 0.0002, "n_units": 21}
@@ -28,7 +28,7 @@ def write(folder, name, rows, **parameters):
 def of_place(place, **others):
     names = {"first": place.first.format(bits=BITS), "second": place.second.format(bits=BITS)}
     other = {"first": names["first"], "second": "DCH"} | TEST | {"difference": 9.0}
-    return paired.together([other | others, names | TEST | others])
+    return differences.together([other | others, names | TEST | others])
 
 
 @pytest.fixture

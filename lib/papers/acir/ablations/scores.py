@@ -12,7 +12,7 @@ from lib.metrics import hashing, retrieval
 from lib.metrics.classes import over_classes
 from lib.metrics.retrieval import PerQuery
 from lib.papers.acir.hashing.experiment import TOP
-from lib.results import paired
+from lib.results import differences
 from lib.training.splits import Split
 
 KS = (1, TOP)
@@ -130,9 +130,9 @@ def tests(
         a, b = ([one.per_query for one in _times(found[name], n)] for name in (first, second))
         repeats = np.repeat(np.arange(n), len(groups))
         how = {"repeats": repeats, "by_class": by_class, "seed": seed}
-        measured = paired.difference(a, b, np.tile(groups, n), TOP, **how)
+        measured = differences.difference(a, b, np.tile(groups, n), TOP, **how)
         lines.append({"first": first, "second": second} | measured)
-    return paired.together(lines)
+    return differences.together(lines)
 
 
 def _times(several: Sequence[Scored], n: int) -> Sequence[Scored]:

@@ -12,7 +12,7 @@ from lib.papers.acir.ablations import parts, scores
 from lib.papers.acir.ablations.parts import CNN, FULL, HYBRID, LAYER, PRETRAINED, UNTRAINED, VIT, Row
 from lib.papers.acir.ablations.scores import Scored
 from lib.papers.acir.hashing.experiment import TOP
-from lib.results import paired
+from lib.results import differences, paired
 from lib.results.markdown import markdown_table, percent, points
 
 MARKS = (CNN, VIT, HYBRID, "L_WSC", "DaRF", "KAN", "CGR")
@@ -236,7 +236,8 @@ def pretraining_claims() -> list[str]:
 def suffers(found: Mapping[str, Sequence[Scored]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
     """Does an untrained stem cost :data:`FULL` more than CSQ? The loss of the one against the loss of the other.
 
-    A loss is what pretraining adds to AP@100 (min(k, R)) of a query in one training. A row of :func:`paired.together`.
+    A loss is what pretraining adds to AP@100 (min(k, R)) of a query in one training. A row of
+    :func:`lib.results.differences.together`.
     """
     lost = []
     for method in (FULL, "CSQ"):
@@ -249,7 +250,7 @@ def suffers(found: Mapping[str, Sequence[Scored]], groups: np.ndarray, seed: int
     repeats = np.repeat(np.arange(n), len(groups))
     test = paired_permutation(*lost, np.tile(groups, n), repeats, seed=seed)
     names = {"first": f"what an untrained stem costs {FULL}", "second": "what it costs CSQ"}
-    return paired.together([names | asdict(test)])
+    return differences.together([names | asdict(test)])
 
 
 MORE = {"is better than": "is more than", "is worse than": "is less than"}

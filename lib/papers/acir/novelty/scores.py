@@ -24,7 +24,7 @@ from lib.papers.acir.novelty.experiment import (
     Coder,
 )
 from lib.papers.acir.novelty.scene import ASIDE, FAR, HELD_OUT, KNOWN, LEARNT, NEAR, PARTS, Scene
-from lib.results import paired
+from lib.results import differences
 from lib.training.rebuild import Rebuilder
 
 Scores = Mapping[str, np.ndarray]
@@ -137,8 +137,8 @@ def intervals(scene: Scene, found: Scores, seed: int = 0) -> pd.DataFrame:
 def tests(scene: Scene, found: Scores, pairs: Sequence[tuple[str, str]] = PAIRS, seed: int = 0) -> pd.DataFrame:
     """Paired tests of AUROC, over patients of the known images and trainings, Holm's correction for all of them.
 
-    Columns gallery (near or far), first, second, those of :func:`lib.results.paired.together`, and left_out (the class
-    that is near).
+    Columns gallery (near or far), first, second, those of :func:`lib.results.differences.together`, and left_out (the
+    class that is near).
     """
     rows = []
     for part in NOVEL:
@@ -146,7 +146,7 @@ def tests(scene: Scene, found: Scores, pairs: Sequence[tuple[str, str]] = PAIRS,
             a, b = (100 * _placed(scene, found[name], part) for name in (first, second))
             names = {"gallery": part, "first": first, "second": second}
             rows.append(names | _compared(scene, a, b, len(found[first]), seed))
-    return paired.together(rows).assign(left_out=scene.kind[scene.rows(NEAR)[0]])
+    return differences.together(rows).assign(left_out=scene.kind[scene.rows(NEAR)[0]])
 
 
 @dataclass(frozen=True)

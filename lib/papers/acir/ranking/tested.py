@@ -12,6 +12,7 @@ from lib.papers.acir.hashing.experiment import ACIR, TOP
 from lib.papers.acir.ranking.experiment import HAMMING, LEVELS, OPPONENTS, POOLED, WITHIN
 from lib.papers.acir.ranking.tables import MAP
 from lib.results import paired
+from lib.results.differences import together
 
 
 def pairs(lengths: Sequence[int], bits: int, finer: Sequence[str]) -> list[tuple]:
@@ -26,7 +27,8 @@ def pairs(lengths: Sequence[int], bits: int, finer: Sequence[str]) -> list[tuple
 def tests(values: pd.DataFrame, wanted: Sequence[tuple], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
     """Paired tests over groups and trainings of all that is wanted (:func:`pairs`), corrected together.
 
-    groups: (n,) of all images. Columns measure, bits, first, second, then those of :func:`lib.results.paired.together`.
+    groups: (n,) of all images. Columns measure, bits, first, second, then those of
+    :func:`lib.results.differences.together`.
     """
     rows = []
     for measure, bits, first, second in wanted:
@@ -35,7 +37,7 @@ def tests(values: pd.DataFrame, wanted: Sequence[tuple], groups: np.ndarray, see
         found = paired_permutation(a.to_numpy(), b.loc[a.index].to_numpy(), groups[query], repeats, seed=seed)
         names = {"measure": measure, "bits": bits, "first": ", ".join(first), "second": ", ".join(second)}
         rows.append(names | asdict(found))
-    return paired.together(rows)
+    return together(rows)
 
 
 def _relation(test: Any) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import figures, health
 from lib.papers.beyond.factors.experiment import BALL, COMPARED, FLAT, NONE, PROBABILITY, Results, with_margin
-from lib.results import answerable, answers, denominators, intervals, paired
+from lib.results import answerable, answers, denominators, differences, intervals, paired
 from lib.results.answers import values
 from lib.results.markdown import markdown_table
 from lib.results.own_group import asked as own_group_asked
@@ -140,7 +140,7 @@ def tested(
         with_own, without = (found[archive][ball] for archive in (known, unknown))
         named = {"factor": f"own {kind} in the archive (ball)", "archive": unknown, "first": known, "second": unknown}
         named |= {"metric": "ap_min", "group_kind": kind}
-        own = paired.together([named | {"k": k} | own_group(with_own, without, groups, k, seed) for k in ks])
+        own = differences.together([named | {"k": k} | own_group(with_own, without, groups, k, seed) for k in ks])
         tests = pd.concat([tests, own], ignore_index=True)
     return tests
 

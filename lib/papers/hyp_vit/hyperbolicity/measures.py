@@ -16,7 +16,7 @@ from lib.metrics import retrieval
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyp_vit.hyperbolicity import controls
 from lib.papers.hyp_vit.hyperbolicity.controls import Change
-from lib.results import paired
+from lib.results import differences
 from lib.training.splits import Split
 
 CLIP = 2.3
@@ -191,8 +191,8 @@ def searched(
             values = {"hyperbolic": [part.values for part in in_ball], "euclidean": [part.values for part in flat]}
             for name, parts in (values | {"chance": [part.chance for part in flat]}).items():
                 names[name] = 100 * float(np.nanmean(np.concatenate([part["ap_min", k] for part in parts])))
-            lines.append(names | paired.difference(in_ball, flat, units, k, seed=seed))
-    return paired.together(lines)
+            lines.append(names | differences.difference(in_ball, flat, units, k, seed=seed))
+    return differences.together(lines)
 
 
 def _asked(

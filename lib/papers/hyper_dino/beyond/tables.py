@@ -9,7 +9,7 @@ import pandas as pd
 from lib.metrics.classes import over_classes
 from lib.metrics.significance import paired_permutation
 from lib.papers.hyper_dino.beyond import figures
-from lib.results import intervals, own_group, paired
+from lib.results import differences, intervals, own_group, paired
 from lib.results.answers import CLASS_MEAN, HEALTH, Answers, compare, ended, health, values
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
@@ -65,7 +65,7 @@ def leakage(
             means = {name: _mean_of(values, unit) for name, values in parts.items()}
             names = {"method": method, "k": k, "group_kind": kind}
             lines.append(names | counts | means | by_class | over_all | health | asdict(test))
-    return paired.together(lines)
+    return differences.together(lines)
 
 
 def _classes(answers: Sequence[Answer], n: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import torch
 
 from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import paired_permutation
-from lib.results import paired
+from lib.results import differences
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Table
 from lib.results.store import Run
@@ -120,7 +120,7 @@ def tests(
                 a, b = (100 * results[name][gallery].values["ap_min", k].to_numpy() for name in (first, second))
                 names = {"gallery": gallery, "first": first, "second": second, "k": k}
                 lines.append(names | asdict(paired_permutation(a, b, groups, seed=seed)))
-    return paired.together(lines)
+    return differences.together(lines)
 
 
 def table_encoders(run: Run, rows: pd.DataFrame, ks: Sequence[int]) -> Table:

@@ -17,7 +17,7 @@ from lib.papers.label_tree.names import (
     NONE,
     SUPCON,
 )
-from lib.results import answers, paired
+from lib.results import answers, differences, paired
 from lib.results.markdown import markdown_table, percent
 from lib.taxonomy import Taxonomy
 from lib.training.splits import Split
@@ -144,7 +144,10 @@ def _cells(values: pd.Series, titles: Mapping[str, str]) -> dict[str, str]:
 
 
 def tests(found: Found, between: Sequence[tuple[str, str]], seed: int = 0) -> pd.DataFrame:
-    """Paired tests over groups and trainings: a row per pair and measure, as :func:`lib.results.paired.together`."""
+    """Paired tests over groups and trainings: a row per pair and measure.
+
+    Columns as :func:`lib.results.differences.together`.
+    """
     lines = []
     for first, second in between:
         a, b = (
@@ -154,9 +157,9 @@ def tests(found: Found, between: Sequence[tuple[str, str]], seed: int = 0) -> pd
         for measure, title in TESTED.items():
             column, classes = measure.removesuffix(BY_CLASS), leaves if measure.endswith(BY_CLASS) else None
             if a[column].notna().any():
-                test = paired.of_shares(a[column].to_numpy(), b[column].to_numpy(), groups, repeats, classes, seed)
+                test = differences.of_shares(a[column].to_numpy(), b[column].to_numpy(), groups, repeats, classes, seed)
                 lines.append({"first": first, "second": second, "measure": title} | test)
-    return paired.together(lines)
+    return differences.together(lines)
 
 
 def who(seen: Images, several: Sequence[Split]) -> str:
@@ -223,7 +226,7 @@ def by_depth(cuts: Mapping[int, Found], between: Sequence[tuple[str, str]], seed
     parts = [tests(found, between, seed).assign(depth=depth) for depth, found in cuts.items()]
     lines = pd.concat(parts, ignore_index=True).drop(columns=["n_tests", "p_holm"])
     twice = (lines["depth"] == 1) & lines["measure"].isin([TESTED["hf1"], CLASS_MEANS["hf1"]])  # there (1 + Top-1)/2
-    return paired.together(lines[~twice].to_dict("records"))
+    return differences.together(lines[~twice].to_dict("records"))
 
 
 def depth_layout(table: pd.DataFrame) -> str:

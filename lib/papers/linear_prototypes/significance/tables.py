@@ -9,7 +9,7 @@ import pandas as pd
 from lib.metrics.significance import Evidence, corrected, evidence
 from lib.papers.linear_prototypes.published import TL
 from lib.papers.linear_prototypes.retrieval.experiment import PAPER
-from lib.results import denominators, paired
+from lib.results import denominators, differences, paired
 from lib.results.markdown import markdown_table, points
 from lib.results.shown import Table
 from lib.results.store import Run
@@ -62,7 +62,7 @@ def rows(results: Mapping[tuple[str, str], Evidence]) -> pd.DataFrame:
     null), wilcoxon_p, effect_size (d_z), rank_biserial, skewness, n_tests, p_holm, wilcoxon_holm.
     """
     more = ("null_low", "null_high", "wilcoxon_p", "effect_size", "rank_biserial", "skewness")
-    table = paired.together(
+    table = differences.together(
         [
             {"first": first, "second": second} | asdict(one.test) | {name: getattr(one, name) for name in more}
             for (first, second), one in results.items()

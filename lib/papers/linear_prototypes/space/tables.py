@@ -8,7 +8,7 @@ import pandas as pd
 from lib.metrics.significance import paired_permutation
 from lib.papers.linear_prototypes import figures
 from lib.papers.linear_prototypes.space.measures import MEASURES, Measured, Space, control, first_components
-from lib.results import paired
+from lib.results import differences, paired
 from lib.results.markdown import markdown_table, percent
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
@@ -58,7 +58,7 @@ def tests(found: Mapping[str, Sequence[Measured]], seed: int = 0) -> pd.DataFram
         one = paired_permutation(a, b, *(images[plain][name].to_numpy() for name in ("group", "repeat")), seed=seed)
         names = [f"{name}, {MEASURES[value].removesuffix(', %')}" for name, value in (first, second)]
         lines.append({"first": names[0], "second": names[1]} | asdict(one))
-    return paired.together(lines)
+    return differences.together(lines)
 
 
 def layout(table: pd.DataFrame) -> str:

@@ -9,7 +9,7 @@ import pytest
 from lib.papers.acir import published
 from lib.papers.acir.ablations import figures, more, parts, tables
 from lib.papers.acir.ablations.scores import Scored
-from lib.results import paired
+from lib.results import differences
 from lib.training.acir import Design
 
 ROWS = [*parts.switched_on(Design()), *parts.switched_off(Design())]
@@ -211,7 +211,7 @@ def test_long_training_is_compared_with_short():
 
 def test_the_five_questions_are_answered_from_the_tables():
     gains = GAINS.assign(second=["b"] * 4 + ["one layer, Cauchy"])
-    costs = paired.together([{"first": "ACIR's loss", "second": "CSQ's"} | TEST])
+    costs = differences.together([{"first": "ACIR's loss", "second": "CSQ's"} | TEST])
     names = (("ACIR, 16 bits", 70.0), ("ACIR, 256 bits", 75.0), ("what ACIR makes its code of, 192 numbers", 60.0))
     codes = pd.DataFrame([mean(name, value) for name, value in names]).assign(n_seeds=2)
     told = more.answered(gains, swept(50.0), costs, codes, [16, 256], "after 9 epochs", "groups set aside chose α = 0")
