@@ -20,7 +20,7 @@ def settings():
 
 def test_training_end_to_end_takes_three_times_as_long_as_its_images(settings):
     run = {"network": "dino_vits16", "steps": 25_000, "n_classes": 450, "samples": 2, "n_trainings": 3}
-    run |= {"end_to_end_rates": [1e-5], "also": []}
+    run |= {"end_to_end_rates": [1e-5], "n_choosing": 1, "also": []}
     # 25,000 steps of 900 images, 3 trainings of Hyp and 3 of Sph, each image thrice, 14 a second.
     seconds = 25_000 * 900 * 6 * 3 / 14
     assert plan.together_seconds("hyp_vit_retrieval", run, 1000, settings) == pytest.approx(seconds)
@@ -36,11 +36,13 @@ def test_training_end_to_end_takes_three_times_as_long_as_its_images(settings):
 
 def test_further_networks_are_trained_at_their_own_speed(settings):
     run = {"network": "dino_vits16", "steps": 10, "n_classes": 7, "samples": 2, "n_trainings": 3}
-    run |= {"end_to_end_rates": [1e-5, 1e-4], "beside": ["slow"], "also": ["slower", "slow-untrained"]}
+    run |= {"end_to_end_rates": [1e-5, 1e-4], "beside": ["slow"], "also": ["slower", "slow-untrained"], "n_choosing": 1}
     # 10 steps x 14 images x (3 trainings + 1 at the other rate); Hyp and Sph at 14 and 2 a second, Hyp at 1 and 2.
     seconds = 3 * 10 * 14 * 4 * (2 / 14 + 3 / 2 + 1 / 1)
     assert plan.together_seconds("hyp_vit_retrieval", run, 1000, settings) == pytest.approx(seconds)
-    alone = run | {"end_to_end_rates": []}  # the published rate alone
+    thrice = run | {"n_choosing": 3}  # three trainings, then 2 more at this rate and 3 at the other
+    assert plan.together_seconds("hyp_vit_retrieval", thrice, 1000, settings) == pytest.approx(seconds * 8 / 4)
+    alone = thrice | {"end_to_end_rates": []}  # the published rate alone, once
     assert plan.together_seconds("hyp_vit_retrieval", alone, 1000, settings) == pytest.approx(seconds * 3 / 4)
     # Features beside those of the encoder are no networks that notebook 23 or the label tree trains.
     tree = {"network": "slow", "beside": ["slower"], "steps": 5, "end_to_end_batch": 2, "n_trainings": 1}
