@@ -152,6 +152,13 @@ def test_one_layer_has_a_weight_for_each_channel_and_bit():
     assert {one.parameters for several in found.values() for one in several} == {(10 + 1) * 8}
 
 
+def test_the_rate_of_one_layer_is_chosen_by_several_trainings(monkeypatch):
+    trainings, fitted = [], opponents.heads.fitted
+    monkeypatch.setattr(opponents.heads, "fitted", lambda *a, **o: trainings.append(a[4]) or fitted(*a, **o))
+    opponents.layers(MATERIAL, 8, [1e-3, 1e-2], ASIDE, SPLIT, 1, 0.0, n_choosing=2)
+    assert trainings == [2, 1] * 2  # chosen, then trained; with each of two losses
+
+
 def test_floats_take_four_bytes_a_number():
     found = opponents.floats(MATERIAL, RNG.normal(size=(N, 7)), ON[7], 1e-2, 0.0, SPLIT, 2)
     assert [(len(several), several[0].size) for several in found.values()] == [(1, 28), (1, 40), (2, 4 * 3 * 8)]
