@@ -98,6 +98,7 @@ not_negative = partial(number, least=0)
 share = partial(number, least=0, most=1)
 portion = partial(number, least=1e-6, most=1)  # of an image: nothing of it is no crop
 two_or_more = partial(whole, least=2)
+warm = partial(number, least=1e-6)  # of a temperature: distances are divided by it, and float32 ends
 length = or_word("full", whole)
 
 MEANING: dict[str, Check] = {
@@ -122,11 +123,13 @@ MEANING: dict[str, Check] = {
     **dict.fromkeys(("candidates", "lists", "probes", "build_effort", "effort"), whole),
     "neighbours": partial(whole, least=2, most=1024),  # FAISS crashes at 1 and 0
     # the loss and its optimiser
-    **dict.fromkeys(("temperature", "teacher_temperature", "student_temperature", "clip_radius"), positive),
+    **dict.fromkeys(("temperature", "teacher_temperature", "student_temperature"), warm),
+    "temperatures": partial(several, each=warm),
+    "clip_radius": positive,
     **dict.fromkeys(("lr", "classifier_lr", "published_lr", "end_to_end_lr", "head_lr"), positive),
     **dict.fromkeys(("weight_decay", "curvature", "m0", "alpha", "gamma", "norm_weight"), not_negative),
     **dict.fromkeys(("margin", "margin_weight", "quantisation"), not_negative),
-    **dict.fromkeys(("margins", "rates", "temperatures"), partial(several, each=positive)),
+    **dict.fromkeys(("margins", "rates"), partial(several, each=positive)),
     **dict.fromkeys(("alphas", "gammas"), partial(several, each=not_negative)),
     "delta": fraction,
     "start_norm": not_negative,
@@ -152,11 +155,11 @@ def values(**named: Any) -> None:
         MEANING[name](name, value)
 
 
-def codes(what: str, numbers: Any, n: int, there: str) -> None:
+def codes(what: str, numbers: Any, n: int = LARGEST, there: str = "classes are numbered") -> None:
     """Refuse all but whole numbers from 0 to ``n`` − 1, at least one of them, in an array or a tensor of any shape.
 
     what: the numbers, in the plural; there: what has ``n`` of something. −1 is pandas' number of a missing label, and
-    would count as the last.
+    would count as the last. Short whole numbers of a tensor are refused too: as an index, uint8 would be a mask.
 
     >>> import numpy as np
     >>> codes("labels", np.array([0, -1]), 3, "there are 3 classes")
@@ -165,8 +168,12 @@ def codes(what: str, numbers: Any, n: int, there: str) -> None:
     """
     if 0 in numbers.shape:
         raise InputError(f"there are no images: the {what} are empty; check how they were chosen")
-    if "int" not in str(numbers.dtype):
-        raise InputError(f"the {what} are {numbers.dtype}; turn class names into codes with taxonomy.codes(labels)")
+    kind = str(numbers.dtype)
+    if "int" not in kind or (kind.startswith("torch") and kind not in ("torch.int32", "torch.int64")):
+        raise InputError(
+            f"the {what} are {kind}, which cannot number classes: take labels.long() of a tensor, labels.astype(int) "
+            "of an array, and of class names taxonomy.codes(labels)"
+        )
     low, high = int(numbers.min()), int(numbers.max())
     if low < 0 or high >= n:
         way_out = "leave out what has no label" if low == -1 else "number them so"
@@ -194,9 +201,12 @@ def no_nan(what: str, values: np.ndarray) -> None:
     Traceback (most recent call last):
     lib.errors.InputError: the features of row 1 hold NaN: leave it out, or mend what they were computed from
     """
-    if (missing := np.isnan(values)).any():
-        row = np.argwhere(missing)[0][0]
-        raise InputError(f"{what} of row {row} hold NaN: leave it out, or mend what they were computed from")
+    _no_row(what, np.isnan(values), "NaN")
+
+
+def finite(what: str, values: np.ndarray) -> None:
+    """Refuse NaN and infinity in ``values: (n, ...)``, called ``what``, and name the first row that has one."""
+    _no_row(what, ~np.isfinite(values), "NaN or infinity")
 
 
 def spelled(name: str) -> str:
@@ -206,6 +216,13 @@ def spelled(name: str) -> str:
     ('nv', True)
     """
     return unicodedata.normalize("NFC", name).strip()
+
+
+def _no_row(what: str, wrong: np.ndarray, kind: str) -> None:
+    """Refuse what has a row with ``wrong: (n, ...)`` numbers, which are of that ``kind``."""
+    if wrong.any():
+        row = np.argwhere(wrong)[0][0]
+        raise InputError(f"{what} of row {row} hold {kind}: leave it out, or mend what they were computed from")
 
 
 def _real(value: Any) -> float:

@@ -73,6 +73,7 @@ BAD = {
     checks.whole: not_whole(1),
     checks.two_or_more: not_whole(2),
     checks.positive: NOT_POSITIVE,
+    checks.warm: st.one_of(NOT_POSITIVE, st.floats(min_value=0, max_value=9.9e-7)),
     checks.not_negative: below(0),
     checks.share: NOT_SHARE,
     checks.portion: st.one_of(NOT_SHARE, st.just(0)),

@@ -4,6 +4,7 @@ import itertools
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib.errors import InputError
@@ -315,6 +316,17 @@ def test_codes_of_no_leaf_have_no_shared_depth(codes):
         (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, {"a": "3"}), "images of 'a' = '3'"),
         (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, {"a": float("nan")}), "images of 'a' = nan"),
         (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, {"a": -1}), "images of 'a' = -1"),
+        (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, ["a"]), r"counts = \['a'\].* a dictionary"),
+        (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, {1: 1}), "a node is called 1"),
+        (lambda: from_dag("m", {"a": ["top"], "b": ["top"]}, {"a": 1, "a ": 2}), "two spellings of one name"),
+        (lambda: from_dag("m", [("a", "top")], {}), "parents = .* a dictionary"),
+        (lambda: from_dag("m", {1: ["top"], "b": ["top"]}, {}), "a node is called 1"),
+        (lambda: from_dag("m", {"a": [None], "b": ["top"]}, {}), "a node is called None"),
+        (lambda: from_dag("m", {"a": [["top"]], "b": ["top"]}, {}), r"a node is called \['top'\]"),
+        (lambda: from_dag("m", {"a": b"top", "b": ["top"]}, {}), "the parents of 'a' have to be a list, not the text"),
+        (lambda: Taxonomy("m", 5), "parents = 5 .* a dictionary"),
+        (lambda: TREES[1].keep(5), "the leaves have to be a list, not 5"),
+        (lambda: TREES[1].keep("c"), r"the leaves have to be a list, not the text 'c'; write \['c'\]"),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_words(call, words):
@@ -373,6 +385,12 @@ def test_a_group_that_loses_all_its_classes_is_no_class():
 def test_a_graph_that_makes_no_tree_is_refused(graph, counts, message):
     with pytest.raises(InputError, match=message):
         from_dag("odir", graph, counts)
+
+
+def test_counts_of_pandas_and_parents_that_are_read_once_do():
+    graph = {"a": ["eye"], "b": ["eye"], "p": ["a"], "q": ["b"], "x": ["a", "b"]}
+    counts = pd.Series(["p", "q", "q"]).value_counts()
+    assert from_dag("m", {node: iter(several) for node, several in graph.items()}, counts).parents["x"] == "b"
 
 
 def test_a_graph_that_is_a_tree_stays_as_it_is():

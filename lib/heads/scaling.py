@@ -8,6 +8,8 @@ import warnings
 
 import numpy as np
 
+from lib.errors import InputError
+
 HARDLY = 0.01
 """Of the median column's deviation: what varies less counts as constant, so that no column is magnified over 100 times
 more than the median one.
@@ -25,11 +27,17 @@ def widths(deviation: np.ndarray) -> np.ndarray:
 
     Infinity where a column is constant or hardly varies (:data:`HARDLY`), so that it is 0 for every image, and neither
     whitening nor a discriminant analysis can blow it up again. Of columns that hardly vary a warning says how many
-    there are.
+    there are. Raises InputError for NaN, infinity and negative numbers.
 
     >>> widths(np.array([2.0, 4.0, 0.0]))
     array([ 2.,  4., inf])
     """
+    if not (usable := (deviation >= 0) & np.isfinite(deviation)).all():
+        column = usable.argmin()
+        raise InputError(
+            f"feature {column} has the deviation {deviation[column]} in the training images: its numbers are NaN, "
+            "infinite or too large; mend what they were computed from"
+        )
     varies = deviation > 0
     median = np.median(deviation[varies]) if varies.any() else 0.0
     hardly = varies & (deviation < HARDLY * median)

@@ -212,8 +212,8 @@ class StructureAware:
     def _of_classes(self, labels: Tensor, h: Tensor) -> Tensor:
         if not self.class_weights:
             return h.new_ones(labels.shape)
-        if labels.max() >= len(self.class_weights):
-            raise InputError(f"label {labels.max().item()} has no class weight; there are {len(self.class_weights)}")
+        n = len(self.class_weights)
+        checks.codes("labels", labels, n, f"there are weights of {n} classes")
         return h.new_tensor(self.class_weights)[labels]
 
 

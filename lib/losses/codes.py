@@ -71,22 +71,14 @@ def pair_mean(values: Tensor, weights: Tensor) -> Tensor:
 
 
 def counted(h: Tensor, labels: Tensor, valid: Tensor | None) -> Tensor:
-    """1 for rows of ``h: (..., B, bits)`` that count, all if ``valid`` is None; raises as :func:`check_labels`."""
-    check_labels(h, labels)
-    return h.new_ones(labels.shape) if valid is None else valid.to(h.dtype)
+    """1 for rows of ``h: (..., B, bits)`` that count, all if ``valid`` is None.
 
-
-def check_labels(h: Tensor, labels: Tensor) -> None:
-    """Raise InputError unless each row of ``h: (..., B, bits)`` has a label from 0 on, and there is a row."""
+    Raises InputError unless each row has a label from 0 on, and there is a row.
+    """
     if labels.shape != h.shape[:-1]:
         raise InputError(f"labels have the shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
-    if not labels.numel():
-        raise InputError(f"embeddings are {tuple(h.shape)}: a batch without images has no loss; leave it out")
-    if labels.min() < 0:  # as an index it would be the last class
-        raise InputError(
-            f"a label is {labels.min().item()}, as pandas codes an image without a class: leave these images out, "
-            "and number the classes from 0 on"
-        )
+    checks.codes("labels", labels)
+    return h.new_ones(labels.shape) if valid is None else valid.to(h.dtype)
 
 
 def image_mean(values: Tensor, valid: Tensor | None) -> Tensor:

@@ -12,9 +12,12 @@ taken off so that no prototype can win for every image; the low temperature *sha
 import torch
 from torch import Tensor
 
+from lib import checks
+
 
 def targets(teacher: Tensor, centre: Tensor, temperature: float = 0.04) -> Tensor:
     """What the teacher asks for: probabilities of logits (..., K), centred by (K,) and sharpened."""
+    checks.values(temperature=temperature)
     return torch.softmax((teacher.float() - centre) / temperature, dim=-1)
 
 
@@ -24,8 +27,10 @@ def cross_view(student: Tensor, wanted: Tensor, temperature: float = 0.1) -> Ten
     student: (v, n, K) logits of all v crops of n images; wanted: (g, n, K) the teacher's :func:`targets` for the first
     g of them; temperature: of the student. A crop is never compared with itself.
 
-    Raises ValueError if the shapes do not fit or there is nothing to compare with.
+    Raises ValueError if the shapes do not fit or there is nothing to compare with, InputError for a temperature without
+    meaning.
     """
+    checks.values(temperature=temperature)
     (n_views, *rest), (n_seen, *seen_rest) = student.shape, wanted.shape
     if rest != seen_rest or not 1 <= n_seen <= n_views or n_views == 1:
         raise ValueError(f"student {tuple(student.shape)} and teacher {tuple(wanted.shape)} do not fit")

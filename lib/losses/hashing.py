@@ -32,7 +32,6 @@ from lib.errors import InputError
 from lib.geometry import Sphere
 from lib.losses.codes import (
     away_from_signs,
-    check_labels,
     cosines,
     counted,
     hash_centres,
@@ -56,14 +55,12 @@ class _ToCentres:
 
     def targets(self, h: Tensor, labels: Tensor) -> Tensor:
         """The centre of each label (..., B, bits); raises InputError for other shapes and for labels without one."""
-        check_labels(h, labels)
-        if h.shape[-1] != self.bits:
-            raise InputError(f"embeddings are {tuple(h.shape)}, but codes have {self.bits} bits: make both alike")
-        if labels.max() >= self.n_classes:
+        if h.shape != (*labels.shape, self.bits):
             raise InputError(
-                f"a label is {labels.max().item()}, but there are centres of {self.n_classes} classes: number the "
-                "classes from 0 on"
+                f"labels are {tuple(labels.shape)} and embeddings {tuple(h.shape)}, but codes have {self.bits} bits: "
+                "expected (..., B) and (..., B, bits)"
             )
+        checks.codes("labels", labels, self.n_classes, f"there are centres of {self.n_classes} classes")
         return hash_centres(self.n_classes, self.bits, self.seed).to(h)[labels]
 
 

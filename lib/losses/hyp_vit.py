@@ -56,6 +56,7 @@ def pairwise_cross_entropy(distance: Tensor, d: int, temperature: float, counts:
         how the N classes of one are put together; the authors' code takes the mean. Gradient clipping sees the
         factor. It is 0 where no class counts, and with a single class, which has nothing to be told from.
     """
+    checks.values(temperature=temperature)
     logits = (-distance / temperature).unflatten(-1, (-1, d)).unflatten(-3, (-1, d))  # anchor n, a; image m, b
     n = logits.shape[-4]
     own = torch.eye(n, dtype=torch.bool, device=distance.device)[:, None, :, None]

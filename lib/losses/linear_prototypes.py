@@ -72,13 +72,18 @@ def log_likelihood(dissimilarity: Tensor, labels: Tensor, valid: Tensor, tempera
         dissimilarity: (..., M, N).
         labels: (..., M) the class of each query, 0 to N − 1.
         valid: (..., M) bool, which queries count.
-        temperature: > 0 (published: none, which is 1).
+        temperature: from 1e-6 on (published: none, which is 1).
 
     Returns:
         (...), 0 where no query counts.
+
+    Raises InputError for labels that are no such numbers, and a temperature without meaning.
     """
+    n = dissimilarity.shape[-1]
+    checks.values(temperature=temperature)
+    checks.codes("labels", labels, n, f"there are {n} classes")
     logits = (-dissimilarity / temperature).flatten(0, -2)
-    each = cross_entropy(logits, labels.flatten(), reduction="none").view(labels.shape)
+    each = cross_entropy(logits, labels.flatten().long(), reduction="none").view(labels.shape)
     return (each * valid).sum(-1) / valid.sum(-1).clamp_min(1)
 
 

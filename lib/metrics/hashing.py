@@ -256,7 +256,7 @@ def content_similarity(query: Sequence[ArrayLike], gallery: Sequence[ArrayLike])
     """The mean over levels of the Pearson coefficients of features (Section 3.5): (q, m) from −1 to 1.
 
     ``query``, ``gallery``: for each level of the encoder (q, d) and (m, d); d may differ from level to level. A feature
-    without variance is 0 to all others. Raises InputError for NaN, and levels that do not fit.
+    without variance is 0 to all others. Raises InputError for NaN and infinity, and levels that do not fit.
 
     >>> content_similarity([[[1.0, 2.0, 3.0]]], [[[2.0, 4.0, 6.0], [3.0, 2.0, 1.0]]]).round(6).tolist()
     [[1.0, -1.0]]
@@ -268,14 +268,16 @@ def content_similarity(query: Sequence[ArrayLike], gallery: Sequence[ArrayLike])
         x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
         if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1] or not x.shape[1]:
             raise InputError(f"level {level} is {x.shape} in the query, {y.shape} in the gallery: expected one d")
-        checks.no_nan(f"the query's features at level {level}", x)
-        checks.no_nan(f"the gallery's features at level {level}", y)
+        checks.finite(f"the query's features at level {level}", x)
+        checks.finite(f"the gallery's features at level {level}", y)
         products.append(_unit(x) @ _unit(y).T)
     return np.mean(products, axis=0).clip(-1, 1)
 
 
 def _unit(x: np.ndarray) -> np.ndarray:
     """Rows less their mean, of unit length; 0 for equal numbers, which rounding would give a direction."""
+    _, exponent = np.frexp(np.abs(x).max(axis=1, keepdims=True))
+    x = np.ldexp(x, -exponent)  # the same digits, about 1, so that no square overflows or vanishes
     centred = x - x.mean(axis=1, keepdims=True)
     noise = 4 * np.finfo(x.dtype).eps * np.abs(x).max(axis=1, keepdims=True)
     centred = np.where(np.abs(centred).max(axis=1, keepdims=True) <= noise, 0, centred)

@@ -77,12 +77,18 @@ def macro_f1(labels: ArrayLike, voted: ArrayLike) -> float:
 
     Give it the queries that have an answer, an image of their class in the gallery. A class of which no query has one
     has F1 = 0 by construction and is no class of the mean then; and its queries, whose votes are wrong whatever the
-    method, are no false alarms of other classes.
+    method, are no false alarms of other classes. Raises InputError without a query, for another number of votes than of
+    labels, for a missing one, and where some are text and others numbers.
 
     Class "a" has precision 1 and recall 1/2, "b" precision 1/2 and recall 1:
 
     >>> round(macro_f1(["a", "a", "b"], ["a", "b", "b"]), 4)
     0.6667
     """
-    labels = np.asarray(labels)
-    return float(f1_score(labels, np.asarray(voted), labels=np.unique(labels), average="macro", zero_division=0))
+    labels, voted = np.asarray(labels, dtype=object), np.asarray(voted, dtype=object)
+    if labels.ndim != 1 or labels.shape != voted.shape or not len(labels):
+        raise InputError(f"there are labels {labels.shape} and votes {voted.shape}; expected one of each for a query")
+    for name, values in (("query", labels), ("vote", voted)):
+        classes_of(values, name)
+    own, voted = np.split(classes_of(np.concatenate([labels, voted]), "image")[1], 2)
+    return float(f1_score(own, voted, labels=np.unique(own), average="macro", zero_division=0))

@@ -10,7 +10,7 @@ import yaml
 from lib import checks
 from lib.checks import spelled
 from lib.errors import InputError
-from lib.taxonomy.tree import Taxonomy, few, spellings, steps
+from lib.taxonomy.tree import Taxonomy, few, refuse_text, spellings, steps
 
 ROOT = "root"
 """What the root is called where a tree is read from a list of classes."""
@@ -114,20 +114,24 @@ def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[st
 
     Raises:
         InputError: for images of a group or of an unknown class, counts that are no whole numbers from 0 on, two roots,
-            a circle, parents that are no list, and as :class:`Taxonomy`.
+            a circle, parents that are no list, counts that are no dictionary, and as :class:`Taxonomy`.
 
     >>> graph = {"metabolic": ["eye"], "vascular": ["eye"], "diabetes": ["metabolic", "vascular"]}
     >>> graph |= {"gout": ["metabolic"], "hypertension": ["vascular"]}
     >>> from_dag("odir", graph, {"diabetes": 9, "gout": 1, "hypertension": 3}).parents["diabetes"]
     'vascular'
     """
+    checks.able("parents", parents, "items", "a dictionary, such as {'mel': ['melanocytic']}")
+    checks.able("counts", counts, "items", "a dictionary, such as {'mel': 12}")
     for node, several in parents.items():
-        _refuse_text(name, f"the parents of {node!r}", several)
+        refuse_text(name, f"the parents of {node!r}", several)
+    parents = {node: list(several) for node, several in parents.items()}
     names = spellings(name, [node for kin, several in parents.items() for node in (kin, *several)])
     parents = {names[node]: [names[parent] for parent in several] for node, several in parents.items()}
     for node, count in counts.items():
         checks.whole(f"images of {node!r}", count, least=0)
-    counts = {spelled(node): count for node, count in counts.items()}
+    names = spellings(name, [node for node, _ in counts.items()])
+    counts = {names[node]: count for node, count in counts.items()}
     below: dict[str, list[str]] = {}
     for node, several in parents.items():
         for parent in several:
@@ -190,7 +194,7 @@ def _node(name: str, node: Any, way: tuple[str, ...]) -> str:
 
 def _labels(name: str, labels: Iterable[str]) -> list[str]:
     """The different labels, sorted, after a check that every row has one (pandas gives NaN for a missing label)."""
-    _refuse_text(name, "the labels", labels)
+    refuse_text(name, "the labels", labels)
     labels = list(labels)
     for row, label in enumerate(labels):
         if not isinstance(label, str):
@@ -216,14 +220,6 @@ def _refuse_root(name: str, nodes: Container[str], root: str) -> None:
     """InputError where a class or a group is called as the root is."""
     if root in nodes:
         raise InputError(f"{name}: a class is called {root!r}, as the root is; give one of the two another name")
-
-
-def _refuse_text(name: str, what: str, several: Iterable[str]) -> None:
-    """InputError for what is no list, and for a text in place of one, as it would be read letter by letter."""
-    if not isinstance(several, Iterable):
-        raise InputError(f"{name}: {what} have to be a list, not {several!r}")
-    if isinstance(several, str):
-        raise InputError(f"{name}: {what} have to be a list, not the text {several!r}; write [{several!r}]")
 
 
 class _Loader(yaml.SafeLoader):

@@ -34,13 +34,10 @@ class Taxonomy:
     parents: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parents", dict(self.parents))
-        if not self.parents:
+        checks.able("parents", self.parents, "items", "a dictionary, such as {'mel': 'melanocytic'}")
+        if not len(self.parents):
             raise InputError(f"{self.name} has no classes")
-        nodes = [node for pair in self.parents.items() for node in pair]
-        if wrong := [node for node in nodes if not (isinstance(node, str) and node.strip())]:
-            raise InputError(f"{self.name}: a node is called {wrong[0]!r}; a name has to be text, and not empty")
-        names = spellings(self.name, nodes)
+        names = spellings(self.name, [node for pair in self.parents.items() for node in pair])
         object.__setattr__(self, "parents", {names[node]: names[parent] for node, parent in self.parents.items()})
         roots = sorted(set(self.parents.values()) - set(self.parents))
         if len(roots) > 1:
@@ -198,10 +195,13 @@ class Taxonomy:
     def keep(self, leaves: Iterable[str]) -> "Taxonomy":
         """The tree of these leaves alone, such as the classes that a sample has, with the groups above them.
 
+        Raises InputError for what is no list of leaves.
+
         >>> kin = Taxonomy("skin", {"melanocytic": "lesion", "mel": "melanocytic", "nv": "melanocytic", "df": "lesion"})
         >>> kin.keep(["mel", "df"]).leaves
         ('df', 'mel')
         """
+        refuse_text(self.name, "the leaves", leaves)
         wanted = {self.leaves[code] for code in self.codes(list(leaves))}
         kept = {node for leaf in wanted for node in self.ancestors(leaf, root=False)}
         return Taxonomy(self.name, {node: parent for node, parent in self.parents.items() if node in kept})
@@ -245,14 +245,24 @@ def steps(start: str, below: Mapping[str, Sequence[str]]) -> dict[str, int]:
     return found
 
 
-def spellings(tree: str, names: Iterable[str]) -> dict[str, str]:
-    """Each of ``names`` → how it is kept; InputError where two of them are one name of ``tree`` in two spellings."""
+def spellings(tree: str, names: Sequence[str]) -> dict[str, str]:
+    """Each of ``names`` → how it is kept; InputError where one is no text, or two are one name of ``tree``."""
+    if wrong := [name for name in names if not (isinstance(name, str) and name.strip())]:
+        raise InputError(f"{tree}: a node is called {wrong[0]!r}; a name has to be text, and not empty")
     kept = {name: spelled(name) for name in names}
     written = {spelling: name for name, spelling in kept.items()}
     if twice := [name for name, spelling in kept.items() if written[spelling] != name]:
         other = written[kept[twice[0]]]
         raise InputError(f"{tree}: {twice[0]!a} and {other!a} are two spellings of one name; write it in one")
     return kept
+
+
+def refuse_text(tree: str, what: str, several: Iterable[str]) -> None:
+    """InputError for what is no list, and for a text in place of one, as it would be read letter by letter."""
+    if not isinstance(several, Iterable):
+        raise InputError(f"{tree}: {what} have to be a list, not {several!r}")
+    if isinstance(several, str | bytes):
+        raise InputError(f"{tree}: {what} have to be a list, not the text {several!r}; write [{several!r}]")
 
 
 def few(names: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from lib.errors import InputError
 from lib.heads.hashing import HashHead
 from lib.heads.scaling import HARDLY, widths
 from lib.training import probe
@@ -18,6 +19,12 @@ def test_widths_are_deviations_but_for_columns_that_hardly_vary(recwarn):
     least = 0.9 * HARDLY * 2
     with pytest.warns(UserWarning, match=r"2 of 5 features .* number 3: its deviation is 0\.009, the median 2\."):
         assert widths(np.array([2.0, 4.0, least, least / 2, 2.0])).tolist() == [2, 4, np.inf, np.inf, 2]
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0])
+def test_a_deviation_that_is_none_is_refused(wrong):
+    with pytest.raises(InputError, match=f"feature 1 has the deviation {wrong}"):
+        widths(np.array([1.0, wrong, 2.0]))
 
 
 def rows() -> tuple[np.ndarray, np.ndarray]:

@@ -280,11 +280,14 @@ WITHOUT_MEANING = ([], ["a"], [0.0, 1.0], [-1, 0], [[0, 1]], 3)
         (lambda: StructureAware(alpha=-1.0), "alpha"),
         (lambda: StructureAware(class_weights=(1.0, 0.0)), "class_weights"),
         (lambda: StructureAware(fingerprint=4)(torch.zeros(2, 5), torch.tensor([0, 1])), "no 2 left"),
-        (lambda: StructureAware(class_weights=(1.0,))(torch.zeros(2, 5), torch.tensor([0, 1])), "no class weight"),
+        (
+            lambda: StructureAware(class_weights=(1.0,))(torch.zeros(2, 5), torch.tensor([0, 1])),
+            "there are weights of 1 classes",
+        ),
         *(
             (lambda name=name, labels=labels: LOSSES[name](torch.ones(len(labels), BITS + PIXELS), labels), words)
             for name in LOSSES
-            for labels, words in ((torch.tensor([0, -1]), "label is -1"), (torch.tensor([]).long(), "without images"))
+            for labels, words in ((torch.tensor([0, -1]), "labels run from -1"), (torch.tensor([]).long(), "no images"))
         ),
         (lambda: acir.class_weights([0, 2]), "class 1"),
         *((lambda labels=labels: acir.class_weights(labels), "whole number") for labels in WITHOUT_MEANING),

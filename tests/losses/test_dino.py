@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import special, stats
 
+from lib.errors import InputError
 from lib.losses import dino
 
 
@@ -87,6 +88,13 @@ def test_entropy_agrees_with_scipy():
     p = torch.softmax(logits(4, 5, 7), dim=-1)
     np.testing.assert_allclose(dino.entropy(p).numpy(), stats.entropy(p.numpy(), axis=-1), rtol=1e-5)
     assert dino.entropy(torch.full((8,), 1 / 8)).item() == pytest.approx(math.log(8))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1e-40, math.nan])
+def test_a_temperature_that_overflows_is_refused(temperature):
+    for call in (lambda x: dino.targets(x, torch.zeros(4), temperature), lambda x: dino.cross_view(x, x, temperature)):
+        with pytest.raises(InputError, match=r"temperature = .* a finite number from 1e-06"):
+            call(logits(0, 2, 3, 4))
 
 
 @pytest.mark.parametrize(

@@ -231,10 +231,19 @@ def test_a_loss_goes_to_another_process_and_is_a_key(name):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize(("labels", "words"), [([0, 1, -1], "label is -1"), ([], "without images")])
+@pytest.mark.parametrize(("labels", "words"), [([0, 1, -1], "labels run from -1"), ([], "no images")])
 def test_an_image_without_a_class_and_a_batch_without_images_are_refused(name, labels, words):
     with pytest.raises(InputError, match=words):
         LOSSES[name](torch.ones(len(labels), BITS), torch.tensor(labels, dtype=torch.long))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint8, torch.int16, torch.bool, torch.complex64])
+def test_labels_that_are_no_index_are_refused_with_the_way_out(name, dtype):
+    h, labels = batch()
+    with pytest.raises(InputError, match=rf"the labels are {dtype}, .* labels\.long\(\)"):
+        LOSSES[name](h, labels.to(dtype))
+    assert LOSSES[name](h, labels.int()) == LOSSES[name](h, labels)
 
 
 def test_centres_of_very_long_codes_take_no_more_memory_than_they_have():

@@ -96,6 +96,18 @@ def test_the_likelihood_of_equally_near_classes_is_one_over_their_number():
     assert value.item() == pytest.approx(math.log(N))
 
 
+@pytest.mark.parametrize(
+    ("labels", "temperature", "words"),
+    [([0, -1], 1.0, "labels run from -1"), ([0, N], 1.0, f"there are {N} classes"), ([0, 1], 1e-40, "temperature")],
+)
+def test_a_likelihood_of_no_class_is_refused(labels, temperature, words):
+    with pytest.raises(InputError, match=words):
+        log_likelihood(torch.ones(2, N), torch.tensor(labels), torch.ones(2, dtype=torch.bool), temperature)
+    assert log_likelihood(torch.ones(2, N), torch.tensor([0, 1]).int(), torch.ones(2)).item() == pytest.approx(
+        math.log(N)
+    )
+
+
 def test_an_unknown_comparison_is_named():
     with pytest.raises(InputError, match="manhattan"):
         Comparison("manhattan")

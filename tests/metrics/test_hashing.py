@@ -201,6 +201,13 @@ def test_content_is_the_mean_coefficient_over_levels():
         assert found[i, j] == pytest.approx(np.mean(levels))
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
+def test_content_has_no_unit(scale):
+    x, y = [[1.0, 2.0, 4.0]], [[3.0, 1.0, 2.0]]
+    expected = hashing.content_similarity([x], [y])
+    assert hashing.content_similarity([scale * np.array(x)], [y]) == pytest.approx(expected)
+
+
 def test_equal_content_at_equal_distance_stays_a_tie():
     key = hashing.content_key([[3, 3]], [[0.1, 0.1]])
     assert retrieval.average_precision_at_k(key, [[True, False]], [2]).item() == 0.75
@@ -225,6 +232,10 @@ def test_equal_content_at_equal_distance_stays_a_tie():
         (lambda: hashing.centres([[1.0], [1.0]], ["a", None]), "embedding 1 has no label"),
         (lambda: hashing.centres([[1.0], [1.0]], ["a", 1]), "text and numbers"),
         (lambda: hashing.content_similarity([[[1.0, NAN]]], [[[1.0, 2.0]]]), "query's features at level 1 of row 0"),
+        (
+            lambda: hashing.content_similarity([[[1.0, 2.0]]], [[[np.inf, 2.0]]]),
+            "gallery's features at level 1 of row 0",
+        ),
         (lambda: hashing.content_similarity([[[1.0, 2.0]]], [[[1.0, 2.0, 3.0]]]), r"level 1 is \(1, 2\)"),
         (lambda: hashing.pack(np.array([[1 + 1j]])), "complex"),
         (lambda: hashing.pack(torch.tensor([[1 + 1j]])), "complex"),

@@ -62,6 +62,22 @@ def test_an_image_without_a_class_has_no_vote(labels):
         votes(torch.zeros(1, 1), torch.ones(2, 1), np.array(labels, dtype=object), Euclidean(), ks=(1,))
 
 
+@pytest.mark.parametrize(
+    ("labels", "voted", "words"),
+    [
+        ([], [], r"labels \(0,\) and votes \(0,\)"),
+        (["a"], ["a", "b"], r"labels \(1,\) and votes \(2,\)"),
+        ([["a"]], [["a"]], r"labels \(1, 1\)"),
+        (["a", None], ["a", "a"], "query 1 has no label"),
+        ([0.0, 1.0], [0.0, np.nan], "vote 1 has no label"),
+        (["a"], [1], "text and numbers"),
+    ],
+)
+def test_votes_that_cannot_be_judged_are_refused_in_words(labels, voted, words):
+    with pytest.raises(InputError, match=words):
+        macro_f1(labels, voted)
+
+
 def test_text_and_numbers_are_no_classes_together():
     with pytest.raises(InputError, match="gallery rows are text and numbers"):
         votes(torch.zeros(1, 1), torch.ones(2, 1), ["a", 1], Euclidean(), ks=(1,))
