@@ -112,7 +112,8 @@ def _level(rows: pd.DataFrame, kind: str) -> str:
     return (
         f"{depth.max()} levels of folders, as above {image_id}. Of these, {group} is taken for the {kind}: the lowest, "
         f"or the one above that holds images itself. That makes {rows['group'].nunique()} {kind}s. If these are parts "
-        f"of one {kind}, such as slides, move their images into one folder."
+        f"of one {kind}, such as slides, move their images into one folder, or list the group of each image in a CSV "
+        "file: groups=… of lib.datasets.folder.load."
     )
 
 

@@ -27,6 +27,9 @@ Notices = dict[str, list[str]]
 
 PAGES = "several pages, of which the first is read"
 DARK = "16-bit values in a small part of the range, read as almost black (stretch them to the full range)"
+TOLD = r"[\d,]+ images? with "
+"""How each warning of :func:`tell` begins."""
+
 DIM = 2**6
 """An image of 16 bits whose high bytes are all below this holds 14 bits or fewer, as microscopes' cameras give."""
 

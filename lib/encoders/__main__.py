@@ -1,8 +1,10 @@
 """``python -m lib.encoders``: extract the features of a table's images into a cache file."""
 
 import argparse
+import warnings
 from pathlib import Path
 
+from lib.datasets import images
 from lib.datasets.table import ImageTable
 from lib.encoders import cache, registry
 from lib.errors import MissingWeights, one_message
@@ -25,6 +27,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
 
+    warnings.filterwarnings("ignore", images.TOLD)  # said when the table was made, and by every encoder again
     table = ImageTable.read(arguments.table)
     try:
         encoder = registry.make(arguments.encoder)

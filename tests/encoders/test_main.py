@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lib.datasets import loaders
+from lib.datasets import images, loaders
+from lib.datasets.table import ImageTable
 from lib.encoders import __main__ as program
 from lib.encoders import cache, registry
 from lib.errors import MissingWeights, one_message
@@ -75,6 +76,17 @@ def test_the_program_ends_with_one_message_and_status_2(root, tmp_path, no_torch
         assert "Traceback" not in err
         assert out == ""
     assert not target.exists()
+
+
+def test_what_was_said_when_the_table_was_made_is_not_said_by_every_encoder(root, tmp_path, monkeypatch, recwarn):
+    """A file of 16 bits that holds 12: ``python -m lib.datasets`` warns, and in Python ``cache.extract``."""
+    Image.fromarray(np.arange(0, 4000, 10, dtype=np.uint16).reshape(20, 20)).save(root / "tumour/1.png")
+    arguments = command(root, tmp_path / "features.safetensors")
+    monkeypatch.setattr(sys, "argv", ["lib.encoders", *arguments])
+    program.main()
+    assert not [str(warning.message) for warning in recwarn if "16-bit" in str(warning.message)]
+    with pytest.warns(UserWarning, match=images.TOLD + images.DARK[:12]):
+        cache.extract(ImageTable.read(Path(arguments[1])), registry.make("texture"), tmp_path / "other.safetensors")
 
 
 def test_extracts_and_reports(root, tmp_path, monkeypatch, capsys):
