@@ -101,13 +101,14 @@ class PairwiseCrossEntropy:
     def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
         """Embeddings (..., B, dim), labels (..., B) and which rows count (..., B) give the loss (...).
 
-        Raises InputError where the rows are not d of one class, d of another, and so on.
+        Raises InputError where the rows are not d of one class, d of another, and so on, or a label is none.
         """
         if labels.shape != h.shape[:-1] or labels.shape[-1] % self.samples:
             raise InputError(
                 f"labels have the shape {tuple(labels.shape)} and embeddings {tuple(h.shape)}: expected (..., B) and "
                 f"(..., B, dim) with B a multiple of samples = {self.samples}"
             )
+        checks.codes("labels", labels)
         valid = torch.ones_like(labels, dtype=torch.bool) if valid is None else valid
         counts = valid.unflatten(-1, (-1, self.samples)).all(-1)
         check_order(labels.unflatten(-1, (-1, self.samples)), counts)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lib import checks
+from lib.errors import InputError
 from lib.geometry import Geometry, PoincareBall
 
 
@@ -59,14 +60,14 @@ def contrastive(
         :class:`Parts`, each of shape ``(...)``.
 
     Raises:
-        ValueError: if ``labels`` does not fit ``h``.
-        InputError: if ``m0``, ``alpha`` or ``norm_weight`` is a number without meaning; as tensors, a value for each
-            batch, they are taken as they are.
+        InputError: if ``labels`` does not fit ``h`` or are no whole numbers from 0 on, and if ``m0``, ``alpha`` or
+            ``norm_weight`` is a number without meaning; as tensors, a value for each batch, they are taken as they are.
     """
     weights = {"m0": m0, "alpha": alpha, "norm_weight": norm_weight}
     checks.values(**{name: value for name, value in weights.items() if not isinstance(value, Tensor)})
     if labels.shape != h.shape[:-1]:
-        raise ValueError(f"labels have shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
+        raise InputError(f"labels have shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
+    checks.codes("labels", labels)
     distance = geometry.pairwise(h, h)
     classes = labels.to(distance.dtype)
     counts = torch.ones_like(classes) if valid is None else valid.to(distance.dtype)

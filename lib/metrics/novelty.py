@@ -113,7 +113,7 @@ def residual(images: Tensor, rebuilt: Tensor, kind: Literal["auto", "l1", "ms-ss
     for name, values in (("images", images), ("rebuilt images", rebuilt)):
         if not values.is_floating_point():
             raise InputError(f"the {name} are {values.dtype}: hand in fractions from 0 to 1, such as images / 255")
-        checks.no_nan(f"the pixels of the {name}", values.detach().cpu().float().numpy())
+        checks.finite(f"the pixels of the {name}", values.detach().cpu().float().numpy())
     grey = (images == images[:, :1]).flatten(1).all(1) if kind == "auto" else torch.full((len(images),), kind == "l1")
     lost = (images - rebuilt).abs().flatten(1).mean(1)
     if not grey.all():
@@ -198,6 +198,6 @@ def _features(features: ArrayLike, training: ArrayLike) -> tuple[np.ndarray, np.
         raise InputError(
             f"features are {features.shape}, those of training {training.shape}: expected (q, d) and (n, d)"
         )
-    checks.no_nan("the features", features)
-    checks.no_nan("the training features", training)
+    checks.finite("the features", features)
+    checks.finite("the training features", training)
     return features, training

@@ -193,8 +193,8 @@ class FaissHnsw(FaissFlat):
     The graph joins neighbours among the tangent vectors at the origin (in flat space the points themselves), and the
     way through it is by the exact keys. A graph among the vectors of d + 2 numbers themselves loses recall where their
     norms spread, as they do near the rim beside points near the centre: ``reports/bench/recall.md`` has both by radius.
-    Of a gallery that does not lie around the origin it finds less, a recall@10 of about 0.96, and warns of it
-    (:mod:`lib.search.recall`).
+    Of a gallery that lies far to one side of the origin it finds less, a recall@10 of about 0.96 and below where this
+    was measured; :meth:`build` warns of it below 0.99 and refuses below 0.9 (:mod:`lib.search.recall`).
 
     Options of :meth:`build`: ``neighbours`` of a point in the graph, ``build_effort`` and ``effort``: how many points
     stay in view while it is built and searched. More of each finds more and takes longer; ``effort`` may be changed

@@ -207,6 +207,10 @@ def test_batches_in_another_order_are_refused():
     h, _ = batch(3, 2)
     with pytest.raises(InputError, match="class number 0 holds images of other classes too"):
         PairwiseCrossEntropy()(h, torch.tensor([0, 1, 2, 2, 1, 1]))
+    with pytest.raises(InputError, match="labels run from -1"):
+        PairwiseCrossEntropy()(h, torch.tensor([0, 0, 1, 1, -1, -1]))
+    with pytest.raises(InputError, match=r"take labels\.long"):
+        PairwiseCrossEntropy()(h, torch.tensor([0.0, 0.0, 1.0, 1.0, 2.0, 2.0]))
     with pytest.raises(InputError, match="class number 4 comes twice"):
         PairwiseCrossEntropy()(h, torch.tensor([4, 4, 1, 1, 4, 4]))
     with pytest.raises(InputError, match="multiple of samples = 4"):

@@ -6,6 +6,7 @@ import geoopt
 import pytest
 import torch
 
+from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.losses.hyper_dino import contrastive
 
@@ -128,7 +129,14 @@ def test_float32_agrees_with_float64():
 
 
 def test_labels_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"labels have shape \(3,\), the embeddings need \(4,\)"):
+    for labels, words in (
+        ([0, 0, 1, -1], "run from -1"),
+        ([0.0, 0.0, 1.0, 1.0], r"take labels\.long"),
+        ([], "no images"),
+    ):
+        with pytest.raises(InputError, match=words):
+            contrastive(torch.zeros(len(labels), 2), torch.tensor(labels), Euclidean())
+    with pytest.raises(InputError, match=r"labels have shape \(3,\), the embeddings need \(4,\)"):
         contrastive(points(seed=7, n=4), torch.tensor([0, 1, 2]), Euclidean())
 
 

@@ -1,5 +1,7 @@
 """Scores of novelty against torchmetrics, scikit-image, scipy and loops."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -175,7 +177,12 @@ def test_perfect_and_useless_scores():
         (lambda: novelty.mahalanobis([[float("nan")]], [[1.0], [2.0]], ["a", "a"]), "features of row 0 hold NaN"),
         (lambda: novelty.mahalanobis([[1.0]], [[1.0], [float("nan")]], ["a", "a"]), "training features of row 1"),
         (lambda: novelty.residual(*2 * [torch.zeros(1, 1, 32, 32, dtype=torch.uint8)]), "images / 255"),
+        (
+            lambda: novelty.mahalanobis([[math.inf]], [[1.0], [2.0]], ["a", "a"]),
+            "features of row 0 hold NaN or infinity",
+        ),
         (lambda: novelty.residual(*2 * [torch.full((1, 1, 32, 32), torch.nan)], "l1"), "row 0 hold NaN"),
+        (lambda: novelty.residual(*2 * [torch.full((1, 1, 32, 32), torch.inf)], "l1"), "row 0 hold NaN or infinity"),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_words(call, words):
