@@ -57,7 +57,7 @@ def together_seconds(stage: str, run: dict[str, Any], n_images: int, settings: d
         crops = 2 * given.get("end_to_end_batch", 0)  # of the label tree: each image twice
         seen = given["steps"] * (crops or given["n_classes"] * given["samples"])
     rates = [] if given.get("published_rates") else given.get("end_to_end_rates", [])
-    n_choosing = run.get("n_choosing", settings["hyp_vit"]["choosing"]["n_choosing"])
+    n_choosing = run.get("n_choosing", settings["hyp_vit"]["training"]["n_choosing"])
     seen *= given["n_trainings"] + max(1, len(rates) * n_choosing) - 1  # the chosen rate's first is the first of them
     seconds = sum(kinds / _speed(network, settings) for network, kinds in _networks(stage, given).items())
     return BACK_AND_FORTH * seen * seconds

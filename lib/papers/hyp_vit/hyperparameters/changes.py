@@ -159,16 +159,18 @@ def sizes(
     candidates: Sequence[float],
     ks: Sequence[int],
     *,
+    n_choosing: int = 1,
     n_seeds: int = 1,
     seed: int = 0,
 ) -> dict[str, list[Answer]]:
     """Table 4: head and encoder where the network sees images of other sizes, each head at its own learning rate.
 
+    n_choosing: trainings that choose it.
     features: what is seen, see :func:`sees`, → (n, dim). Names are "64 px, head" and "64 px, encoder".
     """
     found = {}
     for size, x in features.items():
-        chosen = frozen.rates(x, parts, [one], candidates, seed=seed)
+        chosen = frozen.rates(x, parts, [one], candidates, n_seeds=n_choosing, seed=seed)
         heads = frozen.at_rates([one], chosen)
         methods = [*heads, encoder_alone(one)]
         several = frozen.answers(x, parts, methods, ks, n_seeds=n_seeds, seed=seed, what=size)
