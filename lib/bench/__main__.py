@@ -43,9 +43,7 @@ def main() -> None:
     _write("recall", "Recall of a graph by hyperbolic radius", recall.measure(), f"{recall.CAPTION} {where}")
     times = latency.measure()
     _write("latency", "Latency and cost of an index", times, f"{latency.CAPTION} {where}")
-    for suffix in ("svg", "png"):
-        with files.whole(FOLDER / f"latency.{suffix}") as draft:
-            style.save(figures.latency(times), draft)
+    style.save(figures.latency(times), FOLDER / "latency.png")
 
 
 def _write(name: str, title: str, table: pd.DataFrame, note: str) -> None:

@@ -1,9 +1,11 @@
 """One house style: colour-blind safe, legible in grey, and the same bytes at every rebuild."""
 
+import os
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from threading import RLock
 
@@ -13,6 +15,10 @@ from anyascii import anyascii
 from matplotlib.figure import Figure
 from matplotlib.font_manager import findfont, get_font
 
+from lib import paths
+from lib.figures import screen
+from lib.files import whole
+
 PALETTE = sns.color_palette("colorblind")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 DASHES = ("", (4, 1.5), (1, 1), (3, 1, 1, 1), (5, 1), (2, 2))
@@ -20,7 +26,7 @@ WIDTH = 7.2  # inches: the width of a page
 
 SETTINGS = {
     "figure.dpi": 100,
-    "savefig.dpi": 160,
+    "savefig.dpi": 100,
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.labelsize": 9,
@@ -58,10 +64,23 @@ def house() -> Iterator[None]:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write ``figure`` to ``path`` (svg or png) without date or version, so that a rebuild gives the same bytes."""
-    metadata = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
+    """Write ``figure`` to the png ``path`` as a screen shows it (:func:`lib.figures.screen.reduced`).
+
+    If the environment says ``FORMAT=svg``, a figure of the reports is also drawn below ``build/svg``.
+    Neither holds a date or a version, so that a rebuild gives the same bytes.
+    """
+    with whole(path) as draft:
+        draft.write_bytes(screen.reduced(_drawn(figure, "png", {"Software": None})))
+    if os.environ.get("FORMAT") == "svg" and path.is_relative_to(paths.REPORTS):
+        name = path.relative_to(paths.REPORTS).with_suffix(".svg")
+        with whole(paths.BUILD / "svg" / name) as draft:
+            draft.write_bytes(_drawn(figure, "svg", {"Date": None, "Creator": None}))
+
+
+def _drawn(figure: Figure, kind: str, metadata: dict[str, None]) -> bytes:
     with alone, mpl.rc_context(SETTINGS):
-        figure.savefig(path, format=path.suffix[1:], metadata=metadata)
+        figure.savefig(file := BytesIO(), format=kind, metadata=metadata)
+    return file.getvalue()
 
 
 def legible(name: str, width: int | None = None, most: int | None = None) -> str:
@@ -74,7 +93,7 @@ def legible(name: str, width: int | None = None, most: int | None = None) -> str
     >>> legible("naïve Größe"), legible("肝 (liver)"), legible("$y$"), legible("mucinous carcinoma of it", 12, 2)
     ('naïve Größe', 'Gan (liver)', '\\\\$y\\\\$', 'mucinous\\ncarcinoma…')
     """
-    text = "".join(letter if letter == "\n" or ord(letter) in _drawn() else anyascii(letter) for letter in name)
+    text = "".join(letter if letter == "\n" or ord(letter) in _glyphs() else anyascii(letter) for letter in name)
     if width is not None:
         broken = (textwrap.wrap(line, width, max_lines=most, placeholder="…") for line in text.split("\n"))
         text = "\n".join(part for parts in broken for part in parts)
@@ -82,5 +101,5 @@ def legible(name: str, width: int | None = None, most: int | None = None) -> str
 
 
 @cache
-def _drawn() -> frozenset[int]:
+def _glyphs() -> frozenset[int]:
     return frozenset(get_font(findfont("DejaVu Sans")).get_charmap())

@@ -7,7 +7,6 @@ from matplotlib import figure as mpl
 from lib import paths
 from lib.datasets.catalogue import facts
 from lib.figures import style
-from lib.files import whole
 from lib.results.shown import Figure
 from lib.results.store import Run
 
@@ -22,8 +21,7 @@ def save(run: Run, name: str, shown: Figure, bare: mpl.Figure) -> Figure:
     shown = replace(shown, caption=f"{shown.caption} {source}" if source else shown.caption)
     if source is not None:
         return run.save(name, shown)
-    with whole(paths.BUILD / "figures" / run.profile / run.dataset / f"{name}.png") as draft:
-        style.save(shown.figure, draft)
+    style.save(shown.figure, paths.BUILD / "figures" / run.profile / run.dataset / f"{name}.png")
     text = f"{shown.caption} The pictures themselves are not published; a run puts them below build/figures."
     run.save(name, replace(shown, caption=text, figure=bare))
     return shown

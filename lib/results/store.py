@@ -78,7 +78,7 @@ class Run:
         """Write a table or figure to the run's folder under ``name``; return it with its stamp, for a cell to show.
 
         Both get ``<name>.csv`` (every number), ``.json`` (where they come from and how far a rebuild may deviate) and
-        ``.md`` (a table in the paper's layout, or the picture, above the caption); a figure ``.svg`` and ``.png``.
+        ``.md`` (a table in the paper's layout, or the picture, above the caption); a figure also ``.png``.
         """
         title = f"{PAPERS[self.paper]}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
         with whole(self.folder / f"{name}.csv") as draft:
@@ -93,7 +93,5 @@ class Run:
             below = literal(f"{shown.caption}\n\n{self.stamp}")
             draft.write_text(f"# {title}\n\n{body}\n\n{below}\n", encoding="utf-8")
         if isinstance(shown, Figure):
-            for suffix in ("svg", "png"):
-                with whole(self.folder / f"{name}.{suffix}") as draft:
-                    style.save(shown.figure, draft)
+            style.save(shown.figure, self.folder / f"{name}.png")
         return replace(shown, stamp=self.stamp)

@@ -9,6 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
+from lib import paths
 from lib.figures import strips, style
 from lib.figures.confusion import confusion
 from lib.papers.hyper_dino.mapper import figures as contrastive
@@ -52,10 +53,35 @@ def list_of_answers():
     return retrieval.precisions(rows, [None] * 6, {"5": 1.0})
 
 
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
+    monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
+    monkeypatch.setenv("FORMAT", "svg")
+    return tmp_path
+
+
 @pytest.mark.parametrize("draw", [pairs, regions, components, answers, mistakes, list_of_answers])
-def test_no_name_is_taken_for_a_formula(draw, tmp_path):
-    style.save(draw(), tmp_path / "figure.svg")
-    assert NAMES[-1] in "".join(ElementTree.parse(tmp_path / "figure.svg").getroot().itertext())
+def test_no_name_is_taken_for_a_formula(draw, folders):
+    style.save(draw(), folders / "reports/p/figure.png")
+    assert NAMES[-1] in "".join(ElementTree.parse(folders / "build/svg/p/figure.svg").getroot().itertext())
+
+
+@pytest.mark.parametrize("draw", [answers, regions])
+def test_a_picture_has_a_palette_and_the_same_bytes_whenever_it_is_drawn(draw, folders):
+    files = [folders / "reports/p" / name for name in ("one.png", "two.png")]
+    for file in files:
+        style.save(draw(), file)
+    assert files[0].read_bytes() == files[1].read_bytes()
+    with Image.open(files[0]) as picture:
+        assert picture.mode == "P" and picture.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_svg_is_drawn_of_reports_where_it_is_asked_for(folders, monkeypatch):
+    style.save(answers(), folders / "build/figures/figure.png")
+    monkeypatch.delenv("FORMAT")
+    style.save(answers(), folders / "reports/p/figure.png")
+    assert list(folders.rglob("*.svg")) == [] and len(list(folders.rglob("*.png"))) == 2
 
 
 @pytest.mark.parametrize("draw", [pairs, regions, components, answers])

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from PIL import Image
 
 from lib import paths
 from lib.errors import InputError
-from lib.pipeline import notebooks, pages, profiles
+from lib.pipeline import compare, notebooks, pages, profiles
 from lib.pipeline.notebooks import parameters, read, read_arguments, readable, stripped
 from lib.results import real
 
@@ -244,6 +245,9 @@ TABLE = {"title": "Recall", "caption": "p = 0.02 over 3 folds", "tolerance": {"s
 RUN = {"profile": "demo", "dataset": "d", "notebook": "10_p_section"}
 
 
+PICTURE = Image.new("RGB", (400, 300), (100, 100, 100))
+
+
 @pytest.fixture
 def build(tmp_path, monkeypatch):
     """Run a notebook that writes one table; what then stands in reports/ and lies in build/rebuilt/."""
@@ -251,13 +255,13 @@ def build(tmp_path, monkeypatch):
         monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
     monkeypatch.delenv("RENEW", raising=False)
 
-    def run(ours: float, who: str = "a", svg: str = "", **record: object) -> tuple[str, str | None]:
+    def run(ours: float, who: str = "a", picture: Image.Image = PICTURE, **record: object) -> tuple[str, str | None]:
         with notebooks.reports_whole(True):
             folder = Path(os.environ["REPORTS_DIR"]) / SECTION
             folder.mkdir(parents=True)
             (folder / "table_1.csv").write_text(f"who,n,ours\n{who},3,{ours}\n")
             (folder / "table_1.json").write_text(json.dumps(TABLE | RUN | record))
-            (folder / "figure_2.svg").write_text(svg)
+            picture.save(folder / "figure_2.png")
         files = [tmp_path / place / SECTION / "table_1.csv" for place in ("reports", "rebuilt")]
         return tuple(file.read_text().split()[1] if file.exists() else None for file in files)
 
@@ -285,26 +289,30 @@ def test_with_the_same_numbers_a_new_layout_replaces(build, tmp_path):
     assert json.loads((tmp_path / "reports" / SECTION / "table_1.json").read_text())["tolerance"] == {"share": 0.5}
 
 
-PICTURE = '<path d="M 0.5 {y} L 9 4" clip-path="url(#p{id})" style="fill: #4c72b0"/><text>{text}</text>'
+def redrawn(box: tuple[int, int, int, int] = (0, 0, 0, 0), level: int = 0, size: tuple[int, int] = PICTURE.size):
+    """:data:`PICTURE` of another size, or with a box of another grey."""
+    picture = PICTURE.resize(size)
+    picture.paste((level,) * 3, box)
+    return picture
 
 
 @pytest.mark.parametrize(
-    ("changed", "stays"),
+    ("newer", "stays"),
     [
-        ({"y": "7.123457"}, True),
-        ({"y": "7.123455", "id": "0123456789"}, True),
-        ({"y": "7.3"}, False),
-        ({"text": "HF1"}, False),
-        ({}, False),
+        (redrawn((9, 9, 20, 20), 100 + compare.UNSEEN), True),
+        (redrawn((9, 9, 10, 11)), True),
+        (redrawn((9, 9, 14, 14)), False),
+        (redrawn((0, 0, 400, 300), 102 + compare.UNSEEN), False),
+        (redrawn(size=(400, 301)), False),
+        (redrawn(), False),
     ],
-    ids=["sixth digit", "and the name made of it", "moved", "word", "equal"],
+    ids=["shade", "pixels", "letter", "colour", "size", "equal"],
 )
-def test_a_picture_of_equal_data_that_is_rounded_otherwise_leaves_what_stands_there(build, tmp_path, changed, stays):
-    as_drawn = {"y": "7.123456", "id": "fda2f18fe6", "text": "HF2"}
-    build(90.01, svg=PICTURE.format(**as_drawn))
-    newer = PICTURE.format(**as_drawn | changed)
-    assert build(90.01, svg=newer) == ("a,3,90.01", "a,3,90.01" if stays else None)
-    assert ((tmp_path / "reports" / SECTION / "figure_2.svg").read_text() == newer) != stays
+def test_a_picture_of_equal_data_that_is_rounded_otherwise_leaves_what_stands_there(build, tmp_path, newer, stays):
+    build(90.01)
+    assert build(90.01, picture=newer) == ("a,3,90.01", "a,3,90.01" if stays else None)
+    standing = Image.open(tmp_path / "reports" / SECTION / "figure_2.png")
+    assert (standing.tobytes() == newer.tobytes()) != stays
 
 
 def test_whoever_wants_the_new_numbers_gets_them(build, tmp_path, monkeypatch):

@@ -100,8 +100,9 @@ def hierarchy(n: int, *rest: Any, **options: Any) -> Tensor:
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Draw a figure once, small, where the project saves it as svg and png."""
-    path.touch() if path.suffix == ".svg" else figure.savefig(path, dpi=20)
+    """Draw a figure small."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=20)
 
 
 def pretrain(pixels: Tensor, settings: Settings, **rest: Any) -> dino.Distilled:

@@ -57,7 +57,7 @@ def test_a_figure_shows_what_is_saved():
     figure = plt.figure(figsize=(1, 1))
     plt.close(figure)
     RUN.save("figure_3", Figure("norms", ROWS, "Norms.", figure=figure))
-    names = {f"figure_3.{suffix}" for suffix in ("csv", "json", "md", "png", "svg")}
+    names = {f"figure_3.{suffix}" for suffix in ("csv", "json", "md", "png")}
     assert {file.name for file in RUN.folder.iterdir()} == names
     text = (RUN.folder / "figure_3.md").read_text()
     picture = "![Hyper-DINO, norms on tissue](figure_3.png)"

@@ -332,17 +332,18 @@ def test_drawn_tiles_and_those_of_kather_go_to_the_reports(folders, table, strip
 
 
 @pytest.mark.parametrize("dataset", ["bh200x", "birds"])
-def test_other_photographs_never_reach_the_reports(folders, table, strips, dataset):
+def test_other_photographs_never_reach_the_reports(folders, table, strips, dataset, monkeypatch):
+    monkeypatch.setenv("FORMAT", "svg")
     shown = lists.save_strips(run(dataset), "figure_4", strips, "patient", table)
     assert is_in(folders / "build/figures/sample" / dataset / "figure_4.png")
     reports = folders / "reports/hyper_dino/sample" / dataset / "queries"
     assert not is_in(reports / "figure_4.png")
-    svg = (reports / "figure_4.svg").read_text()
+    svg = (folders / "build/svg/hyper_dino/sample" / dataset / "queries/figure_4.svg").read_text()
     assert "not published" in (reports / "figure_4.json").read_text()
     shown.figure.savefig(folders / "shown.png")
     assert is_in(folders / "shown.png")
     lists.save_strips(run("kather"), "figure_4", strips, "patient", table)
-    assert (folders / "reports/hyper_dino/sample/kather/queries/figure_4.svg").read_text() != svg
+    assert (folders / "build/svg/hyper_dino/sample/kather/queries/figure_4.svg").read_text() != svg
 
 
 @pytest.mark.parametrize("longest", ["stroma", "fibroadenoma", "papillary_carcinoma"])

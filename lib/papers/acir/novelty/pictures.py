@@ -13,7 +13,6 @@ from PIL import Image
 from lib import paths
 from lib.datasets.catalogue import facts
 from lib.figures import style, tiles
-from lib.files import whole
 from lib.papers.acir.novelty.scene import FAR, KNOWN, NEAR, Scene
 from lib.results import pictures
 from lib.results.shown import Figure as Shown
@@ -111,8 +110,7 @@ def save(run: Run, novel: Sequence[str], name: str, shown: Shown, bare: Figure) 
     """As :func:`lib.results.pictures.save`; with pictures of ``novel`` datasets only where all of these allow it."""
     if all(facts(other).pictures is not None for other in novel):
         return pictures.save(run, name, shown, bare)
-    with whole(paths.BUILD / "figures" / run.profile / run.dataset / f"{name}.png") as draft:
-        style.save(shown.figure, draft)
+    style.save(shown.figure, paths.BUILD / "figures" / run.profile / run.dataset / f"{name}.png")
     text = f"{shown.caption} The pictures themselves are not published; a run puts them below build/figures."
     run.save(name, replace(shown, caption=text, figure=bare))
     return shown

@@ -167,7 +167,7 @@ def test_tables_and_figure_say_what_they_are_of(rows, tmp_path, monkeypatch):
     run.save("figure_storage", tables.figure_storage(costs, "by image", k=5))
     assert {path.name for path in run.folder.iterdir()} == {
         *(f"table_storage.{kind}" for kind in ("csv", "md", "json")),
-        *(f"figure_storage.{kind}" for kind in ("csv", "md", "json", "svg", "png")),
+        *(f"figure_storage.{kind}" for kind in ("csv", "md", "json", "png")),
     }
     text = (run.folder / "table_storage.md").read_text()
     assert "60 images" in text and "5 nearest before coding" in text

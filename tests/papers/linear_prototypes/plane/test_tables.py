@@ -29,4 +29,4 @@ def test_the_picture_and_the_probabilities_of_the_query_are_written(tmp_path, mo
     rows = pd.read_csv(run.folder / "figure_plane.csv")
     assert len(shown.figure.axes) == 3
     assert rows.groupby("c")["p"].sum().tolist() == pytest.approx([1, 1, 1], abs=2e-4)
-    assert (run.folder / "figure_plane.svg").exists()
+    assert (run.folder / "figure_plane.png").exists()
