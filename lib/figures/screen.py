@@ -1,6 +1,8 @@
 """Pictures as they are committed: of as many colours as one byte counts, and the same bytes at every rebuild."""
 
+from base64 import b64decode, b64encode
 from io import BytesIO
+from typing import Any
 
 from PIL import Image
 
@@ -23,3 +25,9 @@ def reduced(png: bytes) -> bytes:
     few = opaque.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     few.save(target := BytesIO(), "PNG", optimize=True)
     return target.getvalue()
+
+
+def reduce_output(output: dict[str, Any]) -> None:
+    """Reduce the picture that an ``output`` of a notebook holds, if any (:func:`reduced`)."""
+    if "image/png" in (data := output.get("data", {})):
+        data["image/png"] = b64encode(reduced(b64decode(data["image/png"]))).decode("ascii")

@@ -25,6 +25,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from lib import errors, files
 from lib.errors import InputError
+from lib.figures import screen
 from lib.files import whole, workshop
 from lib.paths import BUILD, NOTEBOOKS, REPORTS, ROOT
 from lib.pipeline import compare, params
@@ -265,7 +266,7 @@ def holds_reports(folder: Path) -> bool:
 
 
 def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
-    """The executed notebook as it is committed: no injected cell, timings, progress lines or widget state."""
+    """The executed notebook as committed: small pictures; no injected cell, timings, progress lines, widget state."""
     cells = [cell for cell in executed.cells if "injected-parameters" not in cell.metadata.get("tags", [])]
     result = stripped(source)
     count = 0
@@ -277,6 +278,7 @@ def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
         bare.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
         for out in bare.outputs:
             out.get("metadata", {}).clear()
+            screen.reduce_output(out)
             if out.output_type == "execute_result":
                 out.execution_count = count
     return result

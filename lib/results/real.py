@@ -1,6 +1,7 @@
 """What real images say: committed reports of the sample, which the notebooks of the demo show at their end.
 
-No image is needed: the tables and figures are in ``reports/<paper>/sample/<dataset>/<section>/`` of every clone.
+No image is needed: the tables and figures are in ``reports/<paper>/sample/<dataset>/<section>/`` of every clone. A
+figure is a link to its file: ``reports/`` lies beside ``notebooks/``, in JupyterLab's copies too.
 """
 
 import json
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from IPython.display import Image, Markdown, display
+from IPython.display import Markdown, display
 
 from lib import paths
 from lib.datasets.catalogue import DATASETS, facts
@@ -29,27 +30,19 @@ EARLIER = (
 
 
 @dataclass(frozen=True)
-class Part:
-    """What one dataset says: Markdown, below a picture if there is one."""
-
-    text: str
-    picture: Path | None = None
-
-
-@dataclass(frozen=True)
 class Real:
-    """What all datasets of the sample say, one after the other; it shows itself in a notebook."""
+    """What all datasets of the sample say in Markdown, one after the other; it shows itself in a notebook."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[str, ...]
 
     @property
     def markdown(self) -> str:
         """All words of it."""
-        return "\n\n".join(part.text for part in self.parts)
+        return "\n\n".join(self.parts)
 
     def _ipython_display_(self) -> None:
         for part in self.parts:
-            display(*([Image(filename=part.picture)] if part.picture else []), Markdown(part.text))
+            display(Markdown(part))
 
 
 def figures(run: Run, *names: str) -> Real:
@@ -61,7 +54,8 @@ def figures(run: Run, *names: str) -> Real:
     """
 
     def shown(record: dict[str, Any], file: Path) -> str:
-        return f"**{facts(record['dataset']).title}.** *{record['caption']}*\n\n{_stamp(record)}"
+        link = f"![{record['title']}](../reports/{file.relative_to(paths.COMMITTED).as_posix()})"
+        return f"{link}\n\n**{facts(record['dataset']).title}.** *{record['caption']}*\n\n{_stamp(record)}"
 
     return _collected(run, names, ".png", shown)
 
@@ -110,10 +104,10 @@ def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, l
 def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str) -> Real:
     """What ``say`` makes of one table of all datasets of the sample, by their titles, as one Markdown table."""
     if run.profile != "demo":
-        return Real((Part(REAL_ALREADY),))
+        return Real((REAL_ALREADY,))
     files = {facts(dataset).title: folder / f"{name}.csv" for dataset, folder in _folders(run).items()}
     found = {title: pd.read_csv(file) for title, file in files.items() if file.exists()}
-    return Real((Part(say(found) if found else NOTHING.format(name)),))
+    return Real((say(found) if found else NOTHING.format(name),))
 
 
 def _item(line: str) -> str:
@@ -128,14 +122,14 @@ def _item(line: str) -> str:
 def _collected(
     run: Run, names: tuple[str, ...], suffix: str, text: Callable[[dict[str, Any], Path], str], lacking: str = ""
 ) -> Real:
-    """A part for each file of each dataset of the sample; a picture where the files are pictures.
+    """A part for each file of each dataset of the sample.
 
     Of several ``names`` a dataset may have its own: it is said to miss them where it has none, but others of the
     section. ``lacking``: as in :func:`sentences`.
     """
     if run.profile != "demo":
-        return Real((Part(REAL_ALREADY),))
-    parts: list[Part] = []
+        return Real((REAL_ALREADY,))
+    parts: list[str] = []
     silent = False
     absent: list[str] = []
     for dataset, folder in _folders(run).items():
@@ -143,16 +137,16 @@ def _collected(
         for file in files:
             record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
             told = text(record, file)
-            parts += [Part(told, file if suffix == ".png" else None)] if told else []
+            parts += [told] if told else []
             silent = silent or not told
         if not files:
             absent.append(facts(dataset).title)
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
     if not parts and not silent:
-        return Real((Part(NOTHING.format(called)),))
+        return Real((NOTHING.format(called),))
     if absent:
         titles = ", ".join(absent)
-        parts.append(Part(LACKING.format(titles, lacking) if lacking else ABSENT.format(called, titles)))
+        parts.append(LACKING.format(titles, lacking) if lacking else ABSENT.format(called, titles))
     return Real(tuple(parts))
 
 

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+from base64 import b64decode, b64encode
+from io import BytesIO
 from pathlib import Path
 
 import nbformat
@@ -79,6 +81,7 @@ def test_stripping_forgets_everything_that_saving_can_change():
 
 
 def test_a_readable_notebook_has_no_trace_of_the_run():
+    PICTURE.save(drawn := BytesIO(), "PNG")
     source = stripped(notebook(("a = 1", ["parameters"]), ("a", []), ("b", [])))
     done = notebook(("a = 1", ["parameters"]), ("a = 2", ["injected-parameters"]), ("a", []), ("b", []))
     for count, cell in enumerate(done.cells, start=1):
@@ -87,13 +90,15 @@ def test_a_readable_notebook_has_no_trace_of_the_run():
     done.cells[2].outputs = [
         nbformat.v4.new_output("stream", name="stderr", text="progress"),
         nbformat.v4.new_output("execute_result", {"text/plain": "2"}, execution_count=3),
+        nbformat.v4.new_output("display_data", {"image/png": b64encode(drawn.getvalue()).decode()}),
     ]
     done.metadata["widgets"] = {"state": 1}
     result = readable(done, source)
     assert [cell.source for cell in result.cells] == ["a = 1", "a", "b"]
     assert [cell.execution_count for cell in result.cells] == [1, 2, 3]
-    assert [out.output_type for out in result.cells[1].outputs] == ["execute_result"]
-    assert result.cells[1].outputs[0].execution_count == 2
+    answer, picture = result.cells[1].outputs
+    assert (answer.output_type, answer.execution_count) == ("execute_result", 2)
+    assert Image.open(BytesIO(b64decode(picture.data["image/png"]))).mode == "P"
     assert "widgets" not in result.metadata and "papermill" not in json.dumps(result)
 
 

@@ -1,10 +1,11 @@
 """What real images say comes from the committed reports, says whose they are, and is content with what is there."""
 
 import json
+import re
+from pathlib import Path
 
 import pandas as pd
 import pytest
-from IPython.display import Image
 from PIL import Image as Pictures
 
 from lib import paths
@@ -37,19 +38,26 @@ def save(reports, dataset: str, name: str, rows: pd.DataFrame, section: str = "r
     rows.to_csv(folder / f"{name}.csv", index=False)
     about = {"images": f"240 images of {dataset}", "encoder": "a network (8 numbers)", "dataset": dataset}
     run = {"notebook": "13_hyper_dino_retrieval", "profile": "sample", "digest": "0", "parameters": {}}
-    (folder / f"{name}.json").write_text(json.dumps({"name": name, "caption": f"MAP of {dataset}."} | run | about))
+    said = {"name": name, "title": f"{name} on {dataset}", "caption": f"MAP of {dataset}."}
+    (folder / f"{name}.json").write_text(json.dumps(said | run | about))
     if name.startswith("figure"):
         Pictures.new("RGB", (2, 2)).save(folder / f"{name}.png")
     return folder / f"{name}.png"
 
 
+def pictures(shown: real.Real) -> list[Path]:
+    """The files that the pictures of a notebook are links to."""
+    links = re.findall(r"^!\[.+\]\(\.\./reports/(.+\.png)\)$", shown.markdown, re.M)
+    return [paths.COMMITTED / link for link in links]
+
+
 def test_every_dataset_shows_its_figure_and_says_whose_it_is(reports):
     files = [save(reports, dataset, "figure_3", TESTS) for dataset in ("ham10000", "kather", "zebra")]
     found = real.figures(RUN, "figure_3")
-    assert [part.picture for part in found.parts] == [files[1], files[0], files[2]]
+    assert pictures(found) == [files[1], files[0], files[2]]
     for part, dataset in zip(found.parts, ("kather", "ham10000", "zebra"), strict=True):
         for words in ("Profile: sample", f"240 images of {dataset}", "a network (8 numbers)", f"*MAP of {dataset}.*"):
-            assert words in part.text
+            assert words in part
 
 
 def test_every_dataset_shows_its_table_with_published_rows_and_ours(reports):
@@ -59,26 +67,28 @@ def test_every_dataset_shows_its_table_with_published_rows_and_ours(reports):
         file = save(reports, dataset, "table_2", TESTS).with_suffix(".md")
         file.write_text(f"# Table 2 on {dataset}\n\n{rows}\n\nMAP of {dataset}.\n\nProfile: sample\n")
     first, second = real.tables(RUN, "table_2").parts
-    assert first.picture is None and first.text == (
+    assert first == (
         f"**Kather 2016**\n\n{rows}\n\n*MAP of kather.*\n\nProfile: sample · images: 240 images of kather · "
         "encoder: a network (8 numbers) · notebook: 13_hyper_dino_retrieval"
     )
-    assert second.text.startswith(f"**HAM10000**\n\n{rows}\n\n*MAP of ham10000.*")
+    assert second.startswith(f"**HAM10000**\n\n{rows}\n\n*MAP of ham10000.*")
     assert real.tables(RUN, "table_3").markdown.startswith("There is no sample report of table_3; `make reproduce")
 
 
-def test_a_notebook_shows_the_pictures_themselves(reports, monkeypatch):
-    file, shown = save(reports, "kather", "figure_3", TESTS), []
+def test_a_notebook_shows_pictures_by_links_and_holds_none(reports, monkeypatch):
+    shown = []
+    save(reports, "kather", "figure_3", TESTS)
     monkeypatch.setattr(real, "display", lambda *things: shown.extend(things))
     real.figures(RUN, "figure_3")._ipython_display_()
-    assert isinstance(shown[0], Image) and shown[0].data == file.read_bytes()
-    assert shown[1].data == real.figures(RUN, "figure_3").markdown
+    link = "![figure_3 on kather](../reports/hyper_dino/sample/kather/retrieval/figure_3.png)"
+    assert [part.data for part in shown] == [real.figures(RUN, "figure_3").markdown]
+    assert shown[0].data.startswith(f"{link}\n\n**Kather 2016.**")
 
 
 def test_a_dataset_can_have_a_name_of_its_own(reports):
     save(reports, "kather", "figure_4", TESTS)
     save(reports, "ham10000", "figure_queries", TESTS)
-    assert [part.picture.stem for part in real.figures(RUN, "figure_*").parts] == ["figure_4", "figure_queries"]
+    assert [file.stem for file in pictures(real.figures(RUN, "figure_*"))] == ["figure_4", "figure_queries"]
 
 
 def test_a_missing_report_is_named(reports):
@@ -96,7 +106,7 @@ def test_a_dataset_that_has_one_of_several_names_misses_none_of_them(reports):
     assert "No sample report" not in real.tests(RUN, "table_2", "table_5").markdown
     save(reports, "ham10000", "table_other", TESTS)
     found = real.tests(RUN, "table_2", "table_5")
-    assert found.parts[-1].text == "No sample report of table_2, table_5 yet: HAM10000." and len(found.parts) == 3
+    assert found.parts[-1] == "No sample report of table_2, table_5 yet: HAM10000." and len(found.parts) == 3
 
 
 def test_a_table_that_a_dataset_never_has_is_told_with_the_reason(reports):
@@ -104,7 +114,7 @@ def test_a_table_that_a_dataset_never_has_is_told_with_the_reason(reports):
     save(reports, "kather", "table_tests", TESTS)
     save(reports, "ham10000", "table_other", TESTS)
     save(reports, "bh200x", "table_tests", TESTS, section="beyond")
-    *_, reason = (part.text for part in real.tests(RUN, "table_tests", lacking="no tree").parts)
+    *_, reason = real.tests(RUN, "table_tests", lacking="no tree").parts
     assert reason == "HAM10000: no tree."
     save(reports, "kather", "table_tests", TESTS).with_suffix(".md").write_text("# T\n\n| a |\n\nC.\n\nS.\n")
     assert "HAM10000: no tree." in real.tables(RUN, "table_tests", lacking="no tree").markdown
@@ -143,7 +153,7 @@ def test_a_run_on_real_images_shows_no_others(reports, profile):
     """It would show its own results of the time before, and run again whenever it has run."""
     save(reports, "kather", "figure_3", TESTS)
     found = real.figures(Run("13_hyper_dino_retrieval", profile, "kather", "", "", ""), "figure_3")
-    assert [part.picture for part in found.parts] == [None] and "real images already" in found.markdown
+    assert pictures(found) == [] and "real images already" in found.markdown
 
 
 def test_a_table_of_an_earlier_version_stops_nothing(reports):
@@ -158,7 +168,7 @@ def test_a_dataset_of_which_nothing_is_to_be_said_has_no_part(reports):
     save(reports, "kather", "table_space", TESTS)
     save(reports, "ham10000", "table_space", TESTS.assign(difference=-1.0))
     parts = real.sentences(RUN, lambda rows: ["a gain"] * bool(rows["difference"].max() > 0), "table_space").parts
-    assert [part.text.partition("\n")[0] for part in parts] == ["**Kather 2016**"]
+    assert [part.partition("\n")[0] for part in parts] == ["**Kather 2016**"]
     assert real.sentences(RUN, lambda rows: [], "table_space").parts == ()
 
 
@@ -190,7 +200,7 @@ def test_committed_reports_can_be_shown():
     """Whatever version they are of."""
     for path in sorted(paths.NOTEBOOKS.glob("[1-9]*.ipynb")):
         run = Run(path.stem, "demo", "tissue", "", "", "")
-        shown = [part for part in real.figures(run, "figure_*").parts if part.picture]
+        shown = pictures(real.figures(run, "figure_*"))
         own = [file for file in hashes.reports(path.stem) if file.parent.name == run.section]
-        assert {file.name for file in own if file.suffix == ".png"} == {part.picture.name for part in shown}
-        assert notebooks.REPORT.fullmatch("figure_3.png") and all(part.text for part in shown)
+        assert {file.name for file in own if file.suffix == ".png"} == {file.name for file in shown}
+        assert all(file.is_file() for file in shown) and notebooks.REPORT.fullmatch("figure_3.png")
