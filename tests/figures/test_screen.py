@@ -18,7 +18,7 @@ def png(pixels: np.ndarray) -> bytes:
 
 
 def chart() -> np.ndarray:
-    """White paper, thousands of shades of blue in a corner, and one green spot of a few pixels."""
+    """White paper, a thousand shades in a corner, and one green spot of a few pixels."""
     pixels = np.full((300, 400, 3), 255, dtype=np.uint8)
     pixels[:32, :40] = np.random.default_rng(0).integers(0, 256, (32, 40, 3))
     pixels[:32, :40, 2] = 250
