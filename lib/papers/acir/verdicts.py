@@ -16,7 +16,7 @@ import pandas as pd
 from lib import paths
 from lib.datasets.catalogue import facts
 from lib.results import denominators, paired, real
-from lib.results.real import Part, Real
+from lib.results.real import Real
 from lib.results.store import Run
 
 Rows = Mapping[str, Any]
@@ -124,9 +124,9 @@ def lines(dataset: str, profile: str = real.PROFILE) -> list[str]:
 def side_by_side(*runs: Run) -> Real:
     """The verdicts of all datasets of the sample, for the notebooks of these ``runs``, which name what is read."""
     if any(run.profile != "demo" for run in runs):
-        return Real((Part(real.REAL_ALREADY),))
+        return Real((real.REAL_ALREADY,))
     parts = []
     for folder in sorted((paths.COMMITTED / "acir" / real.PROFILE).glob("*")):
         if told := lines(folder.name):
-            parts.append(Part("\n".join([f"**{facts(folder.name).title}**", "", *(f"- {line}" for line in told)])))
+            parts.append("\n".join([f"**{facts(folder.name).title}**", "", *(f"- {line}" for line in told)]))
     return Real(tuple(parts))
