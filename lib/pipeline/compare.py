@@ -1,12 +1,12 @@
 """Is what was built the same as what is committed? Every table, every cell, at stated tolerances."""
 
-import json
 import re
 import subprocess
 from collections.abc import Collection
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from PIL import Image
 
 from lib.files import MARKER
 from lib.paths import BUILD, REPORTS, ROOT
+from lib.results import saved
 from lib.results.tolerance import SHARE
 
 REBUILT = BUILD / "rebuilt"
@@ -51,9 +52,9 @@ class Tolerance:
     free: tuple[str, ...] = ()
 
 
-def tolerance(record: str) -> Tolerance:
-    """What the json beside a table says of it."""
-    return Tolerance(**json.loads(record).get("tolerance", {}))
+def tolerance(record: dict[str, Any]) -> Tolerance:
+    """What the record of a table (:func:`lib.results.saved.record`) says of it."""
+    return Tolerance(**record.get("tolerance", {}))
 
 
 def tables(committed: pd.DataFrame, built: pd.DataFrame, tolerance: Tolerance, name: str) -> list[Deviation]:
@@ -112,8 +113,7 @@ def agree(standing: Path, rebuilt: Path) -> bool:
     names = {file.name for file in rebuilt.iterdir()}
     if not standing.is_dir() or {file.name for file in standing.iterdir()} - {MARKER} != names:
         return False
-    records = [name for name in names if name.endswith(".json")]
-    if any(_words(standing / name) != _words(rebuilt / name) for name in records):
+    if _words(standing) != _words(rebuilt):
         return False
     changed = [name for name in names if (standing / name).read_bytes() != (rebuilt / name).read_bytes()]
     both = [(standing / name, rebuilt / name) for name in changed]
@@ -123,7 +123,7 @@ def agree(standing: Path, rebuilt: Path) -> bool:
     return all(
         deviation.within
         for old, new in data
-        for deviation in tables(pd.read_csv(old), pd.read_csv(new), tolerance(_record(old).read_text()), old.name)
+        for deviation in tables(pd.read_csv(old), pd.read_csv(new), tolerance(saved.record(old)), old.name)
     )
 
 
@@ -140,14 +140,10 @@ def _drawn_alike(old: Path, new: Path) -> bool:
     return bool((np.abs(pixels[0] - pixels[1]).max(axis=-1) > UNSEEN).mean() <= FEW)
 
 
-def _words(file: Path) -> dict:
-    """What a json says, without the numbers in its caption."""
-    record = json.loads(file.read_text(encoding="utf-8"))
-    return record | {"caption": re.sub(r"[-+−]?\d[\d.,]*", "#", record["caption"])}
-
-
-def _record(table: Path) -> Path:
-    return table.with_suffix(".json")
+def _words(folder: Path) -> list[dict[str, Any]]:
+    """What a section's record says, without the numbers in captions."""
+    records = saved.records((folder / saved.RECORD).read_text(encoding="utf-8")).values()
+    return [record | {"caption": re.sub(r"[-+−]?\d[\d.,]*", "#", record["caption"])} for record in records]
 
 
 def with_commit(profile: str, datasets: Collection[str] | None = None) -> tuple[list[Deviation], list[str]]:
@@ -173,7 +169,7 @@ def with_commit(profile: str, datasets: Collection[str] | None = None) -> tuple[
             deviations.append(Deviation(name, "", float("inf"), 0.0, "built, but not committed"))
         elif name not in committed:
             notes.append(f"{name}: new")
-        elif profile != "demo" and _digest(_show(name)) != _digest(_record(ROOT / name).read_text()):
+        elif profile != "demo" and _show(name)["digest"] != saved.record(ROOT / name)["digest"]:
             notes.append(f"{name}: made from other images than the committed one")
         else:
             old = pd.read_csv(StringIO(_git("show", f"HEAD:{name}")))
@@ -186,13 +182,10 @@ def _last_built(name: str) -> Path:
     return rebuilt if rebuilt.exists() else ROOT / name
 
 
-def _show(name: str) -> str:
+def _show(name: str) -> dict[str, Any]:
     """The committed record of where table ``name`` comes from."""
-    return _git("show", f"HEAD:{_record(Path(name)).as_posix()}")
-
-
-def _digest(record: str) -> str:
-    return json.loads(record)["digest"]
+    table = Path(name)
+    return saved.records(_git("show", f"HEAD:{table.with_name(saved.RECORD).as_posix()}"))[table.stem]
 
 
 def _belongs(path: Path, profile: str, datasets: Collection[str] | None) -> bool:

@@ -1,6 +1,5 @@
 """The state of every table and figure, as one matrix a paper: what lies in ``reports/``, and what a run still needs."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from lib import files, paths
 from lib.datasets.catalogue import DATASETS
 from lib.encoders.models import MODELS
 from lib.pipeline import profiles
+from lib.results import saved
 from lib.results.markdown import markdown_table
 from lib.results.papers import PAPERS
 
@@ -83,10 +83,10 @@ DEMO = "demo"
 
 def written(profile: str) -> Iterator[dict[str, Any]]:
     """The records of all tables and figures of ``profile``, each with ``section`` and ``link`` added."""
-    for record in sorted(paths.REPORTS.glob(f"*/{profile}/*/*/*.json"), key=_natural):
-        shown = next(path for path in map(record.with_suffix, (".md", ".png")) if path.exists())
-        link = shown.relative_to(paths.REPORTS).as_posix()
-        yield json.loads(record.read_text(encoding="utf-8")) | {"section": record.parts[-2], "link": link}
+    for file in sorted(paths.REPORTS.glob(f"*/{profile}/*/*/{saved.RECORD}"), key=_natural):
+        page = file.with_name(saved.PAGE).relative_to(paths.REPORTS).as_posix()
+        for name, record in saved.records(file.read_text(encoding="utf-8")).items():
+            yield record | {"section": file.parts[-2], "link": f"{page}#{name}"}
 
 
 def _natural(path: Path) -> str:

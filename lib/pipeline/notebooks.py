@@ -36,7 +36,7 @@ DONE = BUILD / "done"  # one file per finished run: not in git, so a fresh clone
 FAILED = BUILD / "failed"
 REBUILT = compare.REBUILT
 SECTION = "section of reports"
-REPORT = re.compile(r"(table|figure)_\w+\.(csv|json|md|png|svg)")
+REPORT = re.compile(r"README\.md|run\.json|(table|figure)_\w+\.(csv|json|md|png|svg)")
 OS_ERROR = re.compile(r"\[Errno (?P<number>\d+)\] (?P<what>[^:]*)(: '(?P<file>.*)')?")
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
@@ -255,8 +255,8 @@ def put_in_place(folder: Path, name: Path) -> None:
 
 def renew() -> None:
     """Forget that the sections in ``build/rebuilt/`` are done: the next build makes them again."""
-    for file in REBUILT.glob("*/*/*/*/*.json"):
-        record = json.loads(file.read_text(encoding="utf-8"))
+    for file in REBUILT.glob("*/*/*/*/run.json"):
+        record = json.loads(file.read_text(encoding="utf-8"))["run"]
         (DONE / record["profile"] / record["dataset"] / record["notebook"]).unlink(missing_ok=True)
 
 

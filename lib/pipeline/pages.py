@@ -1,6 +1,5 @@
 """The texts that :mod:`lib.pipeline.readme` writes: the README's generated parts and the page of all findings."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import pandas as pd
 
 from lib import files, paths
 from lib.pipeline import citing, curvature, findings, index, profiles, scores
-from lib.results import paired
+from lib.results import paired, saved
 from lib.results.markdown import markdown_table
 
 START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"
@@ -68,7 +67,7 @@ def picture() -> tuple[Path, dict[str, Any]]:
     """What the query's own group is worth: the file and where it comes from."""
     choices = [paths.report("hyper_dino", *run, "beyond") / "figure_leakage.png" for run in PICTURES]
     file = next(path for path in choices if path.exists())
-    return file, json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+    return file, saved.record(file)
 
 
 def part() -> str:
@@ -95,10 +94,8 @@ def waits() -> list[str]:
     for clause, (place, column) in WAITS.items():
         old = older(place, column)
         lines += [f"{clause} ({', '.join(old)})"] * bool(old)
-    places = paths.REPORTS.glob("label_tree/sample/*/results/table_tests.json")
-    old = [
-        file.parts[-3] for file in sorted(places) if OLDER in json.loads(file.read_text(encoding="utf-8"))["caption"]
-    ]
+    places = paths.REPORTS.glob("label_tree/sample/*/results/table_tests.csv")
+    old = [file.parts[-3] for file in sorted(places) if OLDER in saved.record(file)["caption"]]
     names = ", ".join(index.title_of(name).partition(" ")[0] for name in old)
     return lines + [f"HXE weighs fine levels more ({names})"] * bool(old)
 

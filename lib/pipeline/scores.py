@@ -1,6 +1,5 @@
 """The tables of scores of every paper, ours beside the published values, from the committed ``reports/``."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ from lib.papers.hyper_dino.published import TABLES, headlines, published
 from lib.papers.linear_prototypes.published import DATASETS as THEIR_NAMES
 from lib.papers.linear_prototypes.published import PT, TL, gains
 from lib.pipeline import index, profiles
-from lib.results import denominators, paired
+from lib.results import denominators, paired, saved
 from lib.results.markdown import percent, points
 
 OTHER_MAGNIFICATIONS = paths.DRAWN[1:]
@@ -154,7 +153,7 @@ def _rows(paper: str, profile: str) -> list[dict[str, str]]:
     for dataset in profiles.runs(profile)[f"{paper}_retrieval"]:
         file = paths.report(paper, profile, dataset, "retrieval") / f"{TABLES_OF[paper]}.csv"
         if file.exists() and dataset not in OTHER_MAGNIFICATIONS:
-            record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+            record = saved.record(file)
             named, count, *_, groups = record["images"].split(", ")
             encoder = record["encoder"].partition(" (")[0]  # the first, which leads
             rows = pd.read_csv(file).query("metric == 'ap_min'")
@@ -186,7 +185,7 @@ def claims(paper: str) -> pd.DataFrame:
             folder = paths.report(paper, "sample", dataset, claim.section)
             files_of = [file for name in claim.tables if (file := folder / f"{name}.csv").exists()]
             if files_of:
-                record = json.loads(files_of[0].with_suffix(".json").read_text(encoding="utf-8"))
+                record = saved.record(files_of[0])
                 lines.append(_claimed(claim, folder, files_of[0], record["images"].partition(",")[0]))
     return pd.DataFrame(lines)
 

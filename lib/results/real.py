@@ -4,7 +4,6 @@ No image is needed: the tables and figures are in ``reports/<paper>/sample/<data
 figure is a link to its file: ``reports/`` lies beside ``notebooks/``, in JupyterLab's copies too.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from IPython.display import Markdown, display
 
 from lib import paths
 from lib.datasets.catalogue import DATASETS, facts
-from lib.results import denominators
+from lib.results import denominators, saved
 from lib.results.store import Run
 
 PROFILE = "sample"
@@ -67,11 +66,11 @@ def tables(run: Run, *names: str, lacking: str = "") -> Real:
     """
 
     def shown(record: dict[str, Any], file: Path) -> str:
-        _, *rows, _, _ = file.read_text(encoding="utf-8").split("\n\n")  # below the title, above caption and stamp
+        _, *rows, _, _ = saved.text(file).split("\n\n")  # below the title, above caption and stamp
         rows = "\n\n".join(rows)
         return f"**{facts(record['dataset']).title}**\n\n{rows}\n\n*{record['caption']}*\n\n{_stamp(record)}"
 
-    return _collected(run, names, ".md", shown, lacking)
+    return _collected(run, names, ".csv", shown, lacking)
 
 
 def tests(run: Run, *names: str, lacking: str = "") -> Real:
@@ -135,8 +134,7 @@ def _collected(
     for dataset, folder in _folders(run).items():
         files = [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
         for file in files:
-            record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
-            told = text(record, file)
+            told = text(saved.record(file), file)
             parts += [told] if told else []
             silent = silent or not told
         if not files:

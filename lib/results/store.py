@@ -1,6 +1,5 @@
 """Writing tables and figures to ``reports/``, each with the story of where it comes from."""
 
-import json
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -8,6 +7,7 @@ from typing import Any, TypeVar
 from lib import paths
 from lib.figures import style
 from lib.files import whole
+from lib.results import saved
 from lib.results.markdown import literal
 from lib.results.papers import PAPERS, place
 from lib.results.shown import Figure, Table
@@ -77,21 +77,18 @@ class Run:
     def save(self, name: str, shown: Shown) -> Shown:
         """Write a table or figure to the run's folder under ``name``; return it with its stamp, for a cell to show.
 
-        Both get ``<name>.csv`` (every number), ``.json`` (where they come from and how far a rebuild may deviate) and
-        ``.md`` (a table in the paper's layout, or the picture, above the caption); a figure also ``.png``.
+        Both get ``<name>.csv`` (every number), a part of the folder's page (a table in the paper's layout, or the
+        picture, above the caption) and of its record (where they come from and how far a rebuild may deviate), see
+        :mod:`lib.results.saved`; a figure also ``<name>.png``.
         """
         title = f"{PAPERS[self.paper]}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
         with whole(self.folder / f"{name}.csv") as draft:
             shown.rows.to_csv(draft, index=False, float_format=_number, lineterminator="\n")
-        with whole(self.folder / f"{name}.json") as draft:
-            tolerance = {"share": SHARE, "free": [c for c in shown.rows.columns if c in {*shown.free, *P_VALUES}]}
-            about = {"name": name, "title": title, "caption": shown.caption, "paper": self.paper}
-            record = about | asdict(self) | {"tolerance": tolerance}
-            draft.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        body = shown.markdown if isinstance(shown, Table) else f"![{title}]({name}.png)"
-        with whole(self.folder / f"{name}.md") as draft:
-            below = literal(f"{shown.caption}\n\n{self.stamp}")
-            draft.write_text(f"# {title}\n\n{body}\n\n{below}\n", encoding="utf-8")
         if isinstance(shown, Figure):
             style.save(shown.figure, self.folder / f"{name}.png")
+        tolerance = {"share": SHARE, "free": [c for c in shown.rows.columns if c in {*shown.free, *P_VALUES}]}
+        about = {"title": title, "caption": shown.caption, "tolerance": tolerance}
+        body = shown.markdown if isinstance(shown, Table) else f"![{title}]({name}.png)"
+        below = literal(f"{shown.caption}\n\n{self.stamp}")
+        saved.add(self.folder, name, {"paper": self.paper} | asdict(self), about, f"## {title}\n\n{body}\n\n{below}")
         return replace(shown, stamp=self.stamp)

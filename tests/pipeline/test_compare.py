@@ -1,6 +1,5 @@
 """The comparison with the commit bites: one changed cell is found, allowed deviations pass."""
 
-import json
 import subprocess
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.pipeline import compare, reproduce
 from lib.pipeline.compare import Tolerance
+from lib.results import saved
 from lib.results.shown import Table
 from lib.results.store import Run
 
@@ -61,7 +61,7 @@ def test_a_column_of_zeros_is_never_taken_for_what_is_committed():
     """In every table of the demo: each column that is compared and holds a number other than 0."""
     found = 0
     for file in sorted(paths.COMMITTED.glob("*/demo/*/*/*.csv")):
-        rule = compare.tolerance(file.with_suffix(".json").read_text(encoding="utf-8"))
+        rule = compare.tolerance(saved.record(file))
         table = pd.read_csv(file)
         for column in table.select_dtypes("number").columns.difference(rule.free):
             if table[column].fillna(0).any():
@@ -116,7 +116,7 @@ def repository(tmp_path, monkeypatch):
         table = tmp_path / "reports/p" / profile / "d/section" / name
         table.parent.mkdir(parents=True, exist_ok=True)
         table.write_text(f"ours\n{value:.1f}\n")
-        table.with_suffix(".json").write_text(json.dumps({"digest": digest}))
+        saved.add(table.parent, table.stem, {"profile": profile}, {"digest": digest}, "")
         return table
 
     git("init", "--quiet")
@@ -186,5 +186,5 @@ def test_a_table_says_how_far_it_may_deviate(tmp_path, monkeypatch):
     run = Run("10_beyond_section", "demo", "d", "none", "", "none")
     rows = pd.DataFrame({"reference": ["a"], "ours": [1.0], "p_value": [0.5]})
     run.save("table_x", Table("X", rows, "", markdown="", free=["reference"]))
-    said = compare.tolerance((run.folder / "table_x.json").read_text())
+    said = compare.tolerance(saved.record(run.folder / "table_x.csv"))
     assert said == Tolerance(share=0.01, free=["reference", "p_value"])

@@ -1,6 +1,5 @@
 """The index shows what lies in reports/ and what the runs of params.yaml still need; the plan says how to get it."""
 
-import json
 import re
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from lib import paths
 from lib.datasets.catalogue import DATASETS
 from lib.pipeline import index, notebooks, plan, profiles
+from lib.results import saved
 from lib.results.papers import PAPERS
 
 STAGE = {"do": {"cmd": "python -m lib.pipeline.notebooks run 13_p_stage ${profile} ${key}"}}
@@ -33,12 +33,9 @@ def reports(tmp_path, monkeypatch):
 
 def save(reports, profile: str, dataset: str, *names: str) -> None:
     for name in names:
-        file = reports / "p" / profile / dataset / "stage" / f"{name}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.with_suffix(".md").touch()
         about = {"title": f"Paper, MAP@k on {dataset}", "images": "240 of 5,000", "encoder": "texture (156)"}
-        key = {"paper": "p", "profile": profile, "dataset": dataset, "notebook": "13_p_stage", "name": name}
-        file.write_text(json.dumps(about | key))
+        key = {"paper": "p", "profile": profile, "dataset": dataset, "notebook": "13_p_stage"}
+        saved.add(reports / "p" / profile / dataset / "stage", name, key, about, "")
 
 
 def test_what_is_there_is_listed_from_the_files_alone(reports):
@@ -46,9 +43,9 @@ def test_what_is_there_is_listed_from_the_files_alone(reports):
     save(reports, "sample", "kather", "table_2")
     rows = index.overview().query("link != ''")
     assert rows[["profile", "dataset", "name", "link"]].to_numpy().tolist() == [
-        ["demo", "tissue", "table_2", "p/demo/tissue/stage/table_2.md"],
-        ["sample", "kather", "table_2", "p/sample/kather/stage/table_2.md"],
-        ["demo", "tissue", "figure_more", "p/demo/tissue/stage/figure_more.md"],
+        ["demo", "tissue", "table_2", "p/demo/tissue/stage/README.md#table_2"],
+        ["sample", "kather", "table_2", "p/sample/kather/stage/README.md#table_2"],
+        ["demo", "tissue", "figure_more", "p/demo/tissue/stage/README.md#figure_more"],
     ]
 
 
@@ -82,9 +79,12 @@ def test_a_paper_is_one_matrix_and_what_is_missing_is_folded(reports):
     save(reports, "sample", "kather", "table_2")
     text = index.markdown(index.overview())
     assert "|  | what it shows | demo | Kather 2016 | BreakHis at 40X | notebook |" in text
-    links = "[demo](p/demo/tissue/stage/table_2.md) | [sample](p/sample/kather/stage/table_2.md)"
+    links = "[demo](p/demo/tissue/stage/README.md#table_2) | [sample](p/sample/kather/stage/README.md#table_2)"
     assert f"| Table 2, Kather | MAP@k | {links} | – |" in text
-    assert "| Figure: more | MAP@k | [demo](p/demo/tissue/stage/figure_more.md) | – | needs images, weights |" in text
+    assert (
+        "| Figure: more | MAP@k | [demo](p/demo/tissue/stage/README.md#figure_more) | – | needs images, weights |"
+        in text
+    )
     assert "| Table 3, BH40X | MAP@k | – | – | needs images, weights |" in text
     need = "- needs BreakHis at 40X, weights of dino_vits16 (profile paper): Table 3, BH40X; 1 that we add"
     assert need in text.splitlines()
@@ -97,9 +97,10 @@ def test_another_dataset_of_the_demo_has_its_link_and_is_expected_of_no_other_ru
     rows = index.overview()
     assert set(rows.query("link == '' and dataset == 'kather'")["name"]) == {"table_2", "figure_more"}
     text = index.markdown(rows)
-    both = "[demo](p/demo/tissue/stage/figure_more.md) · [tissue_40x](p/demo/tissue_40x/stage/figure_more.md)"
+    both = "[demo](p/demo/tissue/stage/README.md#figure_more) · "
+    both += "[tissue_40x](p/demo/tissue_40x/stage/README.md#figure_more)"
     assert f"| Figure: more | MAP@k | {both} | needs images |" in text
-    assert "| Table 3, BH40X | MAP@k | [demo](p/demo/tissue_40x/stage/table_3.md) |" in text
+    assert "| Table 3, BH40X | MAP@k | [demo](p/demo/tissue_40x/stage/README.md#table_3) |" in text
 
 
 def test_what_nobody_has_made_is_one_row_of_its_notebook(reports, monkeypatch):
@@ -117,7 +118,7 @@ def test_own_images_have_a_list_of_their_own(reports):
     save(reports, "own", "birds", "table_2")
     assert "eyes" not in index.markdown(index.overview())
     listed = index.write_own("eyes").read_text()
-    assert "(p/own/eyes/stage/table_2.md)" in listed and "birds" not in listed
+    assert "(p/own/eyes/stage/README.md#table_2)" in listed and "birds" not in listed
 
 
 def test_the_committed_index_is_current():

@@ -15,7 +15,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.pipeline import compare, notebooks, pages, profiles
 from lib.pipeline.notebooks import parameters, read, read_arguments, readable, stripped
-from lib.results import real
+from lib.results import real, saved
 
 ALL = sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
 each = pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
@@ -265,7 +265,7 @@ def build(tmp_path, monkeypatch):
             folder = Path(os.environ["REPORTS_DIR"]) / SECTION
             folder.mkdir(parents=True)
             (folder / "table_1.csv").write_text(f"who,n,ours\n{who},3,{ours}\n")
-            (folder / "table_1.json").write_text(json.dumps(TABLE | RUN | record))
+            saved.add(folder, "table_1", RUN, TABLE | record, "")
             picture.save(folder / "figure_2.png")
         files = [tmp_path / place / SECTION / "table_1.csv" for place in ("reports", "rebuilt")]
         return tuple(file.read_text().split()[1] if file.exists() else None for file in files)
@@ -291,7 +291,7 @@ def test_a_rebuild_that_says_something_else_replaces(build, other):
 def test_with_the_same_numbers_a_new_layout_replaces(build, tmp_path):
     build(90.01)
     build(90.01, tolerance={"share": 0.5})
-    assert json.loads((tmp_path / "reports" / SECTION / "table_1.json").read_text())["tolerance"] == {"share": 0.5}
+    assert saved.record(tmp_path / "reports" / SECTION / "table_1.csv")["tolerance"] == {"share": 0.5}
 
 
 def redrawn(box: tuple[int, int, int, int] = (0, 0, 0, 0), level: int = 0, size: tuple[int, int] = PICTURE.size):
@@ -353,8 +353,8 @@ def test_what_a_notebook_reads_of_real_images_is_of_this_version_or_named_as_old
     lacking = {match for path in ALL for match in of_earlier.findall(path.read_text(encoding="utf-8"))}
     waiting = {(title, place[-1]) for place, column in pages.WAITS.values() for title in pages.older(place, column)}
     assert {(title.partition(" ")[0], table) for title, table in lacking} <= waiting
-    records = sorted(paths.REPORTS.glob("*/sample/*/*/*.json"))
-    assert records and all("tolerance" in json.loads(file.read_text(encoding="utf-8")) for file in records)
+    tables = sorted(paths.REPORTS.glob("*/sample/*/*/*.csv"))
+    assert tables and all("tolerance" in saved.record(file) for file in tables)
 
 
 def test_every_notebook_is_on_the_map():

@@ -4,6 +4,7 @@ import pandas as pd
 
 from lib import paths
 from lib.pipeline import scores
+from lib.results import saved
 from lib.results.markdown import percent, points
 
 
@@ -47,7 +48,7 @@ def test_scores_are_rounded_as_in_the_tables_themselves():
     folder = paths.report("linear_prototypes", "sample", "bh200x", "retrieval")
     row = scores.table().query("paper == 'Linear prototypes' and images.str.startswith('BreakHis')").iloc[0]
     plain, head = row["by group: list"].split(" → ")
-    lines = (folder / "table_results.md").read_text(encoding="utf-8").splitlines()
+    lines = saved.text(folder / "table_results.csv").splitlines()
     (of_plain,) = [line for line in lines if line.startswith("| closed | efficientnet_lite0, PT, as they are |")]
     (of_head,) = [line for line in lines if line.startswith("| closed | efficientnet_lite0, TL |")]
     assert f"| {plain} ±" in of_plain and f"| {head} ±" in of_head

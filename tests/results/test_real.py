@@ -1,6 +1,5 @@
 """What real images say comes from the committed reports, says whose they are, and is content with what is there."""
 
-import json
 import re
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from PIL import Image as Pictures
 from lib import paths
 from lib.pipeline import notebooks
 from lib.pipeline import real as hashes
-from lib.results import real
+from lib.results import real, saved
 from lib.results.store import Run
 
 RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "10 tiles", "abc", "texture")
@@ -32,14 +31,14 @@ def reports(tmp_path, monkeypatch):
     return tmp_path
 
 
-def save(reports, dataset: str, name: str, rows: pd.DataFrame, section: str = "retrieval"):
+def save(reports, dataset: str, name: str, rows: pd.DataFrame, section: str = "retrieval", shown: str = "| a |"):
     folder = reports / "hyper_dino" / "sample" / dataset / section
     folder.mkdir(parents=True, exist_ok=True)
     rows.to_csv(folder / f"{name}.csv", index=False)
     about = {"images": f"240 images of {dataset}", "encoder": "a network (8 numbers)", "dataset": dataset}
     run = {"notebook": "13_hyper_dino_retrieval", "profile": "sample", "digest": "0", "parameters": {}}
-    said = {"name": name, "title": f"{name} on {dataset}", "caption": f"MAP of {dataset}."}
-    (folder / f"{name}.json").write_text(json.dumps(said | run | about))
+    said = {"title": f"{name} on {dataset}", "caption": f"MAP of {dataset}."}
+    saved.add(folder, name, run | about, said, f"## {name}\n\n{shown}\n\nMAP of {dataset}.\n\nProfile: sample")
     if name.startswith("figure"):
         Pictures.new("RGB", (2, 2)).save(folder / f"{name}.png")
     return folder / f"{name}.png"
@@ -64,8 +63,7 @@ def test_every_dataset_shows_its_table_with_published_rows_and_ours(reports):
     rows = "| method | whose | Recall@1 |\n| --- | --- | --- |\n| Hyp-ViT | published | 84.0 |\n| Hyp | ours | 87.87 |"
     rows = f"## Theirs and ours\n\n{rows}\n\n## Another block"
     for dataset in ("ham10000", "kather"):
-        file = save(reports, dataset, "table_2", TESTS).with_suffix(".md")
-        file.write_text(f"# Table 2 on {dataset}\n\n{rows}\n\nMAP of {dataset}.\n\nProfile: sample\n")
+        save(reports, dataset, "table_2", TESTS, shown=rows)
     first, second = real.tables(RUN, "table_2").parts
     assert first == (
         f"**Kather 2016**\n\n{rows}\n\n*MAP of kather.*\n\nProfile: sample · images: 240 images of kather · "
@@ -116,7 +114,6 @@ def test_a_table_that_a_dataset_never_has_is_told_with_the_reason(reports):
     save(reports, "bh200x", "table_tests", TESTS, section="beyond")
     *_, reason = real.tests(RUN, "table_tests", lacking="no tree").parts
     assert reason == "HAM10000: no tree."
-    save(reports, "kather", "table_tests", TESTS).with_suffix(".md").write_text("# T\n\n| a |\n\nC.\n\nS.\n")
     assert "HAM10000: no tree." in real.tables(RUN, "table_tests", lacking="no tree").markdown
 
 

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import matplotlib.pyplot as plt
@@ -8,6 +7,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from lib import paths
+from lib.results import saved
 from lib.results.shown import Figure, Table
 from lib.results.store import Run
 
@@ -36,14 +36,14 @@ def test_a_table_shows_what_is_saved():
     assert [output["text/markdown"] for output in shown(table)] == ["| a |\n\n*In percent.*"]
     (output,) = shown(RUN.save("table_2", table))
     assert output["text/markdown"] == f"| a |\n\n*In percent.*\n\n{RUN.stamp}"
-    text = (RUN.folder / "table_2.md").read_text()
-    assert text == f"# Hyper-DINO, MAP@k on tissue\n\n| a |\n\nIn percent.\n\n{RUN.stamp}\n"
+    text = saved.text(RUN.folder / "table_2.csv")
+    assert text == f"## Hyper-DINO, MAP@k on tissue\n\n| a |\n\nIn percent.\n\n{RUN.stamp}"
     assert pd.read_csv(RUN.folder / "table_2.csv").equals(ROWS)
 
 
 def test_a_name_in_a_caption_is_no_html_and_no_formula():
     table = RUN.save("table_2", Table("MAP@k", ROWS, "A query of <img src=x> and $y$, p < 0.05.", markdown=""))
-    texts = [shown(table)[0]["text/markdown"], (RUN.folder / "table_2.md").read_text()]
+    texts = [shown(table)[0]["text/markdown"], saved.text(RUN.folder / "table_2.csv")]
     assert all(r"A query of &lt;img src=x> and \$y\$, p < 0.05." in text for text in texts)
 
 
@@ -57,17 +57,16 @@ def test_a_figure_shows_what_is_saved():
     figure = plt.figure(figsize=(1, 1))
     plt.close(figure)
     RUN.save("figure_3", Figure("norms", ROWS, "Norms.", figure=figure))
-    names = {f"figure_3.{suffix}" for suffix in ("csv", "json", "md", "png")}
-    assert {file.name for file in RUN.folder.iterdir()} == names
-    text = (RUN.folder / "figure_3.md").read_text()
+    assert {file.name for file in RUN.folder.iterdir()} == {"README.md", "run.json", "figure_3.csv", "figure_3.png"}
+    text = saved.text(RUN.folder / "figure_3.csv")
     picture = "![Hyper-DINO, norms on tissue](figure_3.png)"
-    assert text == f"# Hyper-DINO, norms on tissue\n\n{picture}\n\nNorms.\n\n{RUN.stamp}\n"
+    assert text == f"## Hyper-DINO, norms on tissue\n\n{picture}\n\nNorms.\n\n{RUN.stamp}"
     assert shown(Figure("norms", ROWS, "Norms.", figure=figure))[-1]["text/markdown"] == "*Norms.*"
 
 
 def test_the_record_says_where_the_numbers_come_from():
     RUN.save("table_2", Table("MAP@k", ROWS, "In percent.", markdown=""))
-    record = json.loads((RUN.folder / "table_2.json").read_text())
+    record = saved.record(RUN.folder / "table_2.csv")
     assert (record["paper"], record["notebook"], record["parameters"]) == ("hyper_dino", RUN.notebook, {"epochs": 3})
     assert (record["title"], record["digest"]) == ("Hyper-DINO, MAP@k on tissue", "abc")
 

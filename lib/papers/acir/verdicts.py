@@ -4,7 +4,6 @@ Notebooks 31, 32 and 34 train for different times, and two of them networks wher
 alone says little.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ import pandas as pd
 
 from lib import paths
 from lib.datasets.catalogue import facts
-from lib.results import denominators, paired, real
+from lib.results import denominators, paired, real, saved
 from lib.results.real import Real
 from lib.results.store import Run
 
@@ -81,7 +80,7 @@ def sentence(folder: Path, place: Place) -> str | None:
     file = folder / f"{place.tests}.csv"
     if not file.exists():
         return None
-    record = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+    record = saved.record(file)
     bits = record["parameters"]["bits"]
     tests = denominators.by_min(pd.read_csv(file))
     first, second = place.first.format(bits=bits), place.second.format(bits=bits)
@@ -109,8 +108,8 @@ def _alpha(folder: Path, record: Rows) -> str:
     rates = pd.read_csv(folder / "table_rates.csv")
     if "alpha" in rates:
         return f"{rates[rates['chosen'] & (rates['method'] == 'ACIR')]['alpha'].iloc[0]:g}"
-    table = folder / "table_2.json"
-    caption = json.loads(table.read_text(encoding="utf-8"))["caption"] if table.exists() else ""
+    table = folder / "table_2.csv"
+    caption = saved.record(table)["caption"] if table.exists() else ""
     found = re.search(r"α = ([\d.]*\d)", caption)
     return found[1] if found else "untold"
 

@@ -1,6 +1,5 @@
 """Verdicts of several notebooks side by side, from reports that are made up."""
 
-import json
 from dataclasses import replace
 
 import pandas as pd
@@ -8,7 +7,7 @@ import pytest
 
 from lib import paths
 from lib.papers.acir import verdicts
-from lib.results import differences, real
+from lib.results import differences, real, saved
 from lib.results.store import Run
 
 TEST = {"difference": -22.5, "low": -34.0, "high": -10.0, "p_value": 0.001, "p_floor": 0.0002, "n_units": 21}
@@ -21,8 +20,8 @@ RUN = Run("32_acir_ablations", "demo", "tissue", "none", "none", "none")
 def write(folder, name, rows, **parameters):
     folder.mkdir(parents=True, exist_ok=True)
     pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
-    record = {"caption": "16 bits, α = 0.25.", "parameters": {"bits": BITS, "epochs": 12} | parameters}
-    (folder / f"{name}.json").write_text(json.dumps(record), encoding="utf-8")
+    run = {"parameters": {"bits": BITS, "epochs": 12} | parameters}
+    saved.add(folder, name, run, {"caption": "16 bits, α = 0.25."}, "")
 
 
 def of_place(place, **others):

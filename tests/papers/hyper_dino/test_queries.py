@@ -326,7 +326,7 @@ def test_drawn_tiles_and_those_of_kather_go_to_the_reports(folders, table, strip
     lists.save_strips(run(dataset), "figure_4", strips, "patient", table)
     reports = folders / "reports/hyper_dino/sample" / dataset / "queries"
     assert is_in(reports / "figure_4.png") and not (folders / "build").exists()
-    text = (reports / "figure_4.json").read_text()
+    text = (reports / "run.json").read_text()
     owed = "Kather et al. 2016, doi 10.5281/zenodo.53169, CC BY 4.0 (https://creativecommons.org/licenses/by/4.0/)"
     assert "not published" not in text and (owed in text) == (dataset == "kather")
 
@@ -339,7 +339,7 @@ def test_other_photographs_never_reach_the_reports(folders, table, strips, datas
     reports = folders / "reports/hyper_dino/sample" / dataset / "queries"
     assert not is_in(reports / "figure_4.png")
     svg = (folders / "build/svg/hyper_dino/sample" / dataset / "queries/figure_4.svg").read_text()
-    assert "not published" in (reports / "figure_4.json").read_text()
+    assert "not published" in (reports / "run.json").read_text()
     shown.figure.savefig(folders / "shown.png")
     assert is_in(folders / "shown.png")
     lists.save_strips(run("kather"), "figure_4", strips, "patient", table)
@@ -370,5 +370,5 @@ def test_every_answer_is_in_the_table_of_queries(folders, table):
     expected = {"rule": "by image", "query_class": "a", "reference": "i8", "reference_class": "b", "distance": 0.0}
     expected |= {"right": False, "identical": True, "own_group": False}
     assert answer[list(expected)].to_dict() == expected
-    text = (folder / "table_queries.md").read_text()
+    text = (folder / "README.md").read_text()
     assert "| by image | i0 | a | 2 | 1 | 1 | 1 (b) |" in text

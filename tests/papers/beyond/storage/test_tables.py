@@ -9,6 +9,7 @@ from lib import paths
 from lib.geometry import Euclidean, PoincareBall
 from lib.metrics import retrieval
 from lib.papers.beyond.storage import tables
+from lib.results import saved
 from lib.results.store import Run
 from lib.search.synthetic import hierarchy
 from lib.training.experiment import fit
@@ -166,9 +167,9 @@ def test_tables_and_figure_say_what_they_are_of(rows, tmp_path, monkeypatch):
     run.save("table_storage", tables.storage(costs, k=5))
     run.save("figure_storage", tables.figure_storage(costs, "by image", k=5))
     assert {path.name for path in run.folder.iterdir()} == {
-        *(f"table_storage.{kind}" for kind in ("csv", "md", "json")),
-        *(f"figure_storage.{kind}" for kind in ("csv", "md", "json", "png")),
+        *("README.md", "run.json", "table_storage.csv"),
+        *("figure_storage.csv", "figure_storage.png"),
     }
-    text = (run.folder / "table_storage.md").read_text()
+    text = saved.text(run.folder / "table_storage.csv")
     assert "60 images" in text and "5 nearest before coding" in text
-    assert "Folds by image." in (run.folder / "figure_storage.json").read_text()
+    assert "Folds by image." in saved.text(run.folder / "figure_storage.csv")

@@ -1,7 +1,6 @@
 """The open choices of the loss against plain loops; loss curves as they are saved."""
 
 import itertools
-import json
 import math
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 from lib import paths
 from lib.geometry import PoincareBall
 from lib.papers.hyper_dino.mapper import tables as contrastive
+from lib.results import saved
 from lib.results.store import Run
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings
@@ -100,9 +100,8 @@ def test_figure_2_says_how_long_was_trained(rows, tmp_path, monkeypatch):
     run = Run("12_hyper_dino_mapper", "demo", "tissue", "2,000 tiles", "abc", "texture", {"batch_size": 4})
     run.save("figure_2", contrastive.figure_2(rows, batch_size=4))
     folder = tmp_path / "hyper_dino" / "demo" / "tissue" / "mapper"
-    kinds = ("csv", "json", "md", "png")
-    assert {path.name for path in folder.iterdir()} == {f"figure_2.{kind}" for kind in kinds}
-    caption = json.loads((folder / "figure_2.json").read_text())["caption"]
+    assert {path.name for path in folder.iterdir()} == {"README.md", "run.json", "figure_2.csv", "figure_2.png"}
+    caption = saved.record(folder / "figure_2.csv")["caption"]
     assert "2 epochs (published: 100) with batches of 4" in caption and "2 seeds" in caption
     np.testing.assert_allclose(pd.read_csv(folder / "figure_2.csv")["loss"], rows["loss"])
 

@@ -1,7 +1,5 @@
 """The comparison of encoders: hand-worked means, tests over groups, and sentences with four outcomes."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +8,7 @@ import torch
 from lib import paths
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino.pretraining import tables
-from lib.results import paired
+from lib.results import paired, saved
 from lib.results.store import Run
 
 GROUPS = np.repeat([f"g{i}" for i in range(8)], 2)
@@ -113,10 +111,10 @@ def test_what_is_saved_says_what_it_is(asked, tmp_path, monkeypatch):
     run.save("table_encoders", tables.table_encoders(run, tables.values(asked, DIMS), [1, 20]))
     text = "MAP@k (min(k, relevant))."
     run.save("table_encoders_tests", paired.table(found, "encoders, paired tests", text, "gallery", "gallery"))
-    text = (run.folder / "table_encoders.md").read_text()
+    text = saved.text(run.folder / "table_encoders.csv")
     assert "fold 0 of 3 by group" in text and "closed: 1, open: 1" in text and "domain_vit" not in text
-    assert (run.folder / "table_encoders_tests.md").read_text().count("≤ 0.0078") == 4
+    assert saved.text(run.folder / "table_encoders_tests.csv").count("≤ 0.0078") == 4
     trained = tables.values(asked | {"domain_vit": asked["texture"]}, DIMS | {"domain_vit": 384})
     run.save("table_encoders", tables.table_encoders(run, trained, [1, 20]))
-    record = json.loads((run.folder / "table_encoders.json").read_text())
+    record = saved.record(run.folder / "table_encoders.csv")
     assert "domain_vit was trained on the training groups for 40 steps without labels" in record["caption"]

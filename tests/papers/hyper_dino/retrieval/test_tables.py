@@ -149,9 +149,9 @@ def test_a_table_is_saved_with_its_origin(table, tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
     run("sample").save("table_2", hyper_dino.retrieval(run("sample"), table, "kather"))
     folder = tmp_path / "hyper_dino" / "sample" / "kather" / "retrieval"
-    assert sorted(path.name for path in folder.iterdir()) == ["table_2.csv", "table_2.json", "table_2.md"]
-    text = (folder / "table_2.md").read_text()
-    assert text.startswith("# Hyper-DINO, MAP@k on kather\n")
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "run.json", "table_2.csv"]
+    text = (folder / "README.md").read_text()
+    assert '<a id="table_2"></a>\n\n## Hyper-DINO, MAP@k on kather\n' in text
     assert "Profile: sample · images: 240 of 5,000 · encoder: texture" in text
     assert "| by image | NCA(155), Hyper-DINO(·, 32) | 61.00 ± 1.41 |" in text
     assert "Left out: queries without any relevant image." in text

@@ -1,0 +1,67 @@
+"""What one notebook run wrote: ``README.md`` shows its tables and pictures, ``run.json`` says where they come from.
+
+Both lie in the section's folder ``reports/<paper>/<profile>/<dataset>/<section>``, beside a csv for each table and
+figure and a png for each figure. The name of these files is the anchor of a table or figure on the page.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from lib.files import whole
+from lib.results.papers import PAPERS
+
+PAGE = "README.md"
+RECORD = "run.json"
+ANCHOR = re.compile(r'^<a id="(\w+)"></a>\n\n', re.M)
+
+
+def add(folder: Path, name: str, run: dict[str, Any], about: dict[str, Any], text: str) -> None:
+    """Put a table or figure into the page and the record of ``folder``, or replace the one of this name.
+
+    Args:
+        folder: of the section.
+        name: of the csv, without suffix.
+        run: where it comes from; what it shares with the folder's first table or figure is written once.
+        about: what is its own, as title, caption and tolerance.
+        text: what the page shows, in Markdown.
+    """
+    record = json.loads(_read(folder / RECORD) or json.dumps({"run": run, "shown": {}}))
+    own = {key: value for key, value in run.items() if record["run"].get(key) != value}
+    record["shown"][name] = about | own
+    _write(folder / RECORD, json.dumps(record, indent=1, ensure_ascii=False))
+    paper, profile, dataset, section = folder.parts[-4:]
+    title = f"# {PAPERS.get(paper, paper)}, {section}, {profile}" + f" on {dataset}" * (dataset != "all")
+    parts = _parts(folder) | {name: text}
+    _write(folder / PAGE, "\n\n".join([title, *(f'<a id="{key}"></a>\n\n{part}' for key, part in parts.items())]))
+
+
+def records(text: str) -> dict[str, dict[str, Any]]:
+    """Name → what a ``run.json`` says of each table and figure: its run, title, caption and tolerance."""
+    record = json.loads(text)
+    return {name: {"name": name} | record["run"] | about for name, about in record["shown"].items()}
+
+
+def record(file: Path) -> dict[str, Any]:
+    """What is said of the table or figure in ``file``, its csv or png."""
+    return records((file.parent / RECORD).read_text(encoding="utf-8"))[file.stem]
+
+
+def text(file: Path) -> str:
+    """What the page shows of the table or figure in ``file``: title, table or picture, caption and stamp."""
+    return _parts(file.parent)[file.stem]
+
+
+def _parts(folder: Path) -> dict[str, str]:
+    _, *parts = ANCHOR.split(_read(folder / PAGE))
+    return {name: part.strip() for name, part in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _read(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def _write(file: Path, text: str) -> None:
+    with whole(file) as draft:
+        draft.write_text(text + "\n", encoding="utf-8")
