@@ -24,14 +24,14 @@ CROSS, DOT, SAME = "×", "●", "identical"
 
 @dataclass(frozen=True)
 class Answer:
-    """One reference image: its class, its distance to the query, and what is to be marked.
+    """One reference image: its class, its distance to the query (None: not shown), and what is to be marked.
 
     Without an image (photographs that may not be published) its place stays grey, and is lower if no other has one.
     """
 
     image: Image.Image | None
     label: str
-    distance: float
+    distance: float | None
     right: bool
     identical: bool = False
     own_group: bool = False
@@ -96,7 +96,8 @@ def _image(figure: Figure, image: Image.Image | None, pixels: int, box: tuple, t
 
 
 def _answer(figure: Figure, answer: Answer, box: tuple) -> None:
-    title = f"{answer.distance:.3f}\n{_wrapped(answer.label)}"
+    distance = [] if answer.distance is None else [f"{answer.distance:.3f}"]
+    title = "\n".join([*distance, _wrapped(answer.label)])
     axis = _image(figure, answer.image, PIXELS["answer"], box, title, 5.5)
     frame = RIGHT if answer.right else WRONG
     axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, fill=False, clip_on=False, zorder=4, **frame))

@@ -12,7 +12,7 @@ from lib import paths
 from lib.datasets.table import ImageTable
 from lib.figures.strips import Answer, Strip
 from lib.metrics import retrieval
-from lib.papers.hyper_dino.queries import confusion, lists, twins
+from lib.papers.hyper_dino.queries import beside, confusion, lists, twins
 from lib.results import store
 from lib.results.store import Run
 from lib.training.experiment import fit
@@ -164,6 +164,18 @@ def test_strips_hold_the_pictures_of_the_ids(table, images):
     assert strip.title == "query i0\na"
     assert [answer.label for answer in strip.answers] == ["b", "a", ""]  # a run of one class is named once
     assert [answer.identical for answer in strip.answers] == [True, False, False]
+
+
+def test_plain_features_stand_above_the_head_and_the_head_gains_most_for_the_first_query(fitted, images):
+    rows = beside.answers({beside.HEAD: fitted, beside.PLAIN: fitted}, POINTS, images, PICTURE, np.array([4, 0]), 3)
+    rows.loc[(rows["method"] == beside.HEAD) & (rows["query"] == "i0"), "right"] = True
+    assert beside.best_and_worst(rows) == ["i0", "i4"]
+    (strip,) = beside.strips(rows, images, ["i0"])
+    assert [answer.label for answer in strip.answers] == [beside.PLAIN, "", "", beside.HEAD, "", ""]
+    assert all(answer.right for answer in strip.answers[3:]) and not all(answer.right for answer in strip.answers[:3])
+    assert strip.title == "a" and {answer.distance for answer in strip.answers} == {None}
+    above = [axis.get_title() for axis in lists.drawn([strip], "image").axes if axis.images and axis.patches]
+    assert above == ["plain\nfeatures", "", "", "with the\nhead", "", ""]
 
 
 def test_twins_are_counted_in_the_querys_gallery(fitted, images):

@@ -57,7 +57,7 @@ def answers(
         if not len(mine):
             continue
         train = one.split.train
-        distances, found = nearest(one.embed(x[mine]), one.embed(x[train]), k, one.geometry)
+        distances, found = nearest(one.embed(x[mine]), one.embed(x[train]), k, one.space)
         query, reference = np.repeat(mine, k), train[found.numpy().ravel()]
         frames.append(
             pd.DataFrame(
@@ -206,9 +206,9 @@ def table_queries(run: Run, table: pd.DataFrame, k: int) -> Table:
 def save_strips(run: Run, name: str, shown: Sequence[Strip], group_kind: str, table: pd.DataFrame) -> Figure:
     """Draw and write the strips, see :func:`lib.results.pictures.save`; returns the figure that a notebook shows."""
     text = (
-        f"Queries at the left, their nearest training images at the right, by {run.parameters['recipe']}; above each "
-        "its hyperbolic distance and, once for a run of equal ones, its class. A dashed frame and a cross mark another "
-        "class than the query's."
+        f"Query images at the left, their nearest training images at the right, by {run.parameters['recipe']}. Above "
+        "each: its hyperbolic distance, and its class if the image before it has another. A dashed frame and a "
+        "cross mark another class than the query's."
     )
     figure = Figure("query examples", table, text, free=OF_AN_ANSWER, figure=drawn(shown, group_kind))
     return pictures.save(run, name, figure, drawn(bare(shown), group_kind))
