@@ -14,27 +14,31 @@ def references() -> list[dict[str, Any]]:
 
 
 def cited(reference: dict[str, Any]) -> str:
-    """Title, authors, and what is known of year and place.
+    """Title with its address, authors, and what is known of year and place.
 
     >>> authors = [{"family-names": name} for name in ("Łażewski", "Cyganek")]
     >>> cited({"title": "Hyper-DINO", "authors": authors})
     '*Hyper-DINO* (Łażewski and Cyganek)'
-    >>> cited({"title": "A tree", "authors": [{"name": "anonymous"}], "year": 2025, "notes": "under review"})
-    '*A tree* (anonymous, 2025, under review)'
+    >>> tree = {"title": "A tree", "url": "https://a.org/1", "authors": [{"name": "anonymous"}], "year": 2025}
+    >>> cited(tree | {"notes": "under review"})
+    '[*A tree*](https://a.org/1) (anonymous, 2025, under review)'
     """
     names = [author.get("family-names", author.get("name")) for author in reference["authors"]]
-    told = " and ".join(names if len(names) < 3 else [names[0], "others"])
+    written = " and ".join(names if len(names) < 3 else [names[0], "others"])
     isbn = f"ISBN {reference['isbn']}" if "isbn" in reference else None
     known = [reference.get("publisher", {}).get("name"), reference.get("year"), isbn, reference.get("notes")]
-    return f"*{reference['title']}* ({', '.join(str(one) for one in [told, *known] if one)})"
+    title = f"*{reference['title']}*"
+    title = f"[{title}]({reference['url']})" if "url" in reference else title
+    return f"{title} ({', '.join(str(part) for part in [written, *known] if part)})"
 
 
 def listed() -> str:
     """The papers and their notebooks as Markdown, and the notebooks that go beyond them."""
-    about = {reference["abbreviation"]: f", {cited(reference)}" for reference in references()}
+    about = {reference["abbreviation"]: f" {cited(reference)}." for reference in references()}
     notebooks: dict[str, list[str]] = {}
     for file in sorted(paths.NOTEBOOKS.glob("[1-9]*_*.ipynb")):
         notebooks.setdefault(place(file.stem)[0], []).append(f"[{file.stem[:2]}](notebooks/{file.name})")
     return "\n".join(
-        f"* **{PAPERS[paper]}**{about.get(PAPERS[paper], '')}: {'·'.join(links)}" for paper, links in notebooks.items()
+        f"* **{PAPERS[paper]}**:{about.get(PAPERS[paper], '')} Notebooks {'·'.join(links)}"
+        for paper, links in notebooks.items()
     )

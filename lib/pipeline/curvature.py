@@ -24,9 +24,9 @@ FLAT, BALL = findings.FLAT, "first == 'ball' and "
 IN_THE_BALL = "first.str.contains('(Hyperbolic)', regex=False) and second.str.contains('(Euclidean)', regex=False)"
 TREES_TWINS = f"{IN_THE_BALL} and first.str.partition(' (')[0] == second.str.partition(' (')[0]"
 TWINS = (
-    Twins("Hyper-DINO", "flat: learnt archive", findings.CONTROL, f"{findings.APART}{BALL}{FLAT}"),
+    Twins("Hyper-DINO", "flat: closed archive", findings.CONTROL, f"{findings.APART}{BALL}{FLAT}"),
     Twins("Hyper-DINO", "flat: by image", findings.CONTROL, f"rule == 'by image' and {BALL}{FLAT}"),
-    Twins("Hyper-DINO", "flat: new archive", findings.GALLERY, f"rule == 'open' and {BALL}{FLAT}"),
+    Twins("Hyper-DINO", "flat: open archive", findings.GALLERY, f"rule == 'open' and {BALL}{FLAT}"),
     Twins("Hyper-DINO", "flat: margins 0.5 to 4", findings.MARGINS, "first.str.startswith('ball, m0')"),
     Twins("Hyper-DINO", "flat: even push", (*FACTORS, "table_push_tests"), "second == 'flat head, even push'"),
     Twins("Hyper-DINO", "flat: relatives of the class", (*FACTORS, "table_tree_tests"), "second.str.contains('flat')"),
@@ -59,40 +59,42 @@ def tests(twins: Twins) -> pd.DataFrame:
 
 
 def outcomes(rows: pd.DataFrame) -> pd.Series:
-    """How many comparisons came out better, worse, even and untold: what so many groups and tests cannot show.
+    """How many comparisons came out better, worse and not clear, and how many could not tell, with so few groups.
 
     >>> test = {"difference": 2.0, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 8}
     >>> outcomes(pd.DataFrame([test, test | {"p_holm": 0.2}, test | {"p_holm": 0.9, "p_floor": 0.01}])).to_dict()
-    {'better': 1, 'worse': 0, 'even': 1, 'untold': 1}
+    {'better': 1, 'worse': 0, 'not clear': 1, 'could not tell': 1}
     """
     better, worse, _ = paired.tally(rows)
     even = sum(paired.relation(test) == paired.NOT_CLEAR for test in rows.itertuples())
-    return pd.Series({"better": better, "worse": worse, "even": even, "untold": len(rows) - better - worse - even})
+    return pd.Series(
+        {"better": better, "worse": worse, "not clear": even, "could not tell": len(rows) - better - worse - even}
+    )
 
 
 def table() -> pd.DataFrame:
-    """A row per comparison: over datasets, heads and list lengths, in how many the ball is better, worse, even, untold.
+    """A row per comparison: over datasets, heads and list lengths, in how many the ball is better or worse.
 
-    Even: not clear, on a set that could have shown a difference; untold: on one that could not.
+    Not clear: on a set that could have shown a difference; could not tell: on one that could not.
     """
     lines = []
     for twins in TWINS:
         if len(rows := tests(twins)):
             clear = {word: _where(rows, word) for word in ("better", "worse")}
             counted = {word: f"{n}{clear.get(word, '')}" for word, n in outcomes(rows).items()}
-            lines.append({"loss": twins.loss, "compared": twins.compared, "tests": len(rows)} | counted)
+            lines.append({"loss": twins.loss, "ball compared with": twins.compared, "tests": len(rows)} | counted)
     return pd.DataFrame(lines)
 
 
 def sentence() -> str:
     """How often the ball is better and worse, loss by loss, and where."""
-    told = []
+    parts = []
     for loss in dict.fromkeys(twins.loss for twins in TWINS):
         rows = pd.concat([tests(twins) for twins in TWINS if twins.loss == loss], ignore_index=True)
         better, worse, of = paired.tally(rows)
         places = f"better in {better}{_where(rows, 'better')} and worse in {worse}{_where(rows, 'worse')} of {of}"
-        told.append(f"{loss}: {places}")
-    return f"All tests of the ball against the same head in flat space or on the sphere: {'; '.join(told)}."
+        parts.append(f"{loss}: {places}")
+    return f"All tests of the ball against the same head in flat space or on the sphere: {'; '.join(parts)}."
 
 
 def _where(rows: pd.DataFrame, word: str) -> str:

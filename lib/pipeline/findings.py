@@ -14,8 +14,8 @@ Place = tuple[str, str, str]
 """Paper, section and name of a table."""
 CLASSIFIER = "linear classifier, probability"
 FIRST, LIST = 1, 20
-"""The list lengths that are told: the first answer, and the whole list."""
-HEAD = f"MAP@{FIRST}/MAP@{LIST}"
+"""The list lengths of the findings: the first answer, and the whole list."""
+SHOWN = {FIRST: "first answer", LIST: f"list of {LIST}"}
 MARGIN, LARGE = 0.5, 4
 """The base margin of the paper, and the largest of notebook 90."""
 
@@ -48,27 +48,31 @@ APART, LARGER, FLAT = "rule != 'by image' and ", f"first == 'ball, m0 = {LARGE}'
 NEW, HEAD_ON = "archive.str.startswith('open') and ", "factor.str.startswith('head: ball, not "
 TEXTURE = "factor.str.startswith('encoder: pretrained, not texture') and archive.str.startswith('closed')"
 COMPARED = {
-    "own": Compared(1, "own group in archive: head", LEAKAGE, "method == 'ball'", -1),
-    "own_again": Compared(1, AGAIN, FACTORS, "factor.str.startswith('own ')"),
-    "own_plain": Compared(1, "own group in archive: plain features", LEAKAGE, f"method == '{PLAIN}'", -1),
-    "curved": Compared(2, "ball, not flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
-    "larger": Compared(2, f"margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
-    "larger_new": Compared(2, f"margin {LARGE}, new archive", MARGINS, f"{LARGER}rule.str.startswith('open')"),
-    "plain": Compared(3, "head, not plain features", TESTS, f"{APART}second == '{PLAIN}'"),
-    "plain_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
-    "classifier": Compared(3, "head, not classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
-    "classifier_alike": Compared(3, "classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"),
-    "new": Compared(4, "head, not plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
-    "new_again": Compared(4, AGAIN, FACTORS, f"{NEW}{HEAD_ON}none')"),
-    "new_flat": Compared(4, "head, not flat head", GALLERY, f"rule == 'open' and {FLAT}"),
-    "new_flat_again": Compared(4, AGAIN, FACTORS, f"{NEW}factor.str.startswith('curvature')"),
-    "new_classifier": Compared(4, f"head, not classifier, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}linear')"),
-    "new_classifier_alike": Compared(4, "classes alike", FACTORS_BY_CLASS, f"{NEW}{HEAD_ON}linear')"),
-    "texture": Compared(5, "texture, not network (classifier on both)", FACTORS, TEXTURE, -1),
+    "own": Compared(1, "own group in the archive, minus without: head", LEAKAGE, "method == 'ball'", -1),
+    "own_again": Compared(1, f"the same, {AGAIN}", FACTORS, "factor.str.startswith('own ')"),
+    "own_plain": Compared(
+        1, "own group in the archive, minus without: plain features", LEAKAGE, f"method == '{PLAIN}'", -1
+    ),
+    "curved": Compared(2, "ball minus flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
+    "larger": Compared(2, f"ball minus flat, margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
+    "larger_new": Compared(
+        2, f"ball minus flat, margin {LARGE}, open archive", MARGINS, f"{LARGER}rule.str.startswith('open')"
+    ),
+    "plain": Compared(3, "head minus plain features", TESTS, f"{APART}second == '{PLAIN}'"),
+    "plain_alike": Compared(3, "the same, classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
+    "classifier": Compared(3, "head minus linear classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
+    "classifier_alike": Compared(3, "the same, classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"),
+    "new": Compared(4, "head minus plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
+    "new_again": Compared(4, f"the same, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}none')"),
+    "new_flat": Compared(4, "head minus flat head", GALLERY, f"rule == 'open' and {FLAT}"),
+    "new_flat_again": Compared(4, f"the same, {AGAIN}", FACTORS, f"{NEW}factor.str.startswith('curvature')"),
+    "new_classifier": Compared(4, f"head minus linear classifier, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}linear')"),
+    "new_classifier_alike": Compared(4, "the same, classes alike", FACTORS_BY_CLASS, f"{NEW}{HEAD_ON}linear')"),
+    "texture": Compared(5, "texture minus network (linear classifier on both)", FACTORS, TEXTURE, -1),
 }
 """Every difference that a finding rests on, in the order of the table."""
-VOTED = {1: "the first answer", 3: "the majority of 3", 5: "the majority of 5"}
-ARCHIVES = {"closed": (3, "the learnt archive"), "whole": (4, "all other groups")}
+VOTED = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
+ARCHIVES = {"closed": (3, "closed archive"), "whole": (4, "whole archive")}
 """The archives of macro F1: the finding that each belongs to, and what is searched."""
 
 
@@ -87,6 +91,12 @@ def read(place: Place) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
+def older(place: Place, column: str) -> list[str]:
+    """The datasets whose committed table of real images lacks a column that newer ones have."""
+    rows = read(place)
+    return list(rows["title"][rows[column].isna() if column in rows else slice(None)].unique())
+
+
 def tests(*names: str, ks: tuple[int, ...] = (FIRST, LIST)) -> pd.DataFrame:
     """The tests of some of :data:`COMPARED` at these list lengths; none where a table is not there."""
     parts = [rows for name in names if len(rows := _signed(COMPARED[name]))]
@@ -103,13 +113,12 @@ def _signed(of: Compared) -> pd.DataFrame:
 
 
 def differences() -> pd.DataFrame:
-    """The table behind the findings: a row per comparison, a column per dataset; a clear difference is bold."""
+    """The table behind the findings: two rows per comparison, a column per dataset; a clear difference is bold."""
     lines = []
     for name, of in COMPARED.items():
-        cells: dict[str, str] = {}
-        for test in tests(name).sort_values("k", kind="stable").itertuples():
-            cells[test.title] = "/".join(filter(None, [cells.get(test.title), gain_cell(test)]))
-        lines += [{"": of.finding, HEAD: of.name} | cells] * bool(cells)
+        for k, rows in tests(name).groupby("k"):
+            cells = {test.title: gain_cell(test) for test in rows.itertuples()}
+            lines.append({"finding": of.finding, "difference": of.name, "of": SHOWN[k]} | cells)
         lines += {"plain": [_by_hits()], "plain_alike": _voted("closed"), "new_again": _voted("whole")}.get(name, [])
     return pd.DataFrame(lines).fillna("–")
 
@@ -126,8 +135,8 @@ def hits() -> pd.DataFrame:
 
 
 def _by_hits() -> dict[str, str | int]:
-    cells = {row.title: f"–/{points(row.difference)}" for row in hits().itertuples()}
-    return {"": 3, HEAD: "÷ hits, over queries, untested"} | cells
+    cells = {row.title: points(row.difference) for row in hits().itertuples()}
+    return {"finding": 3, "difference": "÷ hits, over queries, untested", "of": SHOWN[LIST]} | cells
 
 
 def votes(archive: str) -> pd.DataFrame:
@@ -150,7 +159,7 @@ def _voted(archive: str) -> list[dict[str, str | int]]:
     lines = []
     for k, rows in votes(archive).groupby("k"):
         cells = {row.title: f"{percent(row.plain)} → {percent(row.head)}" for row in rows.itertuples()}
-        lines.append({"": finding, HEAD: f"F1 of {VOTED[k]}, {searched}: plain → head"} | cells)
+        lines.append({"finding": finding, "difference": f"F1, {searched}: plain → head", "of": VOTED[k]} | cells)
     return lines
 
 
@@ -163,16 +172,16 @@ def _own() -> str:
     own, again = (tests(name, ks=(LIST,)) for name in ("own", "own_again"))
     return (
         "**Part of the head's score comes from other images of the query's own group: clearly on "
-        f"{wins(own)}**, on {wins(again)} {AGAIN} (other folds and components){paired.unclear(own)}."
+        f"{wins(own)}**{paired.unclear(own)}. With other folds and components ({AGAIN}): on {wins(again)}."
     )
 
 
 def _curvature() -> str:
     curved, larger = tests("curved", ks=(LIST,)), tests("larger", "larger_new")
     return (
-        f"**With Hyper-DINO's loss, curvature helps on {wins(curved)}**{paired.unclear(curved)}. At the published "
-        f"margin the images rest where there is hardly any: a step counts {rulers()} times as much as at the centre. "
-        f"At a larger one ({LARGE}) the ball wins {wins(larger, 'comparison')} and loses {losses(larger)}"
+        f"**With Hyper-DINO's loss, curved space helps on {wins(curved)}**{paired.unclear(curved)}. At the published "
+        f"margin the images lie where space is hardly curved: a step there is {rulers()} times as long as at the "
+        f"centre. At a larger margin ({LARGE}) the ball wins {wins(larger, 'comparison')} and loses {losses(larger)}"
         f"{where(larger, -1)}."
     )
 
@@ -195,12 +204,12 @@ def _gain() -> str:
     )
     by_hits = ", ".join(f"{points(row.difference)} on {row.title}" for row in hits().itertuples())
     return (
-        f"**The head beats the plain features on {wins(long)} over a list of {LIST}, on {wins(first)} for the first "
-        f"answer**{paired.unclear(first)} (all classes counting alike: {count(alike)} and {count(first_alike)}). There "
-        "AP is divided by min(k, R), so hits that are missing cost points. Divided by the hits in the list, which "
-        f"forgives them, the gain is {by_hits} (means over queries, untested). Over the list, a linear classifier "
-        f"beats it on {losses(fair)} and loses on {count(fair)}{where(fair, 1)}; alike: "
-        f"{losses(even)}{where(even, -1)} and {count(even)}."
+        f"**The head beats the plain features on {wins(long)} over a list of {LIST}, and on {wins(first)} for the "
+        f"first answer**{paired.unclear(first)}. If all classes count alike, it does so on {count(alike)} and "
+        f"{count(first_alike)}. These scores divide by min(k, R). If they are divided by hits, the gain over the list "
+        f"is {by_hits}; these are means over queries and untested. Over the list, a linear classifier beats the head "
+        f"on {losses(fair)} and loses on {count(fair)}{where(fair, 1)}. If all classes count alike, it beats the head "
+        f"on {losses(even)}{where(even, -1)} and loses on {count(even)}."
     )
 
 
@@ -208,18 +217,24 @@ def _unseen() -> str:
     first, long = (tests("new", ks=(k,)) for k in (FIRST, LIST))
     flat, again, fair = (tests(name, ks=(LIST,)) for name in ("new_flat", "new_flat_again", "new_classifier"))
     return (
-        f"**In an archive that nobody learnt from, the head beats the plain features on {wins(long)} and loses on "
-        f"{losses(long)}{where(long, -1)} over the list; first answer: {count(first)} and {losses(first)}"
-        f"{where(first, -1)}.** Over the list, flat space beats it on {losses(flat)}{where(flat, -1)} and loses on "
-        f"{count(flat)}; {AGAIN} on {losses(again)} and {count(again)} of {paired.tally(again, 'dataset')[2]}. The "
-        f"classifier ({AGAIN}) beats it on {losses(fair)}{where(fair, -1)} and loses on {count(fair)}{where(fair, 1)}."
+        f"**In an open archive, the head beats the plain features on {wins(long)} over the list and loses on "
+        f"{losses(long)}{where(long, -1)}.** For the first answer, it wins on {count(first)} and loses on "
+        f"{losses(first)}{where(first, -1)}. Over the list, flat space beats it on {losses(flat)}{where(flat, -1)} and "
+        f"loses on {count(flat)}; {AGAIN} on {losses(again)} and {count(again)} of "
+        f"{paired.tally(again, 'dataset')[2]}. The linear classifier ({AGAIN}) beats it on {losses(fair)}"
+        f"{where(fair, -1)} and loses on {count(fair)}{where(fair, 1)}."
     )
 
 
-def where(rows: pd.DataFrame, sign: int) -> str:
-    """On which datasets a clear difference has this sign: `` (Kather, HAM10000)``."""
+def clearly(rows: pd.DataFrame, sign: int) -> list[str]:
+    """The datasets on which a clear difference has this sign, each once."""
     clear = [test for test in paired.counted(rows).itertuples() if paired.relation(test) in paired.CLEAR]
-    titles = dict.fromkeys(test.title for test in clear if sign * test.difference > 0)
+    return list(dict.fromkeys(test.title for test in clear if sign * test.difference > 0))
+
+
+def where(rows: pd.DataFrame, sign: int) -> str:
+    """:func:`clearly` in brackets, to be added to a number: `` (Kather, HAM10000)``."""
+    titles = clearly(rows, sign)
     return f" ({', '.join(titles)})" if titles else ""
 
 
@@ -227,8 +242,8 @@ def _texture() -> str:
     rows = tests("texture", ks=(FIRST,))
     gains = ", ".join(f"{points(row.difference)} on {row.title}" for row in rows.itertuples())
     return (
-        "**In place of the network, a descriptor of colour and texture (156 numbers)** changes the first answer of a "
-        f"linear classifier by {gains}: clear gains {count(rows)}, clear losses {losses(rows)}{where(rows, -1)}"
+        "**A descriptor of colour and texture (156 numbers), in place of the network,** changes the first answer of a "
+        f"linear classifier by {gains}. Clear gains: {count(rows)}; clear losses: {losses(rows)}{where(rows, -1)}"
         f"{paired.unclear(rows)}."
     )
 

@@ -57,7 +57,7 @@ NUMBERED = {
     "label_tree/sweeps/figure_2": "Fig. 2",
 }
 """Paper, section and file name → what the paper calls it, in the paper's order; everything else is our addition."""
-DIAGRAM = "Fig. 1 is a diagram of the method; notebook [{0:.2}](../notebooks/{0}.ipynb) takes it to pieces."
+DIAGRAM = "Fig. 1 is a diagram of the method; notebook [{0:.2}](../notebooks/{0}.ipynb) explains its parts."
 NOT_DRAWN = {
     "hyper_dino": DIAGRAM.format("12_hyper_dino_mapper"),
     "hyp_vit": DIAGRAM.format("20_hyp_vit_loss"),
@@ -72,11 +72,12 @@ COLUMNS = ["paper", "section", "name", "profile", "dataset", "notebook", "title"
 ABOUT = """\
 # Every saved table and figure
 
-Made from `reports/` by `00_start_here`. What a paper numbers comes first, under its number; the rest is what we add. \
-*demo*: procedural tiles, never the paper's numbers. *sample*: real images, fewer than the paper had, or another \
-encoder. *paper*: its own images, encoder and epochs. *needs …* says what a run on a dataset lacks. Which images, how \
-many and which encoder stands below each table, and with the parameters in the json beside it. Numbers like HD-11 or \
-LP-9 are points that a paper leaves open: [errata](errata.md)."""
+For each paper, what it numbers comes first, and then what we add. **demo**: drawn tiles, never the paper's numbers. \
+**sample**: real images, but fewer than the paper had, or another encoder. **paper**: the paper's own images, encoder \
+and epochs. **needs …**: what a run on a dataset lacks. Below each table stand its images and its encoder. Numbers \
+like HD-11 or LP-9 are points that a paper leaves open: see the [errata](errata.md). This page is made from `reports/` \
+by notebook 00. Speed: [bench](bench/bench.md). Other processors: [bits](bench/bits.md)."""
+NOT_HERE = "No dataset is part of this project. Only small tiles of Kather 2016 are shown."
 DEMO = "demo"
 """Column of everything made from embedded tiles or from no images at all."""
 
@@ -226,9 +227,23 @@ def matrices(rows: pd.DataFrame) -> str:
     return "\n\n".join(parts)
 
 
+def licences() -> str:
+    """The datasets of the papers, each once, with its licence and address."""
+    rows = [
+        {
+            "dataset": facts.title,
+            "licence": facts.licence,
+            "address": f"https://doi.org/{facts.doi}" if facts.doi else facts.page,
+        }
+        for name, facts in DATASETS.items()
+        if name not in paths.DRAWN and facts.licence
+    ]
+    return markdown_table(pd.DataFrame(rows).drop_duplicates("address"))
+
+
 def markdown(rows: pd.DataFrame) -> str:
-    """``reports/index.md``: a matrix for each paper, and what is missing folded below it."""
-    return f"{ABOUT}\n\n{matrices(rows)}\n"
+    """``reports/index.md``: a matrix for each paper, what is missing below it, and the licences of the datasets."""
+    return f"{ABOUT}\n\n{matrices(rows)}\n\n## Datasets and their licences\n\n{NOT_HERE}\n\n{licences()}\n"
 
 
 def write() -> pd.DataFrame:

@@ -1,40 +1,51 @@
 """The texts that :mod:`lib.pipeline.readme` writes: the README's generated parts and the page of all findings."""
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from lib import files, paths
-from lib.pipeline import citing, curvature, findings, index, profiles, scores
+from lib.pipeline import citing, curvature, findings, front, index, scores
 from lib.results import paired, saved
 from lib.results.markdown import markdown_table
 
-START, END = "<!-- made from reports/ -->", "<!-- end of what is made from reports/ -->"
-PAPERS_START, PAPERS_END = "<!-- made from CITATION.cff -->", "<!-- end of what is made from CITATION.cff -->"
-PICTURES = (("sample", "bh200x"), ("demo", "tissue"))  # the first that is there
+START, END = "<!-- findings -->", "<!-- /findings -->"
+PAPERS_START, PAPERS_END = "<!-- papers -->", "<!-- /papers -->"
 PAGE = paths.REPORTS / "findings.md"
-PLACE = (
-    "Points are of MAP@20 unless *first answer* (MAP@1) is said. *Clear*: p ≤ 0.05 after Holm's correction. *Could "
-    "have shown X*: no difference below X points could have come out clear, and a larger one may still be missed. "
-    "Only a set that could have shown a difference counts as a no. The differences, and one table a paper: "
-    "[reports/findings.md](reports/findings.md)."
-)
-BRACKETS = """\
-**Bold**: clear, p ≤ 0.05 after Holm's correction. (3.1): not clear, and nothing below 3.1 points could have been. \
-(none): not clear, and with so few groups no difference, however large, could have been. Differences are averaged per \
-group first, scores over queries: two scores here do not subtract to a difference."""
-COUNTED = f"""\
-A cell is points at MAP@{findings.FIRST}/MAP@{findings.LIST}, AP divided by min(k, R), R the images of the query's \
-class. *Own group*: with images of the query's group in the archive, minus without. *A, not B*: A minus B. {BRACKETS} \
-(rim): over {paired.MOST_AT_RIM:g} % of the head's images lie at the rim; shown, but no win or loss. 2 to 4 are by \
-group (birds: by image); 1 to 3 in the archive that the head learnt from. *Flat*: uncurved, half the margin, as the \
-ball's distance is twice the flat one near the centre. *Classifier*: linear, compared by class probability. Notebooks \
-[16](../notebooks/16_hyper_dino_beyond.ipynb) (1, 2, 4), [13](../notebooks/13_hyper_dino_retrieval.ipynb) (3), \
-[90](../notebooks/90_beyond_factors.ipynb) (margins, 5). A lesion of HAM10000 is not a patient: other lesions of the \
-same person stay in the archive."""
+WORDS = f"""\
+* **Plain features**: the numbers that the frozen network (the *encoder*) gives an image, compared by their angle \
+(cosine). **Head**: the small trained network on top. **Linear classifier**: a single trained layer; images are \
+compared by its class probabilities.
+* **First answer** (MAP@{findings.FIRST}): how often the nearest image has the query's class, in percent. **List of \
+{findings.LIST}** (MAP@{findings.LIST}): how many of the nearest {findings.LIST} have it, and how early they come.
+* **÷ min(k, R)**: the average precision of a list of k is divided by min(k, R), where R is how many images of the \
+query's class there are. Images that the list missed cost points. **÷ hits**: it is divided by the right images in the \
+list, so missing ones cost nothing. If neither is named, it is ÷ min(k, R).
+* **Group**: all images of one patient (BreakHis), slide (Kather) or lesion (HAM10000). Other lesions of the same \
+person stay in the archive. **By image**: the query's own group may be in the archive. **By group**: it never is.
+* **Closed archive**: the training images. **Open archive**: images of other groups, which nothing was trained on. \
+**Whole archive**: all images of other groups.
+* **Difference**: in points (percentage points), averaged per group first. Scores are means over queries, so two \
+scores do not subtract to a difference. **Classes alike**: averaged per class first, so a rare class counts as much as \
+a frequent one. **Untested**: no test was made.
+* **Clear**, printed **bold**: p ≤ 0.05 after Holm's correction for the number of tests. A bold minus is a clear loss.
+* **Could have shown**, in brackets: (3.1) says that the difference is not clear, and that none below 3.1 points could \
+have been. (none): with so few groups, no difference could have been clear. Such a dataset does not count as a no.
+* **Ball**: curved (hyperbolic) space, drawn inside a ball. **Flat**: the same head in ordinary space, with half the \
+margin, as distances in the ball are twice as long near its centre. **Sphere**: the same head on a sphere.
+* **Rim**: the edge of the ball, where a head gets stuck. (rim): over {paired.MOST_AT_RIM:g} % of its training images \
+lie there. The difference is shown but counts as neither win nor loss.
+* **F1** (macro F1): how well classes are told apart by the first answer, or by the majority of the nearest 3 or 5."""
+LEAKAGE = """\
+![MAP@k of BreakHis at 200X with and without the query's own group](hyper_dino/sample/bh200x/beyond/figure_leakage.png)
+
+*Finding 1 on BreakHis at 200X: MAP@k with (dot) and without (square) images of the query's own group, averaged per \
+group first. No mapper: principal components without a head.*"""
+DIFFERENCES = """\
+Each row is one difference, ÷ min(k, R) if nothing else is said. Findings 1 to 3 are about the closed archive, finding \
+4 about the open one. Findings 2 to 4 are by group (birds: by image). From notebooks \
+[16](../notebooks/16_hyper_dino_beyond.ipynb) (findings 1, 2, 4), [13](../notebooks/13_hyper_dino_retrieval.ipynb) (3) \
+and [90](../notebooks/90_beyond_factors.ipynb) (larger margins, 5)."""
 OLDER = "HXE weighs fine levels more here: from before its levels were turned round (LT-20)."
 """What captions of real images say whose HXE is the earlier one."""
 WAITS = {
@@ -46,53 +57,36 @@ WAITS = {
 }
 """What a report of real images may be older than → the table, and the column that newer ones have."""
 SCORED = """\
-Plain features → with the head, percent, over folds and five trainings. Findings average over groups first, this over \
-queries: signs may differ. *First*: MAP@1. *List*: MAP@20 (prototypes: MAP@15, balanced queries). *Published*: best \
-printed; other encoders, all images, patient rule unknown."""
+A cell reads: plain features → with the head, percent, averaged over queries, folds and five trainings. The findings \
+average per group first, so signs may differ. **Published**: the best printed values, with other encoders and all \
+images; how they kept patients apart is not known."""
+BALANCED = " Its list is MAP@15, from balanced queries: as many of every class."
 CURVED = """\
-Curved heads against the same head in flat space or on the sphere, over datasets and list lengths, by min(k, R). The \
-tests are not independent: measures, margins and lengths of the same heads. *Even*: not clear, on a set that could \
-have shown a difference. *Untold*: on one that could not. """ + "; ".join(
-    f"{'/'.join(section)} is left out: {why}" for section, why in curvature.LEFT_OUT.items()
-)
+How often the ball is better or worse than the same head in flat space or on the sphere. A test is one dataset, list \
+length and head, ÷ min(k, R). The tests are not independent: many are of the same heads. **Not clear**: no clear \
+difference, though the dataset could have shown one. **Could not tell**: no difference could have been clear."""
+LEFT_OUT = "\n".join(f"* {'/'.join(section)} is left out: {why}." for section, why in curvature.LEFT_OUT.items())
 CLAIMED = {
-    "hyp_vit": "Another photograph of a species or lesion that nobody learnt from, not diagnosis. Sph: the sphere.",
-    "acir": "16-bit codes. CSQ: fixed codes. Untested: means over queries.",
-    "label_tree": "By its claim first: PC-Order, of which violations are the complement but for ties. SupCon: no tree. "
-    "Birds by image, others by group.",
+    "hyp_vit": "Recall@1: how often the nearest image shows the same species or lesion, none of which was trained on. "
+    "It is not a diagnosis. Sph: the same head on the sphere.",
+    "acir": "Codes of 16 bits. CSQ: a rival loss with fixed codes for the classes. Untested: a difference of means "
+    "over queries.",
+    "label_tree": "The paper's own claim comes first: PC-Order, how often a relative in the tree of classes is nearer "
+    "than a stranger. (Its violations are the rest, except for ties.) HF1: F1 that forgives a near relative. Top-1: "
+    "the nearest image's class. SupCon: the same loss without a tree. Birds by image, others by group.",
 }
 
 
-def picture() -> tuple[Path, dict[str, Any]]:
-    """What the query's own group is worth: the file and where it comes from."""
-    choices = [paths.report("hyper_dino", *run, "beyond") / "figure_leakage.png" for run in PICTURES]
-    file = next(path for path in choices if path.exists())
-    return file, saved.record(file)
-
-
 def part() -> str:
-    """The README's generated results, markers included."""
-    file, record = picture()
-    drawn = pd.read_csv(file.with_suffix(".csv"))
-    by_group = np.allclose(drawn["by_group"] - drawn["by_image"], drawn["difference"], atol=0.01)
-    caption = (
-        "*MAP@k with (dot) and without (square) images of the query's own group. No mapper: principal components. "
-        f"Averaged over {'groups first' if by_group else 'images; the findings below over groups first'}. "
-        f"{profiles.PROFILES[record['profile']].capitalize()}, {record['images'].partition(',')[0]}.*"
-    )
-    texts = findings.findings()
-    texts[1] = f"{texts[1]} {curvature.sentence()}"
-    numbered = "\n".join(f"{number}. {text}" for number, text in enumerate(texts, start=1))
-    image = f"![{record['title']}]({file.relative_to(paths.ROOT).as_posix()})"
-    place = f"{PLACE} Some reports are older than the definitions of today: that page says which." if waits() else PLACE
-    return "\n\n".join([START, image, caption, numbered, place, END])
+    """The README's generated findings, markers included."""
+    return "\n\n".join([START, "\n".join(f"{n}. {text}" for n, text in enumerate(front.four(), start=1)), END])
 
 
 def waits() -> list[str]:
     """In what reports of real images are older than the code, and which: what the next build of the sample mends."""
     lines = []
     for clause, (place, column) in WAITS.items():
-        old = older(place, column)
+        old = findings.older(place, column)
         lines += [f"{clause} ({', '.join(old)})"] * bool(old)
     places = paths.REPORTS.glob("label_tree/sample/*/results/table_tests.csv")
     old = [file.parts[-3] for file in sorted(places) if OLDER in saved.record(file)["caption"]]
@@ -100,26 +94,35 @@ def waits() -> list[str]:
     return lines + [f"HXE weighs fine levels more ({names})"] * bool(old)
 
 
-def older(place: tuple[str, str, str], column: str) -> list[str]:
-    """The datasets whose committed table of real images lacks a column that newer ones have."""
-    rows = findings.read(place)
-    return list(rows["title"][rows[column].isna() if column in rows else slice(None)].unique())
-
-
 def page() -> str:
-    """The page of all findings: the differences, and one table a paper."""
-    rows = scores.table()
-    parts = ["# What the committed reports of real images show"]
-    if old := waits():
-        parts.append(f"Older than the code, until `make reproduce PROFILE=sample` makes them anew: {'; '.join(old)}.")
-    parts += ["## Hyper-DINO: the findings' differences", _table(findings.differences(), ""), COUNTED]
-    for paper in scores.TABLES_OF:
-        of_paper = rows[rows["paper"] == index.PAPERS[paper]].drop(columns="paper")
-        parts += [f"## {index.PAPERS[paper]}: scores", _table(of_paper), SCORED]
+    """The page of all findings: the words, the findings in full, and the tables of each paper."""
+    parts = ["# What the committed reports of real images show", "## The words", WORDS, "## Hyper-DINO"]
+    texts = findings.findings()
+    texts[1] = f"{texts[1]} {curvature.sentence()}"
+    parts.append("\n".join(f"{number}. {text}" for number, text in enumerate(texts, start=1)))
+    parts += [
+        "### The differences behind these findings",
+        DIFFERENCES,
+        _table(findings.differences(), "finding", "difference"),
+    ]
+    parts += _scored("hyper_dino", SCORED)
+    parts += ["## Linear prototypes", *_scored("linear_prototypes", SCORED + BALANCED)]
     for paper, text in CLAIMED.items():
-        parts += [f"## {index.PAPERS[paper]}", _table(scores.claims(paper), "method", "measure"), f"{text} {BRACKETS}"]
-    parts += ["## Curvature, loss by loss", _table(curvature.table(), "loss"), f"{CURVED}."]
+        columns = ["method and measure", "images", "method's score"]
+        parts += [f"## {index.PAPERS[paper]}", text, _table(scores.claims(paper), *columns)]
+    parts += ["## Curved space, loss by loss", CURVED, LEFT_OUT, _table(curvature.table(), "loss")]
+    if old := waits():
+        again = "Some reports are older than the code. `make reproduce PROFILE=sample` makes them anew. Until then:"
+        parts += ["## Reports that are older than the code", again, "\n".join(f"* {clause}" for clause in old)]
     return "\n\n".join(parts) + "\n"
+
+
+def _scored(paper: str, text: str) -> list[str]:
+    """A paper's scores, without columns in which nothing stands; the encoder, which is one, in the text."""
+    rows = scores.table().query("paper == @index.PAPERS[@paper]")
+    (encoder,) = rows["encoder"].unique()
+    rows = rows.drop(columns=["paper", "encoder"])
+    return [f"### Scores of {encoder}", text, _table(rows.loc[:, (rows != "–").any()])]
 
 
 def _table(rows: pd.DataFrame, *columns: str) -> str:
@@ -127,12 +130,15 @@ def _table(rows: pd.DataFrame, *columns: str) -> str:
 
 
 def once(rows: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """The rows without what a cell of these columns repeats from the row above.
+    """The rows without what a cell of these columns repeats from the row above, if all columns before it repeat too.
 
-    >>> once(pd.DataFrame({"paper": ["ACIR", "ACIR", "Hyp-ViT"], "k": [1, 1, 1]}), ["paper"])["paper"].to_list()
-    ['ACIR', '', 'Hyp-ViT']
+    >>> rows = pd.DataFrame({"paper": ["ACIR", "ACIR", "Hyp-ViT"], "k": [1, 1, 1]})
+    >>> once(rows, ["paper", "k"]).to_numpy().tolist()
+    [['ACIR', '1'], ['', ''], ['Hyp-ViT', '1']]
     """
-    return rows.assign(**{name: rows[name].astype(str).mask(rows[name] == rows[name].shift(), "") for name in columns})
+    texts = rows[columns].astype(str)
+    again = (texts == texts.shift()).cummin(axis=1)
+    return rows.assign(**texts.mask(again, ""))
 
 
 def papers() -> str:

@@ -59,7 +59,7 @@ def _by_tree(measure: str, key: str, by_class: bool) -> Claim:
     """The label tree's claim in one measure, with tests of class means where they are made."""
     of = {"first": TREE, "second": FLAT_TREE, "measure": measure}
     return Claim(
-        "HWC + LAM",
+        "",
         "results",
         ("table_1", "table_2", "table_3", "table_results"),
         measure,
@@ -76,7 +76,7 @@ def _by_tree(measure: str, key: str, by_class: bool) -> Claim:
 def _loss_of_acir(table: str, measure: str, divided: str) -> Claim:
     of = {"first": "ACIR-16bit", "second": "CSQ-16bit"}
     return Claim(
-        "loss alone, one layer",
+        "its loss only, one layer",
         "hashing",
         (table,),
         measure,
@@ -160,7 +160,7 @@ def _rows(paper: str, profile: str) -> list[dict[str, str]]:
             shown = (
                 f"{named}, {count.replace(' of ', '/')}, {groups}"
                 if paper == "hyper_dino"
-                else _asked(record["images"], rows, encoder)
+                else _described(record["images"], rows, encoder)
             )
             about = {"paper": index.PAPERS[paper], "images": shown, "encoder": encoder}
             ours = _ours(paper, rows, encoder)
@@ -169,8 +169,8 @@ def _rows(paper: str, profile: str) -> list[dict[str, str]]:
     return lines
 
 
-def _asked(images: str, rows: pd.DataFrame, encoder: str) -> str:
-    """Which images, and how many of them ask for how many of the classes: the queries of the prototypes are few."""
+def _described(images: str, rows: pd.DataFrame, encoder: str) -> str:
+    """Which images, and how many queries of how many classes: the queries of the prototypes are few."""
     first = rows.query("gallery == 'closed' and encoder == @encoder").iloc[0]
     named, *about = images.split(", ")
     classes = next(part for part in about if part.endswith(" classes"))
@@ -178,7 +178,7 @@ def _asked(images: str, rows: pd.DataFrame, encoder: str) -> str:
 
 
 def claims(paper: str) -> pd.DataFrame:
-    """One row for each of a paper's :data:`CLAIMS` and real dataset that is built."""
+    """A row for each of a paper's :data:`CLAIMS`, real dataset that is built, and opponent of the method."""
     lines = []
     for claim in CLAIMS[paper]:
         for dataset in profiles.runs("sample")[f"{paper}_{claim.section}"]:
@@ -186,37 +186,39 @@ def claims(paper: str) -> pd.DataFrame:
             files_of = [file for name in claim.tables if (file := folder / f"{name}.csv").exists()]
             if files_of:
                 record = saved.record(files_of[0])
-                lines.append(_claimed(claim, folder, files_of[0], record["images"].partition(",")[0]))
+                lines += _claimed(claim, folder, files_of[0], record["images"].partition(",")[0])
     return pd.DataFrame(lines)
 
 
-def _claimed(claim: Claim, folder: Path, file: Path, images: str) -> dict[str, str]:
-    """A row of :func:`claims`: scores in percent, differences in points, averaged per group first."""
+def _claimed(claim: Claim, folder: Path, file: Path, images: str) -> list[dict[str, str]]:
+    """Rows of :func:`claims`: scores in percent, differences in points, averaged per group first."""
     rows = chosen(pd.read_csv(file), claim.where)
     names = rows["method"] if "ranking" not in rows else rows["method"] + ", " + rows["ranking"]
     ours = rows.get("ours", rows.get("ap_min")).set_axis(names)
 
-    def gain(second: str, name: str, of: Mapping[str, Any], untested: str) -> str:
-        if not second or not of:
+    def gain(name: str, of: Mapping[str, Any], untested: str) -> str:
+        if not of:
             return "–"
         tests = denominators.ways(pd.read_csv(folder / f"{name}.csv")).get(claim.divided, pd.DataFrame())
         tests = chosen(tests, of) if len(tests) else tests
         return gain_cell(next(tests.itertuples())) if len(tests) else untested
 
-    over = {**claim.of, "second": claim.plain}
-    by_means = {name: f"{points(ours[claim.ours] - ours[name])} untested" for name in names}
-    return {
-        "method": f"{short(claim.ours)}: {claim.name}",
-        "measure": claim.measure,
-        "images": images,
-        "plain features": percent(ours[claim.plain]) if claim.plain else "–",
-        "simple rule": f"{percent(ours[claim.beside])}, {SIMPLE[claim.beside]}" if claim.beside else "–",
-        "method's score": percent(ours[claim.ours]),
-        "rival": f"{percent(ours[claim.rival])}, {short(claim.rival)}",
-        "over plain features": gain(claim.plain, "table_tests", over, by_means.get(claim.plain, "–")),
-        "over the rival": gain(claim.rival, "table_tests", claim.of, by_means[claim.rival]),
-        "over the rival, classes alike": gain(claim.rival, claim.classes, claim.by_class, "–"),
-    }
+    of = {claim.plain: {**claim.of, "second": claim.plain}, claim.rival: claim.of}
+    titles = {claim.plain: "plain features", claim.beside: SIMPLE.get(claim.beside), claim.rival: short(claim.rival)}
+    part = f": {claim.name}" if claim.name else ""
+    return [
+        {
+            "method and measure": f"{short(claim.ours)}{part}, {claim.measure}",
+            "images": images,
+            "method's score": percent(ours[claim.ours]),
+            "compared with": title,
+            "its score": percent(ours[name]),
+            "difference": gain("table_tests", of.get(name, {}), f"{points(ours[claim.ours] - ours[name])} untested"),
+            "difference, classes alike": gain(claim.classes, claim.by_class, "–") if name == claim.rival else "–",
+        }
+        for name, title in titles.items()
+        if name
+    ]
 
 
 def short(method: str) -> str:

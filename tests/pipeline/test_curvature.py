@@ -29,7 +29,7 @@ def test_every_comparison_that_is_committed_is_counted_once():
 def test_a_row_counts_each_of_its_tests_once():
     rows = curvature.table()
     assert list(dict.fromkeys(rows["loss"])) == ["Hyper-DINO", "Hyp-ViT", "Label tree"]
-    counts = rows[["better", "worse", "even", "untold"]].map(lambda cell: int(cell.partition(" ")[0]))
+    counts = rows[["better", "worse", "not clear", "could not tell"]].map(lambda cell: int(cell.partition(" ")[0]))
     assert (counts.sum(axis=1) == rows["tests"]).all()
 
 
@@ -37,6 +37,6 @@ def test_a_clear_gain_is_told_with_its_dataset():
     folder = paths.report("label_tree", "sample", "ham10000", "results")
     tests = pd.read_csv(folder / "table_tests.csv").query("question == 'is the ball better than the sphere?'")
     gains = tests.query("measure == 'Top-1' and difference > 0 and p_holm <= 0.05")
-    (row,) = curvature.table().query("compared == 'sphere: Top-1'").to_dict("records")
+    (row,) = curvature.table().query("`ball compared with` == 'sphere: Top-1'").to_dict("records")
     assert len(gains) and row["better"] == f"{len(gains)} (HAM10000)"
     assert curvature.outcomes(gains)["better"] == len(gains)

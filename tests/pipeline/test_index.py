@@ -112,6 +112,13 @@ def test_what_nobody_has_made_is_one_row_of_its_notebook(reports, monkeypatch):
     assert f"| Table 3, BH40X · Table 6, BH400X | MAP@k | – | – | {needs} |" in text
 
 
+def test_every_dataset_has_its_licence_and_address_once():
+    text = index.licences()
+    for name in set(DATASETS) - {*paths.DRAWN, "folder"}:
+        facts = DATASETS[name]
+        assert text.count((facts.doi or facts.page) + " |") == 1 and facts.licence in text
+
+
 def test_own_images_have_a_list_of_their_own(reports):
     save(reports, "demo", "tissue", "table_2")
     save(reports, "own", "eyes", "table_2")
