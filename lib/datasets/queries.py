@@ -98,7 +98,9 @@ def balanced(
     asked = sorted(set(labels) - set(left_out))
     if not asked:
         reasons = "; ".join(f"{label}: {why}" for label, why in left_out.items())
-        raise NoClass(f"no class can be asked in fold {fold} ({reasons}). Lower `least` or `needed`, or use more folds")
+        raise NoClass(
+            f"no class has enough query images in fold {fold} ({reasons}). Lower `least` or `needed`, or use more folds"
+        )
     rows_of = {label: held_out[labels[held_out] == label] for label in asked}
     number = min(per_class, *map(len, rows_of.values()))
     drawn = [

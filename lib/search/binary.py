@@ -106,4 +106,4 @@ class BinaryIndex:
 def _check_k(k: int, size: int) -> None:
     checks.values(k=k)
     if k > size:
-        raise InputError(f"k = {k}: the gallery has {size} codes, ask for 1 to {size} of them")
+        raise InputError(f"k = {k}, but the gallery has {size} codes: choose 1 to {size}")

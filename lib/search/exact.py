@@ -51,7 +51,7 @@ def nearest(
     checks.values(k=k)
     checks.pair("block", block, each=checks.whole)
     if k > len(gallery):
-        raise InputError(f"k = {k}: the gallery has {len(gallery)} items, ask for 1 to {len(gallery)} of them")
+        raise InputError(f"k = {k}, but the gallery has {len(gallery)} items: choose 1 to {len(gallery)}")
     ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
     indices = torch.full((len(query), k), -1, device=query.device)
     certain = torch.zeros(len(query), dtype=torch.bool, device=query.device)

@@ -104,9 +104,7 @@ class Index(ABC):
             raise InputError(f"query row {row} holds NaN or infinity; drop or repair it")
         checks.values(k=k, **{} if candidates is None else {"candidates": candidates})
         if k > len(self.points):
-            raise InputError(
-                f"k = {k}: the gallery has {len(self.points)} items, ask for 1 to {len(self.points)} of them"
-            )
+            raise InputError(f"k = {k}, but the gallery has {len(self.points)} items: choose 1 to {len(self.points)}")
         n = min(max(k, 4 * k + 16 if candidates is None else candidates), len(self.points))
         found = torch.from_numpy(self.propose(self.form.query(query), n)).sort(dim=1).values
         missing = found < 0

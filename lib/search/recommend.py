@@ -86,4 +86,4 @@ class Archive:
             raise InputError(f"the query's levels are {theirs}, those of the archive {ours}: take the same network's")
         checks.values(k=k)
         if k > m:
-            raise InputError(f"k = {k}: the archive has {m} images, ask for 1 to {m} of them")
+            raise InputError(f"k = {k}, but the archive has {m} images: choose 1 to {m}")

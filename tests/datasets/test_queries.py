@@ -113,7 +113,10 @@ def test_a_class_that_cannot_be_asked_is_named_with_the_reason_and_stays_in_its_
         ({"least": 0}, "least = 0"),
         ({"needed": 0}, "needed = 0"),
         ({"fold": 2}, r"there is no fold 2. Use one of \[0, 1\]"),
-        ({"needed": 3}, r"no class can be asked in fold 0 \(a: training images: 2, needed: 3; b: .*\). Lower `least`"),
+        (
+            {"needed": 3},
+            r"no class has enough query images in fold 0 \(a: training images: 2, needed: 3; b: .*\). Lower `least`",
+        ),
         ({"groups": list("pqrsptuv")}, "1 groups are in fold 0 and outside it, such as p; assign folds with rule="),
         ({"groups": list("pqrs")}, "8 labels, 4 groups, 8 folds and 8 image_ids"),
         ({"image_ids": list("12345677")}, "image_id 7 occurs more than once"),
@@ -156,7 +159,9 @@ def test_the_folds_that_there_are_ask_with_what_they_have():
 def test_a_fold_in_which_no_class_can_be_asked_is_left_out_and_named():
     labels, groups = np.array(list("aaabbbc")), np.array(list("ppqppqr"))
     fold_of = np.unique(groups, return_inverse=True)[1]
-    with pytest.warns(UserWarning, match=r"fold left out: no class can be asked in fold 2 .*c: training images: 0"):
+    with pytest.warns(
+        UserWarning, match=r"fold left out: no class has enough query images in fold 2 .*c: training images: 0"
+    ):
         assert queries.of_folds(labels, groups, fold_of, 3, per_class=1, seed=0).keys() == {0, 1}
-    with pytest.raises(InputError, match=r"no class can be asked in fold 0.*in fold 2"):
+    with pytest.raises(InputError, match=r"no class has enough query images in fold 0.*in fold 2"):
         queries.of_folds(labels, groups, fold_of, 3, per_class=1, seed=0, needed=9)

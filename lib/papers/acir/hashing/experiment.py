@@ -38,7 +38,9 @@ def parts(fold_of: np.ndarray, seed: int = 0) -> tuple[Split, Split]:
     """
     n = len(set(fold_of.tolist()))
     if n < 4:
-        raise InputError(f"there are {n} folds: one half asks, and the other has to be parted again. Use four or more")
+        raise InputError(
+            f"there are {n} folds: half hold the query images, and the others are split again. Use four or more"
+        )
     asks, chooses = fold_of < n // 2, fold_of == n - 1
     main = Split(0, np.flatnonzero(~asks), np.flatnonzero(asks), seed)
     return main, Split(0, np.flatnonzero(~asks & ~chooses), np.flatnonzero(chooses), seed)

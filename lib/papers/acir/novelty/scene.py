@@ -98,7 +98,7 @@ def asking(fold_of: np.ndarray) -> np.ndarray:
     """
     n = len(set(fold_of.tolist()))
     if n < 3:
-        raise InputError(f"there are {n} folds: one asks, one is set aside, one teaches. Use three or more")
+        raise InputError(f"there are {n} folds: one holds query images, one validates, one trains. Use three or more")
     return np.where(fold_of < n // 2, 0, np.where(fold_of == n - 1, 2, 1))
 
 
@@ -150,7 +150,7 @@ def build(
         raise InputError(f"there is no class {left_out!r} to leave out; there are: {', '.join(images.classes)}")
     if not (fold[images.labels == left_out] == 0).any():
         asked = ", ".join(sorted(set(images.labels[fold == 0].tolist())))
-        raise InputError(f"no patient with {left_out!r} asks. Leave out one of these: {asked}")
+        raise InputError(f"no query image is of class {left_out!r}. Leave out one of these: {asked}")
     askers = images.take(images.rows["image_id"][(fold == 0) & (images.labels != left_out)].tolist())
     folder = paths.BUILD.joinpath("novel", *place)
     drawn = odd.write(folder, askers, n_each, seed, skip=tuple(odd.DRAWN) if novel else ())

@@ -202,8 +202,8 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
     part = tests[(tests["k"] == k) & (tests["archive"] == archive)]
     kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
     text = (
-        f"Points of MAP@{k} that one change earns, the rest left as it is, {archive}; lines: 95 % interval over groups "
-        f"and trainings. Full bars and dots: clear after Holm's correction. {ABOUT}"
+        f"Points of MAP@{k} that one change earns, with all else the same ({archive}). Lines: 95 % interval over "
+        f"groups and trainings. Full bars and dots are clear after Holm's correction. {ABOUT}"
     )
     drawn = figures.earned(part)
     return Figure("what one change earns", kept, text, figure=drawn)
@@ -216,7 +216,7 @@ def figure_factors(rows: pd.DataFrame, tests: pd.DataFrame, encoder: str) -> Fig
     text = (
         f"Above: MAP of {encoder} without and with a head, bars: standard deviation over folds, upright ticks: "
         "class means; dotted and dashed: what chance gives of either; below: what one change "
-        "earns, the rest left as it is, bars: 95 % interval over groups and trainings. "
+        "earns, with all else the same, bars: 95 % interval over groups and trainings. "
         f"{intervals.UNCORRECTED} {ABOUT}"
     )
     kept = ["archive", "method", "k", "ours", "spread", "class_mean", "chance", "class_chance"]

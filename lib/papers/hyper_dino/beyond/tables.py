@@ -138,8 +138,8 @@ def figure_leakage(rows: pd.DataFrame) -> Figure:
     """:func:`leakage` as a figure."""
     kind = rows["group_kind"].iloc[0]
     text = (
-        f"MAP@k with images of the query's own {kind} in the gallery (by image) and without, mean over {kind}s; at the "
-        f"right the points lost and their 95 % interval; dotted: chance. Tested {own_group.asked(rows)}."
+        f"MAP@k with images of the query's own {kind} in the gallery (by image) and without, averaged over {kind}s. At "
+        f"the right: the points lost and their 95 % interval. Dotted: chance. Tested {own_group.asked(rows)}."
     )
     return Figure(KNOWING, rows, text, figure=figures.leakage(rows, kind))
 

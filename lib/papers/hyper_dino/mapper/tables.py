@@ -260,10 +260,10 @@ def table_choice(run: Run, rows: pd.DataFrame, inner: Split) -> Table:
         for (method, begin), part in rows.sort_values("method", kind="stable").groupby(["method", "start"], sort=False)
     ]
     text = (
-        f"The training part of the same fold, divided once more by group: {len(inner.train):,} images are learnt from, "
-        f"{len(inner.test):,} ask; no test image is in either. MAP@k in percent, AP divided by min(k, relevant), ± "
-        f"over {run.parameters['seeds']} seeds; {run.parameters['epochs']} epochs. Class mean: averaged per class "
-        f"first; {chance_said(rows)}. At the rim: worst training."
+        f"The training part of the same fold, divided once more by group: {len(inner.train):,} training images, "
+        f"{len(inner.test):,} query images; no test image is in either. MAP@k in percent, AP divided by min(k, "
+        f"relevant), ± over {run.parameters['seeds']} seeds; {run.parameters['epochs']} epochs. Class mean: averaged "
+        f"per class first; {chance_said(rows)}. At the rim: worst training."
     )
     return Table("the start norm, on validation groups", rows, text, markdown=markdown_table(pd.DataFrame(lines)))
 

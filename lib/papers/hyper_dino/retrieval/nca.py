@@ -93,10 +93,10 @@ def table(choices: Mapping[str, pd.DataFrame]) -> Table:
         lines.append({"folds": rule, "numbers": length} | dict(zip(folds, marked(part), strict=True)))
     chance = rows.groupby("rule", sort=False)["chance"].mean()
     text = (
-        f"MAP@k of NCA alone on the validation part of each fold, k = {' or '.join(map(str, rows['k'].unique()))}, in "
+        f"MAP@k of NCA only, on the validation part of each fold, k = {' or '.join(map(str, rows['k'].unique()))}, in "
         f"percent, AP divided by min(k, relevant). {RULE} The validation part is about a fifth of "
-        "its training part, divided by the rule of the folds: no image that asks in the fold is in it, though images "
-        "that ask in other folds are. Chance, the mean over the folds: "
+        "its training part, divided by the rule of the folds: no query image of the fold is in it, though query "
+        "images of other folds are. Chance, the mean over the folds: "
         f"{', '.join(f'{percent(value)} {rule}' for rule, value in chance.items())}."
     )
     return Table("NCA's length, on validation parts", rows, text, FREE, markdown=markdown_table(pd.DataFrame(lines)))
@@ -110,5 +110,5 @@ def said(rows: pd.DataFrame) -> list[str]:
         tried, listed = part["length"], ", ".join(map(str, told))
         at_end = told.isin([tried.min(), tried.max()]).sum()
         beyond = f"; {at_end} of them at an end of what was tried, {tried.min()} to {tried.max()}" if at_end else ""
-        lines.append(f"NCA alone, folds {rule}: of {tried.nunique()} lengths the folds take {listed} numbers{beyond}")
+        lines.append(f"NCA only, folds {rule}: of {tried.nunique()} lengths the folds take {listed} numbers{beyond}")
     return lines

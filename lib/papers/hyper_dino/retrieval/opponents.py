@@ -81,8 +81,8 @@ def figure_opponents(table: pd.DataFrame) -> Figure:
     """The same as a picture."""
     rows = table[table["metric"] == "ap_min"].drop(columns="metric")
     text = (
-        "MAP@k of the mapper and of its opponents; bars are one standard deviation over folds of the mean over "
-        "trainings. Chance: a gallery in random order. The axes do not begin at 0."
+        "MAP@k of the head and of its opponents. Bars: one standard deviation over folds, of the mean over trainings. "
+        "Chance: a gallery in random order. The axes do not begin at 0."
     )
     return Figure("the mapper and its opponents", rows, text, figure=figures.opponents(rows))
 
@@ -90,10 +90,10 @@ def figure_opponents(table: pd.DataFrame) -> Figure:
 def table_patients(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:
     """Leave one group out: macro F1 of votes, from the rows of :func:`lib.results.answers.votes`."""
     text = (
-        "Macro F1 in percent: F1 of every class that can be answered, averaged. Every image asks once. "
+        "Macro F1 in percent: F1 of every class that can be answered, averaged. Every image is a query once. "
         f"{_archives(group_kind)} Left out: queries without an image of their class there; they are no false alarms "
         f"either. Scaler, PCA, NCA and heads come from folds that keep a {group_kind} together, so that nothing "
-        f"was fitted on the {group_kind} that asks. ± standard deviation over {run.parameters['n_seeds']} trainings."
+        f"was fitted on the {group_kind} of the query. ± standard deviation over {run.parameters['n_seeds']} trainings."
     )
     return Table(f"leave one {group_kind} out", rows, text, markdown=answers.votes_layout(rows))
 
@@ -101,8 +101,8 @@ def table_patients(run: Run, rows: pd.DataFrame, group_kind: str) -> Table:
 def _archives(group_kind: str) -> str:
     """What is searched, for captions."""
     return (
-        f"Closed archive: what the heads learnt from. Whole: all images of other {group_kind}s, learnt from or not, "
-        "also those of the query's own fold."
+        f"Closed archive: the training images of the heads. Whole: all images of other {group_kind}s, trained on or "
+        "not, also those of the query's own fold."
     )
 
 
@@ -155,7 +155,7 @@ def nca_said(rows: pd.DataFrame, dim_out: int = 32) -> list[str]:
         best, near = by_length.idxmax(), min(by_length.index, key=lambda n: abs(n - dim_out))
         other = f"; {by_length[near]:.1f} % with {near}" if near != best else ""
         lines.append(
-            f"NCA alone, folds {rule}, MAP@{part['k'].iloc[0]}: {by_length[best]:.1f} % with {best} numbers, the best "
+            f"NCA only, folds {rule}, MAP@{part['k'].iloc[0]}: {by_length[best]:.1f} % with {best} numbers, the best "
             f"length of {len(by_length)} in the table of lengths{other}"
         )
     return lines

@@ -106,7 +106,7 @@ def folds(rows: pd.DataFrame, pictures: Mapping[int, Image.Image], group_kind: s
             axis.grid(False)
             axis.spines[:].set_visible(False)
         axes[0][0].set_ylabel(group_kind)
-        figure.supxlabel("number and frame: the fold in which the image asks", fontsize=8)
+        figure.supxlabel("number and frame: the fold in which the image is a query", fontsize=8)
         plt.close(figure)
     return figure
 

@@ -40,7 +40,7 @@ def asked(table: ImageTable, leaves: np.ndarray, several: Sequence[Split]) -> li
         test = split.test[np.isin(leaves[split.test], leaves[split.train])]
         if not len(test):
             raise InputError(
-                f"{table.name}, fold {split.fold}: none of the classes that ask has a training image, and HF1 needs "
+                f"{table.name}, fold {split.fold}: no class of the query images has a training image, and HF1 needs "
                 "that (LT-14). Take folds by image, and at least two images of a class."
             )
         held_out = test if split.held_out is split.test else split.held_out
@@ -54,6 +54,6 @@ def sentence(table: ImageTable, leaves: np.ndarray, before: Sequence[Split], aft
         return ""
     out = [len(a.test) - len(b.test) for a, b in zip(before, after, strict=True) if a.repeat == 0]
     return (
-        "published split: what learns and what asks share no class, so no HF1 (LT-14); here folds by image, each class "
+        "published split: training and query images share no class, so no HF1 (LT-14); here folds by image, each class "
         f"on both sides; images left out whose class is on one side only: {', '.join(map(str, out))}"
     )

@@ -57,10 +57,10 @@ def test_the_table_and_the_sentence_say_what_was_taken(choice):
     rows = choice.assign(chosen=choice["length"] == np.where(choice["fold"] == 1, 8, 2))
     shown = nca.table({"by patient": rows})
     assert shown.markdown.count("**") == 2 * 3 and "k = 5" in shown.caption
-    took = "NCA alone, folds by patient: of 2 lengths the folds take 2, 8, 2 numbers"
+    took = "NCA only, folds by patient: of 2 lengths the folds take 2, 8, 2 numbers"
     assert nca.said(shown.rows) == [f"{took}; 3 of them at an end of what was tried, 2 to 8"]
     between = pd.concat([shown.rows, shown.rows.assign(length=lambda r: r["length"] * 10, chosen=False)])
     assert nca.said(between)[0].endswith("; 2 of them at an end of what was tried, 2 to 80")
     inside = rows.assign(chosen=rows["length"] == 8, rule="by patient")
     inside = pd.concat([inside, inside.assign(length=20, chosen=False)])
-    assert nca.said(inside) == ["NCA alone, folds by patient: of 3 lengths the folds take 8, 8, 8 numbers"]
+    assert nca.said(inside) == ["NCA only, folds by patient: of 3 lengths the folds take 8, 8, 8 numbers"]

@@ -67,7 +67,7 @@ def test_votes_are_told_by_marker_and_by_line():
         assert series == {"first answer": [10, 11], "majority of 3": [30, 31], "majority of 5": [50, 51]}
     assert [axis.get_title() for axis in figure.axes] == ["closed archive", "whole archive"]
     shown = opponents.table_patients(RUN, rows, "slide")
-    assert "the slide that asks" in shown.caption
+    assert "the slide of the query" in shown.caption
     assert "The axes do not begin at 0" in opponents.figure_patients(rows, "slide").caption
     assert "Whole: all images of other slides" in shown.caption and "over 5 trainings" in shown.caption
     assert "| closed | head | 11.00 ± 0.50 | 31.00 ± 0.50 | 51.00 ± 0.50 | 4 | 9 | 1 |" in shown.markdown
@@ -149,7 +149,7 @@ def test_nca_is_named_at_its_best_length_and_near_that_of_the_head():
     ]
     others = [rows[1] | {"source": "PCA", "ours": 90.0}, rows[1] | {"family": "32", "ours": 90.0}]
     (line,) = opponents.nca_said(pd.DataFrame([*rows, *others]))
-    told = "NCA alone, folds by image, MAP@20: 66.1 % with 5 numbers, the best length of {} in the table of lengths"
+    told = "NCA only, folds by image, MAP@20: 66.1 % with 5 numbers, the best length of {} in the table of lengths"
     assert line == f"{told.format(3)}; 45.9 % with 40"
     (line,) = opponents.nca_said(pd.DataFrame(rows).query("dim_in == 5"))
     assert line == told.format(1)

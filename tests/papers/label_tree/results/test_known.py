@@ -62,7 +62,7 @@ def test_on_the_published_split_nothing_can_be_right(table, seen):
     """Perfect features, and Top-1 is 0: no garment that asks was learnt from."""
     assert known.disjoint(table, seen.leaves)
     assert measured(seen, published(table))["top1"].sum() == 0
-    with pytest.raises(InputError, match=r"in_shop, fold 0: none of the classes that ask has a training image.*LT-14"):
+    with pytest.raises(InputError, match=r"in_shop, fold 0: no class of the query images has a training image.*LT-14"):
         known.asked(table, seen.leaves, [published(table)])
 
 
