@@ -59,15 +59,19 @@ COMPARED = {
         2, f"ball minus flat, margin {LARGE}, open archive", MARGINS, f"{LARGER}rule.str.startswith('open')"
     ),
     "plain": Compared(3, "head minus plain features", TESTS, f"{APART}second == '{PLAIN}'"),
-    "plain_alike": Compared(3, "the same, classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
+    "plain_alike": Compared(3, "head minus plain features, classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
     "classifier": Compared(3, "head minus linear classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
-    "classifier_alike": Compared(3, "the same, classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"),
+    "classifier_alike": Compared(
+        3, "head minus linear classifier, classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"
+    ),
     "new": Compared(4, "head minus plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
     "new_again": Compared(4, f"the same, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}none')"),
     "new_flat": Compared(4, "head minus flat head", GALLERY, f"rule == 'open' and {FLAT}"),
     "new_flat_again": Compared(4, f"the same, {AGAIN}", FACTORS, f"{NEW}factor.str.startswith('curvature')"),
     "new_classifier": Compared(4, f"head minus linear classifier, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}linear')"),
-    "new_classifier_alike": Compared(4, "the same, classes alike", FACTORS_BY_CLASS, f"{NEW}{HEAD_ON}linear')"),
+    "new_classifier_alike": Compared(
+        4, f"the same, {AGAIN}, classes alike", FACTORS_BY_CLASS, f"{NEW}{HEAD_ON}linear')"
+    ),
     "texture": Compared(5, "texture minus network (linear classifier on both)", FACTORS, TEXTURE, -1),
 }
 """Every difference that a finding rests on, in the order of the table."""
