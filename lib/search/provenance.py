@@ -46,7 +46,7 @@ class Provenance:
                 raise InputError(f"an index has no {name} that could be {value!r}; it has {', '.join(known)}")
             if (ours := getattr(self, name)) != value:
                 raise InputError(
-                    f"this index has {name} {ours}, but you need {value}: distances between the two would mean "
+                    f"this index has {name} {ours}, but {value} is expected: distances between the two would mean "
                     "nothing. Build an index of the same embeddings, or embed the query as the index was."
                 )
 

@@ -69,7 +69,7 @@ def test_a_query_beyond_a_limit_gets_the_reason_and_no_image():
         ({"code": np.zeros(3, np.uint8)}, r"shape \(3,\); codes of this archive are uint8 of 2 bytes"),
         ({"code": np.zeros(2)}, "code is float64"),
         ({"levels": [np.zeros(5)]}, r"levels are \[\(5,\)\], those of the archive \[\(5,\), \(3,\)\]"),
-        ({"k": 41}, "k = 41: the archive has 40 images"),
+        ({"k": 41}, "k = 41, but the archive has 40 images"),
         ({"k": 0}, "k"),
         ({"scores": [0.1, 0.2]}, "0 gates, but 2 scores"),
     ],

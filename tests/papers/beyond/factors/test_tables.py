@@ -292,7 +292,7 @@ def test_the_picture_has_a_full_bar_where_a_gain_is_clear_and_a_hollow_one_where
     dots = [line for line in axis.lines if line.get_marker() == "o"]
     assert [dot.get_xdata()[0] for dot in dots] == ordered["difference"].tolist()
     assert [dot.get_markerfacecolor() == "white" for dot in dots] == hollow
-    assert "Full bars and dots: clear" in shown.caption
+    assert "Full bars and dots are clear" in shown.caption
 
 
 def test_the_picture_of_all_factors_says_that_its_intervals_are_not_corrected(found, tests):
