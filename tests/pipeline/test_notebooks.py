@@ -351,7 +351,12 @@ def test_what_a_notebook_reads_of_real_images_is_of_this_version_or_named_as_old
     """What a sample report lacks waits for its next build and is named on that of findings; each has a tolerance."""
     of_earlier = re.compile(re.escape(real.EARLIER.partition(" and lacks")[0]).replace(r"\{\}", "(.+?)"))
     lacking = {match for path in ALL for match in of_earlier.findall(path.read_text(encoding="utf-8"))}
-    waiting = {(title, place[-1]) for place, column in pages.WAITS.values() for title in findings.older(place, column)}
+    waiting = {
+        (title, place[-1])
+        for column, *places in pages.WAITS.values()
+        for place in places
+        for title in findings.older(place, column)
+    }
     assert {(title.partition(" ")[0], table) for title, table in lacking} <= waiting
     tables = sorted(paths.REPORTS.glob("*/sample/*/*/*.csv"))
     assert tables and all("tolerance" in saved.record(file) for file in tables)
