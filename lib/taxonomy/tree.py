@@ -46,7 +46,7 @@ class Taxonomy:
             lost = sorted(set(self.parents) - (set(self._depths) if roots else set()))
             raise InputError(f"{self.name}: {few(lost)} never reach a root: there is a circle of parents")
         if len(self.leaves) < 2:
-            raise InputError(f"{self.name} has one leaf only, {self.leaves[0]}: there are no two classes to compare")
+            raise InputError(f"{self.name} has one leaf only, {self.leaves[0]}: there is nothing to tell apart")
 
     @cached_property
     def root(self) -> str:

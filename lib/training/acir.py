@@ -193,9 +193,7 @@ def check(taps: Sequence[Taps], *parts: np.ndarray) -> None:
     if len(several) < 3 or len(lengths) != 1:
         raise InputError(f"maps, labels and fingerprints are of {sorted(lengths)} images: give those of the same ones")
     if len(rows) < 2 or len(set(np.asarray(labels)[rows].tolist())) < 2:
-        raise InputError(
-            f"{len(rows)} training images are too few, or all of one class: give at least two of two classes"
-        )
+        raise InputError(f"{len(rows)} images to learn from are too few, or of one class: nothing can be told apart")
 
 
 def _once(

@@ -128,8 +128,7 @@ def finetune(
     """
     if both := set(table.classes) & set(validation.classes):
         raise InputError(
-            f"{len(both)} classes, such as {min(both)}, are in the training and the validation images: hold out whole "
-            "classes"
+            f"{len(both)} classes, such as {min(both)}, are learnt from and chosen by: hold whole classes out"
         )
     if not validation.rows["label"].duplicated().any():
         raise InputError(f"no class of the {len(validation)} validation images has two of them: nothing can be found")
