@@ -45,7 +45,8 @@ FACTORS, FACTORS_BY_CLASS, MARGINS = (
 )
 AGAIN = "in notebook 90"
 APART, LARGER, FLAT = "rule != 'by image' and ", f"first == 'ball, m0 = {LARGE}' and ", "second == 'flat, half margin'"
-NEW, HEAD_ON = "archive.str.startswith('open') and ", "factor.str.startswith('head: ball, not "
+CLOSED, NEW = (f"archive.str.startswith('{archive}') and " for archive in ("closed", "open"))
+HEAD_ON = "factor.str.startswith('head: ball, not "
 TEXTURE = "factor.str.startswith('encoder: pretrained, not texture') and archive.str.startswith('closed')"
 COMPARED = {
     "own": Compared(1, "own group in the archive, minus without: head", LEAKAGE, "method == 'ball'", -1),
@@ -64,10 +65,18 @@ COMPARED = {
     "classifier_alike": Compared(
         3, "head minus linear classifier, classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"
     ),
+    "plain_again": Compared(3, f"head minus plain features, {AGAIN}", FACTORS, f"{CLOSED}{HEAD_ON}none')"),
+    "classifier_again": Compared(3, f"head minus linear classifier, {AGAIN}", FACTORS, f"{CLOSED}{HEAD_ON}linear')"),
     "new": Compared(4, "head minus plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
     "new_again": Compared(4, f"the same, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}none')"),
     "new_flat": Compared(4, "head minus flat head", GALLERY, f"rule == 'open' and {FLAT}"),
     "new_flat_again": Compared(4, f"the same, {AGAIN}", FACTORS, f"{NEW}factor.str.startswith('curvature')"),
+    "new_logits": Compared(
+        4,
+        "head minus linear classifier, by its raw scores",
+        GALLERY,
+        "rule == 'open' and second.str.endswith('logits')",
+    ),
     "new_classifier": Compared(4, f"head minus linear classifier, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}linear')"),
     "new_classifier_alike": Compared(
         4, f"the same, {AGAIN}, classes alike", FACTORS_BY_CLASS, f"{NEW}{HEAD_ON}linear')"
@@ -185,8 +194,8 @@ def _curvature() -> str:
     return (
         f"**With Hyper-DINO's loss, curved space helps on {wins(curved)}**{paired.unclear(curved)}. At the published "
         f"margin the images lie where space is hardly curved: a step there is {rulers()} times as long as at the "
-        f"centre. At a larger margin ({LARGE}) the ball wins {wins(larger, 'comparison')} and loses {losses(larger)}"
-        f"{where(larger, -1)}."
+        f"centre (median images, by group). At a larger margin ({LARGE}) the ball wins "
+        f"{wins(larger, 'comparison')} and loses {losses(larger)}{where(larger, -1)}."
     )
 
 

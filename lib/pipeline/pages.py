@@ -29,8 +29,9 @@ person stay in the archive. **By image**: the query's own group may be in the ar
 scores do not subtract to a difference. **Classes alike**: averaged per class first, so a rare class counts as much as \
 a frequent one. **Untested**: no test was made.
 * **Clear**, printed **bold**: p ≤ 0.05 after Holm's correction for the number of tests. A bold minus is a clear loss.
-* **Could have shown**, in brackets: (3.1) says that the difference is not clear, and that none below 3.1 points could \
-have been. (none): with so few groups, no difference could have been clear. Such a dataset does not count as a no.
+* **Could have shown**, in brackets: (3.1) says that the difference is not clear, and that about 3.1 points would be \
+the least to be so: the first step of Holm's correction asks for that, later ones for a little less. (none): with so \
+few groups for so many tests, no difference could have been clear. Such a dataset does not count as a no.
 * **Ball**: curved (hyperbolic) space, drawn inside a ball. **Flat**: the same head in ordinary space, with half the \
 margin, as distances in the ball are twice as long near its centre. **Sphere**: the same head on a sphere.
 * **Rim**: the edge of the ball, where a head gets stuck. (rim): over {paired.MOST_AT_RIM:g} % of its training images \
@@ -50,9 +51,13 @@ OLDER = "HXE weighs fine levels more here: from before its levels were turned ro
 """What captions of real images say whose HXE is the earlier one."""
 WAITS = {
     "own-group rows average over all groups, also those with a single image": ("n_queries", findings.LEAKAGE),
+    "in notebook 90 likewise, if there are own-group rows": ("n_queries", findings.FACTORS),
     "macro F1 is missing, which notebook 13 computes anew": ("archive", findings.VOTES),
     "class means average each fold first": ("class_chance", findings.SCORES),
-    "with classes alike, a class is the mean of its groups, not of its queries": ("metric", findings.BY_CLASS),
+    "with classes alike, a class is the mean of its groups, not of its queries": (
+        "metric",
+        *(findings.BY_CLASS, findings.FACTORS_BY_CLASS, ("acir", "hashing", "table_tests_by_class")),
+    ),
     "in notebooks 22, 23 and 24 a learning rate is the best of one training, not the middle of the best of three": (
         "within",
         *(("hyp_vit", section, "table_rates") for section in ("retrieval", "hyperparameters", "disk")),
@@ -71,7 +76,8 @@ BALANCED = " Its list is MAP@15, from balanced queries: as many of every class."
 CURVED = """\
 How often the ball is better or worse than the same head in flat space or on the sphere. A test is one dataset, list \
 length and head, ÷ min(k, R). The tests are not independent: many are of the same heads. **Not clear**: no clear \
-difference, though the dataset could have shown one. **Could not tell**: no difference could have been clear."""
+difference, though the dataset could have shown one. **Could not tell**: no difference could have been clear. Class \
+means and heads at the rim are not counted."""
 LEFT_OUT = "\n".join(f"* {'/'.join(section)} is left out: {why}." for section, why in curvature.LEFT_OUT.items())
 CLAIMED = {
     "hyp_vit": "Recall@1: how often the nearest image shows the same species or lesion, none of which was trained on. "
@@ -85,8 +91,9 @@ CLAIMED = {
 
 
 def part() -> str:
-    """The README's generated findings, markers included."""
-    return "\n\n".join([START, "\n".join(f"{n}. {text}" for n, text in enumerate(front.four(), start=1)), END])
+    """The README's generated findings, markers included, and the images that they are of."""
+    texts = "\n".join(f"{n}. {text}" for n, text in enumerate(front.four(), start=1))
+    return "\n\n".join([START, texts, f"*{front.images()}.*", END])
 
 
 def waits() -> list[str]:

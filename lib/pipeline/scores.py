@@ -203,7 +203,9 @@ def _claimed(claim: Claim, folder: Path, file: Path, images: str) -> list[dict[s
         tests = chosen(tests, of) if len(tests) else tests
         return gain_cell(next(tests.itertuples())) if len(tests) else untested
 
-    of = {claim.plain: {**claim.of, "second": claim.plain}, claim.rival: claim.of}
+    def of(tests: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+        return tests if name == claim.rival or not tests else {**tests, "second": name}
+
     titles = {claim.plain: "plain features", claim.beside: SIMPLE.get(claim.beside), claim.rival: short(claim.rival)}
     part = f": {claim.name}" if claim.name else ""
     return [
@@ -213,8 +215,10 @@ def _claimed(claim: Claim, folder: Path, file: Path, images: str) -> list[dict[s
             "method's score": percent(ours[claim.ours]),
             "compared with": title,
             "its score": percent(ours[name]),
-            "difference": gain("table_tests", of.get(name, {}), f"{points(ours[claim.ours] - ours[name])} untested"),
-            "difference, classes alike": gain(claim.classes, claim.by_class, "–") if name == claim.rival else "–",
+            "difference": "–"
+            if name == BLIND
+            else gain("table_tests", of(claim.of, name), f"{points(ours[claim.ours] - ours[name])} untested"),
+            "difference, classes alike": gain(claim.classes, of(claim.by_class, name), "–"),
         }
         for name, title in titles.items()
         if name

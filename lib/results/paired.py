@@ -14,9 +14,9 @@ SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, all patterns "
     "where these are no more than 10,000, else so many at random; of several trainings, the larger of that and of "
     "Student's t with the variance of groups and trainings. p, Holm: corrected for all tests of this table, what a "
-    "verdict rests on. Interval: 95 %, of the same t. Could have shown: with this spread and so many tests, no "
-    "smaller difference is clear; with few groups, whose signs must all agree, it may have to be larger. Nothing: the "
-    "groups are too few for any."
+    "verdict rests on. Interval: 95 %, of the same t. Could have shown: with this spread and so many tests, the least "
+    "that is clear in the first step of Holm's correction (in later steps a little less may be); with few groups, "
+    "whose signs must all agree, it may have to be larger. Nothing: for so many tests the groups are too few."
 )
 """What every table of paired tests says about itself."""
 

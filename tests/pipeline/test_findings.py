@@ -56,7 +56,10 @@ def tables(monkeypatch) -> dict[findings.Place, pd.DataFrame]:
 def test_only_a_difference_above_0_that_is_clear_is_counted(tables):
     own, curvature, gain, unseen, texture = findings.findings()
     assert "clearly on 1 of 1 dataset**. With other folds and components (in notebook 90): on 0 of 1 dataset." in own
-    assert "helps on 0 of 1 dataset**" in curvature and "at the centre. At a larger margin (4)" in curvature
+    assert (
+        "helps on 0 of 1 dataset**" in curvature
+        and "at the centre (median images, by group). At a larger margin (4)" in curvature
+    )
     assert "a step there is 1.33 to 1.33 times as long" in curvature
     assert "the ball wins 1 of 3 comparisons and loses 1 (Kather)." in curvature
     assert "on 0 of 1 dataset over a list of 20, and on 1 of 1 dataset for the first answer**. If all classes" in gain
