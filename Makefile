@@ -45,7 +45,7 @@ reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) fro
 	python -m lib.pinned lib.pipeline.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(NAME),--name "$(NAME)") $(if $(FORCE),--force)
 
 plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weights, estimated hours
-	@python -m lib.pipeline.reproduce plan $(PROFILE)
+	$(if $(DATA),$(error make plan says what a profile needs, not what your folder needs: leave DATA out))@python -m lib.pipeline.reproduce plan $(PROFILE)
 
 data: $(READY)  ## download a dataset: NAME=kather, breakhis or ham10000
 	@python -m lib.datasets.fetch $(NAME)
