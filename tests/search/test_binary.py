@@ -107,7 +107,7 @@ def test_what_is_no_code_is_refused():
         binary.BinaryIndex(codes, "tree")
     with pytest.raises(InputError, match="the index holds 2 bytes"):
         index.search(drawn(2, 32, 0), 1)
-    with pytest.raises(InputError, match="k = 7: the gallery has 6 codes"):
+    with pytest.raises(InputError, match="k = 7, but the gallery has 6 codes"):
         index.search(codes, 7)
-    with pytest.raises(InputError, match="k = 7: the gallery has 6 codes"):
+    with pytest.raises(InputError, match="k = 7, but the gallery has 6 codes"):
         binary.exact(codes, codes, 7)

@@ -263,7 +263,7 @@ WITH_NAN = torch.tensor([[0.0, 0.0], [0.0, torch.nan], [0.0, 0.0], [0.0, 0.0]])
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ((POINTS, POINTS, 5, Euclidean()), "k = 5: the gallery has 4 items"),
+        ((POINTS, POINTS, 5, Euclidean()), "k = 5, but the gallery has 4 items"),
         ((POINTS, POINTS, 0, Euclidean()), "k = 0"),
         ((POINTS, POINTS[:0], 1, Euclidean()), "the gallery is empty"),
         ((POINTS[:0], POINTS, 1, Euclidean()), "the query is empty"),

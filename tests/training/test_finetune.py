@@ -226,7 +226,7 @@ def test_images_that_cannot_be_read_are_named(tables, tmp_path):
 
 def test_what_cannot_work_is_refused_before_anything_is_trained(tables):
     learnt, validation = tables
-    with pytest.raises(InputError, match="6 classes, such as 0, are in the training and the validation images"):
+    with pytest.raises(InputError, match="6 classes, such as 0, are learnt from and chosen by"):
         run((learnt, learnt))
     alone = ImageTable("hues", validation.root, validation.rows.drop_duplicates("label"), "image")
     with pytest.raises(InputError, match="no class of the 4 validation images has two of them"):

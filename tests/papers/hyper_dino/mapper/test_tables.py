@@ -224,7 +224,7 @@ def test_the_choice_names_the_best_start_first():
     assert head.endswith("| MAP@20 | class mean@20 | last loss | at the rim | steps |")
     assert first.endswith("| 60.00 ± 1.00 | 44.00 | 0.500 | 0.0 % | 10 |")
     assert "chance is 3.5 at k = 20." in shown.caption
-    assert "1,550 images are learnt from, 250 ask" in shown.caption
+    assert "1,550 training images, 250 query images" in shown.caption
 
 
 def test_both_starts_by_group_stand_in_a_row_each():
