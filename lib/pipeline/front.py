@@ -68,7 +68,9 @@ def _own() -> str:
 def _curved() -> str:
     rows = tests("curved", ks=(LIST,))
     unseen = [could_show(test) for test in rows.itertuples() if paired.relation(test) == paired.NOT_CLEAR]
-    limit = f" Small gains (below about {np.ceil(max(unseen)):.0f} points) may have stayed unseen." if unseen else ""
+    limit = (
+        f" Small gains (below about {np.ceil(np.nanmax(unseen)):.0f} points) may have stayed unseen." if unseen else ""
+    )
     return f"**With Hyper-DINO's loss, curved space beats flat space on {wins(rows)}.**{limit}"
 
 
@@ -80,9 +82,9 @@ def _gain() -> str:
     alike = f" If all classes count alike, the classifier is better on {listed(turned)}."
     return (
         f"**Over a list of {LIST} from the archive that it was trained on, the head beats plain features on "
-        f"{wins(long)}.** Its first answer is better on {only(clearly(first, 1))}. It beats a simple linear classifier "
-        f"on {only(clearly(fair, 1))}.{alike * bool(turned)}"
-        f"{smaller if (by_hits < by_min[by_hits.index]).all() else ''}"
+        f"{wins(long)}.**{smaller if (by_hits < by_min[by_hits.index]).all() else ''} Its first answer is better on "
+        f"{only(clearly(first, 1))}. It beats a simple linear classifier on {only(clearly(fair, 1))}."
+        f"{alike * bool(turned)}"
     )
 
 

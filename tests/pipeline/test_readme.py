@@ -84,6 +84,16 @@ def test_each_finding_has_one_number_and_a_link():
         assert text.count("](notebooks/") == 1
 
 
+def test_the_first_picture_shows_what_its_caption_says():
+    """Eight queries, one per tissue; of those drawn, the head gains most on the upper and harms the lower most."""
+    rows = pd.read_csv(paths.report("hyper_dino", "sample", "kather", "queries") / "figure_beside.csv")
+    right = rows.groupby(["query", "method"])["right"].sum().unstack()
+    gains = right["with the head"] - right["plain features"]
+    assert "Of eight queries the head helps the upper most, and harms the lower most." in TEXT
+    assert len(gains) == rows["query_class"].nunique() == 8 and gains.max() > 0 > gains.min()
+    assert not rows["own_group"].any() and rows["rank"].max() == 10
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_make_knows_every_command(command):
     done = subprocess.run([*command.split(), "--dry-run"], cwd=paths.ROOT, capture_output=True, text=True, check=False)
