@@ -155,11 +155,20 @@ def values(**named: Any) -> None:
         MEANING[name](name, value)
 
 
+def at_hand(numbers: Any) -> bool:
+    """Whether values can be looked at without waiting: an array's and a CPU tensor's; a GPU would have to finish first.
+
+    So losses look at labels on the CPU alone; those who take labels to a GPU check them before.
+    """
+    return getattr(getattr(numbers, "device", None), "type", "cpu") == "cpu"
+
+
 def codes(what: str, numbers: Any, n: int = LARGEST, there: str = "classes are numbered") -> None:
     """Refuse all but whole numbers from 0 to ``n`` − 1, at least one of them, in an array or a tensor of any shape.
 
     what: the numbers, in the plural; there: what has ``n`` of something. −1 is pandas' number of a missing label, and
-    would count as the last. Short whole numbers of a tensor are refused too: as an index, uint8 would be a mask.
+    would count as the last. Short whole numbers of a tensor are refused too: as an index, uint8 would be a mask. The
+    values of a tensor on a GPU are not looked at (:func:`at_hand`).
 
     >>> import numpy as np
     >>> codes("labels", np.array([0, -1]), 3, "there are 3 classes")
@@ -174,6 +183,8 @@ def codes(what: str, numbers: Any, n: int = LARGEST, there: str = "classes are n
             f"the {what} are {kind}, which cannot number classes: take labels.long() of a tensor, labels.astype(int) "
             "of an array, and of class names taxonomy.codes(labels)"
         )
+    if not at_hand(numbers):
+        return
     low, high = int(numbers.min()), int(numbers.max())
     if low < 0 or high >= n:
         way_out = "leave out what has no label" if low == -1 else "number them so"

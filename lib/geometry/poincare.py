@@ -52,7 +52,9 @@ class PoincareBall(Geometry):
 
     def pairwise(self, x: Points, y: Points) -> Tensor:
         x, y = sets(x, y)
-        return self._distance(chords(x, y), self._gap(x).unsqueeze(-1), self._gap(y).unsqueeze(-2))
+        if isinstance(self.c, Tensor):
+            return self._distance(chords(x, y), self._gap(x).unsqueeze(-1), self._gap(y).unsqueeze(-2))
+        return chords(x, y, self.c)
 
     def between(self, x: Points, y: Points) -> Tensor:
         x, y = rows(x, y)

@@ -78,7 +78,8 @@ def weighted(x: Points, weights: Points | None) -> tuple[Tensor, Tensor]:
     Raises InputError for a negative weight, or where the weights of a set add up to 0.
     """
     x = as_tensor(x)
-    x, weights = floating(x, x.new_ones(x.shape[:-1]) if weights is None else weights)
-    if (weights < 0).any() or (weights.sum(-1) == 0).any():
+    given = weights is not None
+    x, weights = floating(x, weights if given else x.new_ones(x.shape[:-1]))
+    if 0 in x.shape[-2:-1] or (given and ((weights < 0).any() or (weights.sum(-1) == 0).any())):
         raise InputError("a mean needs weights >= 0 that do not all vanish; leave out groups without any point")
     return x, weights.unsqueeze(-1)

@@ -164,6 +164,11 @@ class StructureAware:
     class_weights: tuple[float, ...] = ()
     fingerprint: int = 0
 
+    @property
+    def recordable(self) -> bool:
+        """See :data:`lib.training.stacks.Loss`; class weights come from the CPU in every call."""
+        return not self.class_weights
+
     def __post_init__(self) -> None:
         checks.values(alpha=self.alpha)
         checks.switch("clamped", self.clamped)

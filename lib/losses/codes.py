@@ -12,7 +12,9 @@ from lib.geometry import Sphere
 
 
 @functools.lru_cache(maxsize=64)
-def hash_centres(n_classes: int, bits: int, seed: int = 0) -> Tensor:
+def hash_centres(
+    n_classes: int, bits: int, seed: int = 0, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+) -> Tensor:
     """A code of −1 and +1 for each class, (n_classes, bits), all different (CSQ, Section 3.1).
 
     The rows of the Hadamard matrix H, then those of −H: any two differ in half of the bits, or in all. There are 2·bits
@@ -30,13 +32,13 @@ def hash_centres(n_classes: int, bits: int, seed: int = 0) -> Tensor:
         rows, columns = np.arange(n_classes)[:, None], np.arange(bits)
         # Entry i, j is −1 to the number of ones of i & j (Sylvester): no matrix of bits² numbers is made.
         signs = 1 - 2 * (np.bitwise_count(rows % bits & columns) % 2).astype(np.int8)
-        return torch.from_numpy(np.where(rows < bits, signs, -signs)).float()
+        return torch.from_numpy(np.where(rows < bits, signs, -signs)).to(device, dtype)
     rng, found = np.random.default_rng(seed), np.zeros((0, bits))
     while len(found) < n_classes:
         drawn = np.concatenate([found, 2.0 * rng.integers(2, size=(n_classes, bits)) - 1])
         _, first = np.unique(drawn, axis=0, return_index=True)
         found = drawn[np.sort(first)][:n_classes]
-    return torch.from_numpy(found).float()
+    return torch.from_numpy(found).to(device, dtype)
 
 
 def straight_through(h: Tensor) -> Tensor:

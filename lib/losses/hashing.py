@@ -49,6 +49,7 @@ class _ToCentres:
     n_classes: int
     bits: int
     seed: int = 0
+    recordable = True
 
     def __post_init__(self) -> None:
         hash_centres(self.n_classes, self.bits, self.seed)
@@ -61,7 +62,7 @@ class _ToCentres:
                 "expected (..., B) and (..., B, bits)"
             )
         checks.codes("labels", labels, self.n_classes, f"there are centres of {self.n_classes} classes")
-        return hash_centres(self.n_classes, self.bits, self.seed).to(h)[labels]
+        return hash_centres(self.n_classes, self.bits, self.seed, h.dtype, h.device)[labels]
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class DCH:
 
     gamma: float = 20.0
     weight: float = 0.1
+    recordable = True
 
     def __post_init__(self) -> None:
         checks.positive("gamma", self.gamma)
@@ -143,6 +145,7 @@ class DBDH:
 
     weight: float = 0.1
     discrete: bool = True
+    recordable = True
 
     def __post_init__(self) -> None:
         checks.not_negative("weight", self.weight)
@@ -190,6 +193,7 @@ class QSMIH:
     """
 
     weight: float = 0.01
+    recordable = True
 
     def __post_init__(self) -> None:
         checks.not_negative("weight", self.weight)
@@ -213,6 +217,7 @@ class Triplet:
 
     margin: float = 0.5
     weight: float = 0.1
+    recordable = True
 
     def __post_init__(self) -> None:
         checks.positive("margin", self.margin)

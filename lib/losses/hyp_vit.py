@@ -88,6 +88,8 @@ class PairwiseCrossEntropy:
     temperature: float = TEMPERATURE
     samples: int = 2
     cosine: bool = False
+    by_distance = recordable = True
+    """See :data:`lib.training.stacks.Loss`."""
 
     def __post_init__(self) -> None:
         checks.values(geometry=self.geometry, temperature=self.temperature)
@@ -123,8 +125,10 @@ def spherical(temperature: float = TEMPERATURE, samples: int = 2) -> PairwiseCro
 def check_order(labels: Tensor, counts: Tensor) -> None:
     """Raise InputError where ``labels: (..., N, d)``, as far as ``counts: (..., N)``, are not N classes of d rows.
 
-    A class that came twice would be pushed away from itself.
+    A class that came twice would be pushed away from itself. Labels on a GPU are not looked at.
     """
+    if not checks.at_hand(labels):
+        return
     classes = labels[..., 0]
     mixed = counts & (labels != labels[..., :1]).any(-1)
     both = counts[..., :, None] & counts[..., None, :]

@@ -99,6 +99,8 @@ class ContrastiveLoss:
     norm_weight: float = 1e-3
     self_pairs: bool = False
     detach_mean: bool = True
+    by_distance = recordable = True
+    """See :data:`lib.training.stacks.Loss`."""
 
     def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
         """Embeddings (..., B, d), labels (..., B) and which rows count (..., B) give the loss (...)."""

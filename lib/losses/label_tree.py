@@ -88,10 +88,11 @@ def multipliers(rho: Tensor, positive: Tensor, alpha: float, gamma: float, most:
 def cross_entropy(logits: Tensor, weights: Tensor) -> Tensor:
     """Σ wᵢⱼ·(−log softmax over k ≠ i of the logits)ᵢⱼ / Σ wᵢⱼ, for ``logits`` and ``weights`` ≥ 0 of all pairs (N, N).
 
-    A row is no pair with itself. Weights of 1 for positives give Equation 7. InputError if no pair has a weight.
+    A row is no pair with itself. Weights of 1 for positives give Equation 7. InputError if no pair has a weight; on a
+    GPU, where weights are not looked at, the loss is NaN then.
     """
     weights = weights.clone().fill_diagonal_(0)
-    if not weights.any():
+    if checks.at_hand(weights) and not weights.any():
         raise InputError("no pair of the batch is a positive: hand in two views of every image, or more images a class")
     itself = torch.zeros_like(logits, requires_grad=False).fill_diagonal_(-torch.inf)
     log_share = logits - (logits + itself).logsumexp(-1, keepdim=True)  # a sum is faster than a mask

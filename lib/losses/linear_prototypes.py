@@ -6,6 +6,7 @@ prototype are compared, in training as in search, and which mean a prototype is.
 """
 
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -50,7 +51,7 @@ class Comparison:
     @property
     def geometry(self) -> Geometry:
         """The space in which embeddings are points, for training and for search."""
-        return {"cosine": Sphere(), "poincare": PoincareBall(self.c)}.get(self.name, Euclidean())
+        return _geometry(self.name, self.c)
 
     def prototypes(self, support: Tensor) -> Tensor:
         """Equation 2: ``support: (..., N, K, d)``, K embeddings of each of N classes, to (..., N, d)."""
@@ -63,6 +64,12 @@ class Comparison:
             return distance.square()
         # 1 − cos a = 2 sin²(a/2) keeps its digits for small angles.
         return 2 * (distance / 2).sin().square() if self.name == "cosine" else distance
+
+
+@cache
+def _geometry(name: str, c: float) -> Geometry:
+    """Made once, and not in every step: a ball reads and checks its c."""
+    return {"cosine": Sphere(), "poincare": PoincareBall(c)}.get(name, Euclidean())
 
 
 def log_likelihood(dissimilarity: Tensor, labels: Tensor, valid: Tensor, temperature: float = 1.0) -> Tensor:
@@ -99,6 +106,8 @@ class EpisodeLoss:
     n_classes: int
     comparison: Comparison = Comparison()
     temperature: float = 1.0
+    by_distance = recordable = True
+    """See :data:`lib.training.stacks.Loss`."""
 
     def __post_init__(self) -> None:
         checks.values(**vars(self))

@@ -1,11 +1,13 @@
 """Chords and their gradient against float64 differences, near-duplicates and collapsed points among them."""
 
 import itertools
+from collections import Counter
 
 import numpy as np
 import pytest
 import torch
 from torch.autograd import gradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from lib.geometry import Euclidean, PoincareBall, Sphere, numerics
 
@@ -42,7 +44,7 @@ def test_products_are_as_exact_as_float32_allows(d, scale):
     x, y = scale * x, scale * y
     chord, exact = numerics.chords(x, y), by_hand(x, y)
     assert chord.dtype == torch.float32
-    assert torch.equal(chord, numerics._by_products(x, y, False))  # this is how they are computed
+    assert torch.equal(chord, numerics.root(numerics._by_products(x, y, False)))  # this is how they are computed
     assert ((chord - exact).abs() / exact).max() < 1e-6
     torch.testing.assert_close(exact.diagonal()[: len(apart)] / scale, torch.tensor(apart).double(), rtol=0.2, atol=0)
 
@@ -176,6 +178,94 @@ def test_a_second_derivative_is_refused_rather_than_wrong():
     (slope,) = torch.autograd.grad(numerics.chords(x, x).square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         slope.sum().backward()
+
+
+@pytest.mark.parametrize("space", (Euclidean(), PoincareBall(1.0)), ids=str)
+@pytest.mark.parametrize("n", (60, 300))
+def test_few_near_pairs_are_taken_out_of_products_in_float32(space, n):
+    """300 points have few enough of them, 60 do not; from 1e-7 of their norms to where all is in float32."""
+    x = 0.5 * torch.nn.functional.normalize(normal(n, 128, seed=19), dim=-1)
+    y = 0.5 * torch.nn.functional.normalize(normal(n, 128, seed=20), dim=-1)
+    y[:50] = x[:50] + torch.logspace(-7, 0, 50)[:, None] * y[:50]
+    y[50] = x[50]
+    weights = normal(n, n, seed=21, dtype=torch.float64).abs() * (normal(n, n, seed=22) > 1)
+    weights.diagonal().fill_(1.0)
+    wide = x.double().requires_grad_(), y.double().requires_grad_()
+    exact = slopes(space.pairwise, *wide, weights)
+    got = slopes(space.pairwise, x.requires_grad_(), y.requires_grad_(), weights)
+    assert max(map(relative, got, exact)) < 2e-6
+
+
+# As on a GPU
+
+
+@pytest.mark.parametrize("scale", (1e-3, 1e3))
+@pytest.mark.parametrize("d", (2, 32, *DIMENSIONS, 4096))
+def test_parts_are_as_exact_as_float32_allows_and_equal_points_equal(d, scale):
+    x, y, _ = near_duplicates(60, d)
+    x = scale * torch.cat([x, y, x[:5], torch.zeros(2, d), 1e-4 * x[:3], 30 * x[:3]])
+    exact = by_hand(x, x)
+    for chord in (numerics.root(numerics._by_parts(*sets)) for sets in ((x, x, True), (x, x.clone(), False))):
+        assert chord.dtype == torch.float32
+        assert torch.equal(chord == 0, exact == 0)
+        assert ((chord - exact).abs() / exact.where(exact > 0, 1.0)).max() < 1e-6
+    batch = numerics._by_parts(torch.stack([x, 2 * x]), torch.stack([x, 2 * x]), False)
+    torch.testing.assert_close(batch, torch.stack([exact, 2 * exact]).square().float(), rtol=1e-6, atol=0)
+
+
+@every_space
+@pytest.mark.parametrize("d", (5, 128))
+def test_the_way_of_a_gpu_has_the_values_and_the_gradient_of_that_of_a_cpu(space, d, monkeypatch):
+    x, y = (0.9 * points for points in near_duplicates(80, d)[:2])
+    x[70:] *= torch.linspace(0, 1.1 / 0.9, 10)[:, None]  # from the centre to beyond the rim
+    weights = normal(80, 80, seed=23, dtype=torch.float64)
+    x.requires_grad_(), y.requires_grad_()
+    here = [(space.pairwise(*sets), slopes(space.pairwise, *sets, weights)) for sets in ((x, x), (x, y))]
+    monkeypatch.setattr(numerics, "_plainly", lambda x: x.dtype == torch.float64)
+    monkeypatch.setattr(numerics, "_squared", numerics._by_parts)
+    monkeypatch.setattr(numerics, "_taken_out", lambda *_: None)
+    there = [(space.pairwise(*sets), slopes(space.pairwise, *sets, weights)) for sets in ((x, x), (x, y))]
+    for (value, gradients), (wanted, expected) in zip(there, here, strict=True):
+        torch.testing.assert_close(value, wanted, rtol=1e-6, atol=0)
+        for one, other in zip(gradients, expected, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5 * float(other.abs().max()))
+
+
+class Kernels(TorchDispatchMode):
+    """Counts what a GPU would start: every operation that is more than another view of a tensor."""
+
+    free = ("view", "expand", "unsqueeze", "transpose", "split", "diagonal", "detach", "empty", "types", "ones_like")
+
+    def __init__(self):
+        super().__init__()
+        self.names = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if not any(word in function.__name__ for word in self.free):
+            self.names[function.__name__] += 1
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("one_set", "space", "most"),
+    [
+        (True, PoincareBall(1.0), (38, 14)),
+        (False, PoincareBall(1.0), (46, 20)),
+        (True, Euclidean(), (24, 13)),
+        (False, Euclidean(), (24, 17)),
+    ],
+    ids=str,
+)
+def test_few_kernels_and_none_is_waited_for(one_set, space, most):
+    """Every kernel costs a GPU some 10 μs, looking at a value more. Tensors without values stand for those of a GPU."""
+    x, y = (torch.empty(90, 128, device="meta", requires_grad=True) for _ in range(2))
+    inputs = (x,) if one_set else (x, y)
+    with Kernels() as forward:
+        distance = space.pairwise(x, x if one_set else y)
+    with Kernels() as backward:
+        torch.autograd.grad(distance, inputs, torch.ones_like(distance))
+    counts = forward.names.total(), backward.names.total()
+    assert all(count <= limit for count, limit in zip(counts, most, strict=True)), (forward.names, backward.names)
 
 
 # asinh

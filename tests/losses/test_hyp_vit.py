@@ -217,6 +217,14 @@ def test_batches_in_another_order_are_refused():
         PairwiseCrossEntropy(samples=4)(h, torch.zeros(6, dtype=torch.long))
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_on_a_gpu_no_value_is_looked_at(name):
+    """A step would wait for it, and could not be recorded. Tensors without values stand for those of a GPU."""
+    h = torch.empty(6, 8, device="meta", requires_grad=True)
+    LOSSES[name](h, torch.zeros(6, dtype=torch.long, device="meta")).backward()
+    assert h.grad.shape == h.shape
+
+
 @pytest.mark.parametrize("setting", [{"temperature": 1e-30}, {"samples": 1}, {"geometry": PoincareBall}, {"cosine": 1}])
 def test_values_without_meaning_are_refused(setting):
     with pytest.raises(InputError, match=f"{next(iter(setting))} = .* cannot be used"):

@@ -223,3 +223,11 @@ def test_class_numbers_may_be_large_and_have_gaps():
     h = points(seed=17, n=6).float()
     small, large = torch.tensor([0, 0, 1, 1, 2, 2]), torch.tensor([5, 5, 2**24 - 2, 2**24 - 2, 2**24 - 1, 2**24 - 1])
     assert contrastive(h, small, Euclidean()) == contrastive(h, large, Euclidean())
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+def test_on_a_gpu_no_value_is_looked_at(geometry):
+    """A step would wait for it, and could not be recorded. Tensors without values stand for those of a GPU."""
+    h = torch.empty(2, 6, 8, device="meta", requires_grad=True)
+    contrastive(h, torch.zeros(2, 6, dtype=torch.long, device="meta"), geometry).total.sum().backward()
+    assert h.grad.shape == h.shape

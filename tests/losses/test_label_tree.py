@@ -318,3 +318,16 @@ def test_what_cannot_be_is_refused(batch):
         losses.HierarchyWeighted(TREE, form="outside")
     with pytest.raises(InputError, match="teaches nothing"):
         losses.Sum(None)
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
+@pytest.mark.parametrize(
+    "kind", ["SimCLR", "SupCon", "OutsideSoftmax", "HierarchyWeighted", "HierarchicalCrossEntropy"]
+)
+def test_on_a_gpu_no_value_is_looked_at(batch, kind, geometry):
+    """A step would wait for it, and could not be recorded. Tensors without values stand for those of a GPU."""
+    z, leaves, images = (values.to("meta") for values in batch)
+    loss = getattr(losses, kind)(TREE, *([z.shape[1]] if kind == "HierarchicalCrossEntropy" else []), geometry)
+    z = z.requires_grad_()
+    loss.to("meta", z.dtype)(z, leaves, images).backward()
+    assert z.grad.shape == z.shape

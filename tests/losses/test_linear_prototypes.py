@@ -111,3 +111,12 @@ def test_a_likelihood_of_no_class_is_refused(labels, temperature, words):
 def test_an_unknown_comparison_is_named():
     with pytest.raises(InputError, match="manhattan"):
         Comparison("manhattan")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_on_a_gpu_no_value_is_looked_at(name):
+    """A step would wait for it, and could not be recorded. Tensors without values stand for those of a GPU."""
+    h = torch.empty(2, N * K + M, D, device="meta", requires_grad=True)
+    labels = torch.zeros(2, N * K + M, dtype=torch.long, device="meta")
+    EpisodeLoss(K, N, Comparison(name))(h, labels).sum().backward()
+    assert h.grad.shape == h.shape
