@@ -3,8 +3,9 @@
 A room imports only rooms on lower floors:
 
 1. ``errors`` ``checks`` ``paths`` ``files`` ``fingerprints`` ``processes`` ``progress`` ``pins`` ``pinned``
-   ``geometry`` ``taxonomy``: messages for people, what a setting may be, where files are and how they are written,
-   what code computes, long work, the same bits on every processor, points and distances, label trees
+   ``devices`` ``geometry`` ``taxonomy``: messages for people, what a setting may be, where files are and how they are
+   written, what code computes, long work, the same bits on every processor, CPU or GPU, points and distances, label
+   trees
 2. ``losses`` ``heads`` ``metrics``, ``datasets`` ``encoders``
 3. ``training`` ``search``
 4. ``results`` ``figures`` ``widgets``: tidy rows beside the published numbers, plots as pure functions, sliders

@@ -12,6 +12,7 @@ that imports this library is not touched.
 
 import os
 import sys
+from importlib.metadata import PackageNotFoundError, version
 
 PINS = {
     "ATEN_CPU_CAPABILITY": "avx2",
@@ -28,6 +29,15 @@ PINS = {
 """Environment variable → value. Processes that are started inherit them, kernels of notebooks too."""
 
 
+def wanted() -> dict[str, str]:
+    """The pins on this machine: with numpy 2.5 or later its OpenBLAS stays free, whose svd crashes when pinned."""
+    try:
+        free = tuple(map(int, version("numpy").split(".")[:2])) >= (2, 5)
+    except PackageNotFoundError:
+        free = False
+    return {name: value for name, value in PINS.items() if not (free and name == "OPENBLAS_CORETYPE")}
+
+
 def settings() -> dict[str, str | None]:
     """The variables as they are: what was computed under others may differ in the last digits."""
     return {name: os.environ.get(name) for name in PINS}
@@ -40,6 +50,9 @@ def pin() -> None:
         RuntimeError: if they were otherwise and numpy or torch, which read them once, are imported already.
     """
     late = sorted({"numpy", "torch"} & sys.modules.keys())
-    if late and settings() != PINS:
+    pins = wanted()
+    if late and settings() != {name: pins.get(name) for name in PINS}:
         raise RuntimeError(f"{' and '.join(late)} came first: pin before the first import (python -m lib.pinned ...)")
-    os.environ.update(PINS)
+    for name in PINS.keys() - pins:
+        os.environ.pop(name, None)
+    os.environ.update(pins)

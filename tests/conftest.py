@@ -3,6 +3,7 @@
 Real images are there where somebody has them: ``make test DATA=<folder>``.
 """
 
+import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -13,11 +14,16 @@ import pytest
 from lib import paths, pins
 
 pins.pin()  # before anything imports numpy; worker processes and kernels inherit it
+os.environ["DEVICE"] = "cpu"  # also where there is a GPU; tests of one name it
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser comes first: it takes minutes on one processor, and the other one has all else to do meanwhile."""
+    """The browser comes first: it takes minutes, and the other processor does all else. What needs a GPU is skipped."""
     items.sort(key=lambda item: "test_in_browser" not in item.nodeid)
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    if on_gpu and not importlib.import_module("torch").cuda.is_available():
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason="needs an NVIDIA GPU: `make gpu` runs it on a machine with one"))
 
 
 @pytest.fixture(autouse=True)

@@ -68,6 +68,17 @@ def test_decompositions_survive_the_pins(library):
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(("version", "free"), [("2.4.4", False), ("2.5.0", True), ("3.0.0rc1", True)])
+def test_the_blas_of_a_later_numpy_is_not_pinned(monkeypatch, version, free):
+    """It would crash: see above. A machine of somebody else's may have one."""
+    monkeypatch.setattr(pins, "version", lambda name: version)
+    monkeypatch.setattr(pins.sys, "modules", {})
+    monkeypatch.setattr(pins.os, "environ", {"OPENBLAS_CORETYPE": "Zen"})
+    pins.pin()
+    assert (pins.settings()["OPENBLAS_CORETYPE"] is None) == free
+    assert pins.settings()["MKL_CBWR"] == "COMPATIBLE"
+
+
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_pinning_too_late_is_refused(library):
     late = python("-c", f"import {library}; from lib import pins; pins.pin()")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lib import paths
+from lib import devices, paths
 from lib.datasets import folds
 from lib.datasets.catalogue import missing
 from lib.datasets.table import ImageTable
@@ -68,7 +68,7 @@ def load(
     n_views: int = 1,
     seed: int = 0,
 ) -> Inputs:
-    """The images of a dataset and their features.
+    """The images of a dataset and their features; from here on the profile decides the device (:mod:`lib.devices`).
 
     Args:
         profile, dataset: whose ``build/tables`` and ``build/features`` are read.
@@ -81,6 +81,7 @@ def load(
         InputError: for a table or features that are not there; the message says which command writes them.
         MissingWeights: if the first encoder has none.
     """
+    devices.of_profile(profile)
     images = _table(profile, dataset)
     if n_folds is not None:
         images = folds.usable(images, n_folds, seed)

@@ -109,13 +109,13 @@ def standard_error(values: np.ndarray, groups: ArrayLike | None = None) -> float
     return float(student((means + beyond * beyond.shape[1] / len(of)).T)[1])
 
 
-def best_rates(tried: pd.DataFrame, by: str = "method") -> dict[str, float]:
-    """Method → the learning rate that was chosen for it; columns ``by``, lr and chosen.
+def best_rates(tried: pd.DataFrame, by: str = "method", value: str = "lr") -> dict[str, float]:
+    """Method → the learning rate, or another ``value``, that was chosen for it; columns ``by``, value and chosen.
 
     >>> best_rates(pd.DataFrame({"method": ["a", "a"], "lr": [0.1, 0.2], "chosen": [False, True]}))
     {'a': 0.2}
     """
-    return tried[tried["chosen"]].set_index(by)["lr"].to_dict()
+    return tried[tried["chosen"]].set_index(by)[value].to_dict()
 
 
 def marked(tried: pd.DataFrame, decimals: int = 2) -> pd.Series:

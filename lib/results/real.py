@@ -1,7 +1,8 @@
 """What real images say: committed reports of the sample, which the notebooks of the demo show at their end.
 
 No image is needed: the tables and figures are in ``reports/<paper>/sample/<dataset>/<section>/`` of every clone. A
-figure is a link to its file: ``reports/`` lies beside ``notebooks/``, in JupyterLab's copies too.
+figure is a link to its file: ``reports/`` lies beside ``notebooks/``, in JupyterLab's copies too. Beside them stand
+trainings of the papers' size, of the profile ``gpu``, once they have been run.
 """
 
 from collections.abc import Callable
@@ -17,14 +18,17 @@ from lib.datasets.catalogue import DATASETS, facts
 from lib.results import denominators, saved
 from lib.results.store import Run
 
-PROFILE = "sample"
+PROFILE, GPU = "sample", "gpu"
 REAL_ALREADY = "These are real images already; what others say is in [reports/index.md](../reports/index.md)."
-NOTHING = "There is no sample report of {}; `make reproduce PROFILE=sample DATA=<folder>` makes it."
-ABSENT = "No sample report of {} yet: {}."
+NOTHING = {
+    PROFILE: "There is no sample report of {}; `make reproduce PROFILE=sample DATA=<folder>` makes it.",
+    GPU: "Trainings of the paper's size were not run yet; on a machine with a GPU, `make gpu` runs them.",
+}
+ABSENT = "No {} report of {} yet: {}."
 LACKING = "{}: {}."
 EARLIER = (
-    "**{}**: the sample report {} is of an earlier version and lacks what is read here. "
-    "`make reproduce PROFILE=sample` makes it anew."
+    "**{}**: the {profile} report {} is of an earlier version and lacks what is read here. "
+    "`make reproduce PROFILE={profile}` makes it anew."
 )
 
 
@@ -44,25 +48,31 @@ class Real:
             display(Markdown(part))
 
 
-def figures(run: Run, *names: str) -> Real:
+def all_of(*several: Real) -> Real:
+    """One after the other; what they say alike, such as that nothing was run yet, once."""
+    return Real(tuple(dict.fromkeys(part for one in several for part in one.parts)))
+
+
+def figures(run: Run, *names: str, profile: str = PROFILE) -> Real:
     """The figures of the sample that belong to a notebook, each with its caption, images and encoder.
 
     Args:
         run: of the notebook, whose paper and section are looked up.
         names: of figures, as they were saved; ``figure_*`` where a dataset has its own.
+        profile: whose reports, those of the sample or of :data:`GPU`.
     """
 
     def shown(record: dict[str, Any], file: Path) -> str:
         link = f"![{record['title']}](../reports/{file.relative_to(paths.COMMITTED).as_posix()})"
         return f"{link}\n\n**{facts(record['dataset']).title}.** *{record['caption']}*\n\n{_stamp(record)}"
 
-    return _collected(run, names, ".png", shown)
+    return _collected(run, names, ".png", shown, profile=profile)
 
 
-def tables(run: Run, *names: str, lacking: str = "") -> Real:
+def tables(run: Run, *names: str, lacking: str = "", profile: str = PROFILE) -> Real:
     """The tables of the sample as they were saved, published rows and ours, each with caption, images and encoder.
 
-    lacking: as in :func:`sentences`.
+    lacking, profile: as in :func:`sentences`.
     """
 
     def shown(record: dict[str, Any], file: Path) -> str:
@@ -70,23 +80,25 @@ def tables(run: Run, *names: str, lacking: str = "") -> Real:
         rows = "\n\n".join(rows)
         return f"**{facts(record['dataset']).title}**\n\n{rows}\n\n*{record['caption']}*\n\n{_stamp(record)}"
 
-    return _collected(run, names, ".csv", shown, lacking)
+    return _collected(run, names, ".csv", shown, lacking, profile)
 
 
-def tests(run: Run, *names: str, lacking: str = "") -> Real:
+def tests(run: Run, *names: str, **options: str) -> Real:
     """What paired tests of the sample say, as :func:`lib.results.denominators.sentences`; ``names`` of their tables.
 
-    lacking: as in :func:`sentences`.
+    options: as in :func:`sentences`.
     """
-    return sentences(run, denominators.sentences, *names, lacking=lacking)
+    return sentences(run, denominators.sentences, *names, **options)
 
 
-def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, lacking: str = "") -> Real:
+def sentences(
+    run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, lacking: str = "", profile: str = PROFILE
+) -> Real:
     """What ``say`` makes of the rows of a table of the sample; a table that lacks what it reads is named as such.
 
     A dataset of which nothing is to be said has no part.
     lacking: why a dataset with other reports of the notebook has no such table, where some never have one; without it
-    the table is said to be missing.
+    the table is said to be missing. profile: as in :func:`figures`.
     """
 
     def said(record: dict[str, Any], file: Path) -> str:
@@ -94,10 +106,10 @@ def sentences(run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, l
         try:
             lines = say(pd.read_csv(file.with_suffix(".csv")))
         except (AttributeError, KeyError):
-            return EARLIER.format(title, record["name"])
+            return EARLIER.format(title, record["name"], profile=profile)
         return "\n".join([f"**{title}**", "", *map(_item, lines), "", _stamp(record)]) if lines else ""
 
-    return _collected(run, names, ".csv", said, lacking)
+    return _collected(run, names, ".csv", said, lacking, profile)
 
 
 def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str) -> Real:
@@ -106,7 +118,7 @@ def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str)
         return Real((REAL_ALREADY,))
     files = {facts(dataset).title: folder / f"{name}.csv" for dataset, folder in _folders(run).items()}
     found = {title: pd.read_csv(file) for title, file in files.items() if file.exists()}
-    return Real((say(found) if found else NOTHING.format(name),))
+    return Real((say(found) if found else NOTHING[PROFILE].format(name),))
 
 
 def _item(line: str) -> str:
@@ -119,9 +131,14 @@ def _item(line: str) -> str:
 
 
 def _collected(
-    run: Run, names: tuple[str, ...], suffix: str, text: Callable[[dict[str, Any], Path], str], lacking: str = ""
+    run: Run,
+    names: tuple[str, ...],
+    suffix: str,
+    text: Callable[[dict[str, Any], Path], str],
+    lacking: str = "",
+    profile: str = PROFILE,
 ) -> Real:
-    """A part for each file of each dataset of the sample.
+    """A part for each file of each dataset of the profile.
 
     Of several ``names`` a dataset may have its own: it is said to miss them where it has none, but others of the
     section. ``lacking``: as in :func:`sentences`.
@@ -131,7 +148,7 @@ def _collected(
     parts: list[str] = []
     silent = False
     absent: list[str] = []
-    for dataset, folder in _folders(run).items():
+    for dataset, folder in _folders(run, profile).items():
         files = [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
         for file in files:
             told = text(saved.record(file), file)
@@ -141,10 +158,10 @@ def _collected(
             absent.append(facts(dataset).title)
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
     if not parts and not silent:
-        return Real((NOTHING.format(called),))
+        return Real((NOTHING[profile].format(called),))
     if absent:
         titles = ", ".join(absent)
-        parts.append(LACKING.format(titles, lacking) if lacking else ABSENT.format(called, titles))
+        parts.append(LACKING.format(titles, lacking) if lacking else ABSENT.format(profile, called, titles))
     return Real(tuple(parts))
 
 
@@ -157,10 +174,10 @@ def _readable(name: str, section: str) -> str:
     return f"{name.partition('_')[0]}s of {section}" if set(name) & set("*?[") else name
 
 
-def _folders(run: Run) -> dict[str, Path]:
-    """Dataset → its sample reports of the section, in the catalogue's order, then by name."""
+def _folders(run: Run, profile: str = PROFILE) -> dict[str, Path]:
+    """Dataset → its reports of the section in that profile, in the catalogue's order, then by name."""
     order = list(DATASETS)
-    there = {folder.parent.name: folder for folder in (paths.COMMITTED / run.paper / PROFILE).glob(f"*/{run.section}")}
+    there = {folder.parent.name: folder for folder in (paths.COMMITTED / run.paper / profile).glob(f"*/{run.section}")}
     return dict(sorted(there.items(), key=lambda one: (order.index(one[0]) if one[0] in order else len(order), one[0])))
 
 

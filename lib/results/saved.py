@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from lib import devices
 from lib.files import whole
 from lib.results.papers import PAPERS
 
@@ -35,6 +36,11 @@ def add(folder: Path, name: str, run: dict[str, Any], about: dict[str, Any], tex
     title = f"# {PAPERS.get(paper, paper)}, {section}, {profile}" + f" on {dataset}" * (dataset != "all")
     parts = _parts(folder) | {name: text}
     _write(folder / PAGE, "\n\n".join([title, *(f'<a id="{key}"></a>\n\n{part}' for key, part in parts.items())]))
+
+
+def device(record: dict[str, Any]) -> str:
+    """What the numbers of a table or figure were trained on, by its :func:`record`, which of the CPU says nothing."""
+    return record.get("device", devices.CPU)
 
 
 def records(text: str) -> dict[str, dict[str, Any]]:

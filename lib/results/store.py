@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lib import paths
+from lib import devices, paths
 from lib.figures import style
 from lib.files import whole
 from lib.results import saved
@@ -90,5 +90,8 @@ class Run:
         about = {"title": title, "caption": shown.caption, "tolerance": tolerance}
         body = shown.markdown if isinstance(shown, Table) else f"![{title}]({name}.png)"
         below = literal(f"{shown.caption}\n\n{self.stamp}")
-        saved.add(self.folder, name, {"paper": self.paper} | asdict(self), about, f"## {title}\n\n{body}\n\n{below}")
+        run = {"paper": self.paper} | asdict(self)
+        if (device := devices.name()) != devices.CPU:  # of which no record speaks
+            run["device"] = device
+        saved.add(self.folder, name, run, about, f"## {title}\n\n{body}\n\n{below}")
         return replace(shown, stamp=self.stamp)

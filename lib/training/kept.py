@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import torch
 
-from lib import files, pins
+from lib import devices, files, pins
 from lib.errors import InputError
 from lib.fingerprints import fingerprint
 
@@ -71,23 +71,34 @@ def once(folder: Path | None, key: str, compute: Callable[[], Result]) -> Result
             it); names the file.
         compute: returns what :func:`write` takes.
     """
-    if folder is None:
-        return compute()
-    file = folder / f"{key}.pt"
-    if file.exists():
+    found = known(folder, key)
+    return keep(folder, key, compute()) if found is None else found
+
+
+def known(folder: Path | None, key: str) -> Any:
+    """What :func:`keep` has kept as ``key``; None for nothing, and for a damaged file, which is set aside."""
+    file = folder and folder / f"{key}.pt"
+    if file and file.exists():
         try:
             return read(file)
         except Damaged as error:
             aside = file.replace(file.with_suffix(".damaged"))
             log.warning("%s It is set aside as %s, and what it held is trained anew.", error, aside.name)
-    write(file, compute())
-    return read(file)
+    return None
+
+
+def keep(folder: Path | None, key: str, value: Result) -> Result:
+    """``value`` as it is read again, from the file of ``key``; without a folder as it is."""
+    if folder is None:
+        return value
+    write(folder / f"{key}.pt", value)
+    return read(folder / f"{key}.pt")
 
 
 def code(modules: Iterable[str], *packages: str) -> str:
-    """The fingerprint of the code of ``modules``, and what else rounds: the versions of ``packages``, the pins."""
+    """The fingerprint of the code of ``modules``, and what else rounds: versions of ``packages``, pins, the device."""
     versions = " ".join(f"{name} {import_module(name).__version__}" for name in packages)
-    return f"{versions} {pins.settings()}\n{fingerprint(modules)}"
+    return f"{versions} {pins.settings()} {devices.pick().type}\n{fingerprint(modules)}"
 
 
 def digest(*values: Any) -> str:

@@ -177,6 +177,7 @@ def test_what_was_rebuilt_and_put_aside_is_what_is_compared(repository):
     same = repository / "build/rebuilt/p/demo/d/section" / SAME
     same.parent.mkdir(parents=True)
     same.write_text("ours\n90.5\n")
+    saved.add(same.parent, same.stem, {"profile": "demo"}, {"digest": "abc"}, "")
     (deviation,) = [d for d in compare.with_commit("demo")[0] if d.table.endswith(SAME)]
     assert deviation.deviation == 0.5 and deviation.within
 
@@ -188,3 +189,50 @@ def test_a_table_says_how_far_it_may_deviate(tmp_path, monkeypatch):
     run.save("table_x", Table("X", rows, "", markdown="", free=["reference"]))
     said = compare.tolerance(saved.record(run.folder / "table_x.csv"))
     assert said == Tolerance(share=0.01, free=["reference", "p_value"])
+
+
+def on_gpu(repository: Path, profile: str, value: float) -> Path:
+    """The section as a GPU rebuilds it, with another value in its table."""
+    folder = repository / "build/rebuilt/p" / profile / "d/section"
+    folder.mkdir(parents=True)
+    for name in (OLD, SAME, OTHER):
+        (folder / name).write_text(f"ours\n{value:.1f}\n")
+        saved.add(
+            folder, Path(name).stem, {"profile": profile, "device": "NVIDIA H100"}, {"digest": "abc", "caption": ""}, ""
+        )
+    return folder
+
+
+@pytest.mark.parametrize(("value", "passes"), [(90.9, True), (103.4, True), (76.6, True), (103.6, False)])
+def test_what_another_device_trained_may_deviate_by_more_and_is_named(repository, capsys, value, passes):
+    on_gpu(repository, "sample", value)
+    deviations, notes = compare.with_commit("sample", {"d"})
+    (same,) = [d for d in deviations if d.table.endswith(SAME)]
+    assert same.within == passes and same.allowed == 13.5
+    assert notes[-1] == (
+        "words and whole numbers of 1 tables, trained on NVIDIA H100, the committed ones on CPU: "
+        "other numbers may deviate by 8, or by 15% of the largest of their column"
+    )
+
+
+def test_on_another_device_small_numbers_have_points_and_choices_are_free():
+    rule = compare.tolerance({"tolerance": {"free": ["p"]}}, {"device": "NVIDIA H100"})
+    gains = TABLE.assign(ours=[3.0, -1.0])
+    assert beyond(gains.assign(ours=[-4.9, 6.9], family=["x", "y"], k=[7, 7]), rule, gains) == []
+    assert [column for column, _ in beyond(gains.assign(ours=[-5.1, -1.0]), rule, gains)] == ["ours"]
+    assert compare.tolerance({"device": "NVIDIA H100"}, {"device": "NVIDIA H100"}) == Tolerance()
+
+
+@pytest.mark.parametrize(("value", "stays"), [(90.0, True), (95.0, True), (107.0, False)])
+def test_a_section_stays_where_a_gpu_agrees_and_the_demo_goes_back_to_the_cpu(repository, value, stays):
+    for profile in ("demo", "sample"):
+        there = on_gpu(repository, profile, value)
+        here = repository / "reports/p" / profile / "d/section"
+        for name in (OLD, SAME, OTHER):
+            (here / name).write_text("ours\n90.0\n")
+        (here / NEW).unlink()
+        (here / saved.RECORD).unlink()
+        for name in (OLD, SAME, OTHER):
+            saved.add(here, Path(name).stem, {"profile": profile}, {"digest": "abc", "caption": ""}, "")
+        assert compare.agree(here, there) == stays
+        assert compare.agree(there, here) == (stays and profile == "sample")

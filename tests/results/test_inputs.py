@@ -19,7 +19,7 @@ class Means:
     def __init__(self, name: str) -> None:
         self.name, self.provenance = name, {"encoder": name}
 
-    def encode(self, images: list[Image.Image]) -> np.ndarray:
+    def encode(self, images: list[np.ndarray]) -> np.ndarray:
         return np.stack([np.asarray(image, dtype=np.float32).mean(axis=(0, 1)) for image in images])
 
 

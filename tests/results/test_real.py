@@ -201,3 +201,13 @@ def test_committed_reports_can_be_shown():
         own = [file for file in hashes.reports(path.stem) if file.parent.name == run.section]
         assert {file.name for file in own if file.suffix == ".png"} == {file.name for file in shown}
         assert all(file.is_file() for file in shown) and notebooks.REPORT.fullmatch("figure_3.png")
+
+
+def test_trainings_of_the_papers_size_are_shown_beside_or_said_not_to_have_been_run(reports):
+    save(reports, "kather", "table_tests", TESTS)
+    shown = real.all_of(real.tests(RUN, "table_tests", profile=real.GPU), real.tables(RUN, "table_2", profile=real.GPU))
+    assert shown.parts == (real.NOTHING[real.GPU],) and "`make gpu`" in shown.markdown
+    (reports / "hyper_dino" / "sample").rename(reports / "hyper_dino" / "gpu")
+    shown = real.all_of(real.tests(RUN, "table_tests", profile=real.GPU), real.tables(RUN, "table_2", profile=real.GPU))
+    assert "ball against flat" in shown.markdown and real.NOTHING[real.GPU] in shown.parts
+    assert "table_tests" in "".join(hashes.hashes(RUN.notebook)) or "run.json" in hashes.hashes(RUN.notebook)

@@ -2,10 +2,13 @@
 
 import re
 
+import pandas as pd
 import pytest
 
-from lib import paths
+from lib import devices, paths
 from lib.results import saved
+from lib.results.shown import Table
+from lib.results.store import Run
 
 RUN = {"profile": "demo", "encoder": "texture", "parameters": {"epochs": 3}}
 
@@ -43,3 +46,13 @@ def test_every_committed_section_has_a_page_and_a_record_of_all_its_tables_and_f
         pictures = re.findall(r"^!\[.*\]\((\w+)\.png\)$", (folder / saved.PAGE).read_text(encoding="utf-8"), re.M)
         assert set(pictures) == {file.stem for file in folder.glob("*.png")}
     assert len(folders) > 50
+
+
+def test_the_record_says_on_what_was_trained_and_nothing_on_the_cpu(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "REPORTS", tmp_path)
+    run = Run("13_hyper_dino_retrieval", "sample", "kather", "240 images", "abc", "texture")
+    for name, text in (("CPU", None), ("NVIDIA H100", "NVIDIA H100")):
+        monkeypatch.setattr(devices, "name", lambda name=name: name)
+        run.save(f"table_{name[-1]}", Table("X", pd.DataFrame({"ours": [1.0]}), "", markdown=""))
+        record = saved.record(run.folder / f"table_{name[-1]}.csv")
+        assert record.get("device") == text and saved.device(record) == name

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib import files, paths, pins
+from lib import devices, files, paths, pins
 from lib.training import kept
 
 KEY, OTHER = "0" * 64, "1" * 64
@@ -133,7 +133,7 @@ def test_another_array_has_another_digest():
     assert len({kept.digest(one) for one in others}) == len(others)
 
 
-def test_the_code_is_its_text_the_versions_and_the_pins(monkeypatch):
+def test_the_code_is_its_text_the_versions_the_pins_and_the_device(monkeypatch):
     before = kept.code({"lib.checks"}, "torch", "numpy")
     assert f"torch {torch.__version__} numpy" in before
     assert re.search(r"^lib/checks\.py [0-9a-f]{64}$", before, re.MULTILINE)
@@ -141,6 +141,9 @@ def test_the_code_is_its_text_the_versions_and_the_pins(monkeypatch):
     assert paths.ROOT.as_posix() not in before
     monkeypatch.setitem(pins.PINS, "OMP_NUM_THREADS", "1")
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    assert kept.code({"lib.checks"}, "torch", "numpy") != before
+    monkeypatch.undo()
+    monkeypatch.setattr(devices, "pick", lambda: torch.device("cuda"))
     assert kept.code({"lib.checks"}, "torch", "numpy") != before
     monkeypatch.undo()
     monkeypatch.setattr(torch, "__version__", "0.1")
