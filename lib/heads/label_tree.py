@@ -23,6 +23,8 @@ class ProjectionHead(HyperbolicMapper):
         delta, generator: as in :class:`lib.heads.mapper.HyperbolicMapper`.
     """
 
+    pads = False
+
     def __init__(
         self,
         dim_in: int,

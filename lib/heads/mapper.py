@@ -27,6 +27,9 @@ class HyperbolicMapper(nn.Module):
         InputError: for a value without meaning.
     """
 
+    pads = True
+    """See :mod:`lib.training.stacks`."""
+
     def __init__(
         self,
         dim_in: int,

@@ -22,6 +22,9 @@ class PrototypeEncoder(nn.Module):
         InputError: for a value without meaning.
     """
 
+    pads = True
+    """See :mod:`lib.training.stacks`."""
+
     def __init__(
         self,
         dim_in: int,
@@ -33,6 +36,7 @@ class PrototypeEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.geometry = Euclidean() if geometry is None else geometry
+        self.divisor = dim_out**0.5 if isinstance(self.geometry, PoincareBall) else 1.0
         checks.values(dim_in=dim_in, dim_out=dim_out, hidden=hidden, geometry=self.geometry)
         two = (nn.Linear(dim_in, hidden), nn.GELU(), nn.Linear(hidden, dim_out)) if hidden else ()
         self.layers = nn.Sequential(*(two or (nn.Linear(dim_in, dim_out),)))
@@ -47,4 +51,4 @@ class PrototypeEncoder(nn.Module):
         e = defined(self.layers(x))
         if not isinstance(self.geometry, PoincareBall):
             return e
-        return self.geometry.project(self.geometry.exp0(e / e.shape[-1] ** 0.5))
+        return self.geometry.project(self.geometry.exp0(e / self.divisor))

@@ -5,7 +5,7 @@ vectors, where distances, and so the loss, are finite, and no gradient leads bac
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -58,36 +58,50 @@ class Watch:
         weights: name → (S, ...) the weights of all heads, which the training changes in place.
         names: of the heads.
         lasts: the last step of each head; what becomes of it later does not matter.
+        shapes: of each head, name → the shape of its own weights, which lie first in those of all; all if not given.
     """
 
-    def __init__(self, weights: dict[str, Tensor], names: Sequence[str], lasts: Sequence[float]) -> None:
+    def __init__(
+        self,
+        weights: dict[str, Tensor],
+        names: Sequence[str],
+        lasts: Sequence[float],
+        shapes: Sequence[Mapping[str, torch.Size]] | None = None,
+    ) -> None:
         self.weights, self.names, self.lasts = weights, names, lasts
+        self.shapes = shapes or [{name: value.shape[1:] for name, value in weights.items()}] * len(names)
         self.longest = longest(weights.values())
-        self.good = self.states()
+        self.good = self.copy()
         self.losses: list[Tensor] = []
         self.checked = 0
 
-    def states(self) -> list[dict[str, Tensor]]:
-        """The state of every head, on the CPU."""
-        copies = {name: value.detach().cpu() for name, value in self.weights.items()}
-        return [{name: value[row].clone() for name, value in copies.items()} for row in range(len(self.names))]
+    def copy(self) -> dict[str, Tensor]:
+        """The weights of all heads as they are now."""
+        return {name: value.detach().clone() for name, value in self.weights.items()}
+
+    def states(self, rows: Iterable[int], weights: Mapping[str, Tensor] | None = None) -> list[dict[str, Tensor]]:
+        """The states of the heads ``rows``, on the CPU, from the weights of all as they are, or as they were."""
+        wide = {name: value.detach().cpu() for name, value in (weights or self.weights).items()}
+        own = [[(name, (row, *map(slice, shape))) for name, shape in self.shapes[row].items()] for row in rows]
+        return [{name: wide[name][part].clone() for name, part in parts} for parts in own]
 
     def add(self, losses: Tensor) -> None:
         """Note the losses (S,) of one step, which the weights as they are have given."""
         self.losses.append(losses.detach())
 
-    def check(self) -> None:
+    def check(self, weights: dict[str, Tensor] | None = None) -> None:
         """Raise Diverged for the first head with a loss that is not finite, or whose weights have outgrown float32.
 
-        Between a loss and its step the state counts as good from then on; after the last step it has yet to show it.
+        weights: a copy of those that gave the last loss, if they have changed since. They count as good from then on;
+        what follows the last step has yet to show it.
         """
         if new := self.losses[self.checked :]:
             for step, row in (~torch.stack(new).isfinite()).nonzero().tolist():
                 self._blame(row, self.checked + step)
-        for row in (~(norms(self.weights.values()) <= self.longest)).nonzero()[:, 0].tolist():
+        for row in (~(norms((weights or self.weights).values()) <= self.longest)).nonzero()[:, 0].tolist():
             self._blame(row, len(self.losses) - 1)
         if new:
-            self.good, self.checked = self.states(), len(self.losses)
+            self.good, self.checked = weights or self.copy(), len(self.losses)
 
     def history(self) -> np.ndarray:
         """All losses, (S, steps) float64."""
@@ -95,4 +109,4 @@ class Watch:
 
     def _blame(self, row: int, step: int) -> None:
         if step <= self.lasts[row]:
-            raise Diverged(self.losses[step][row].item(), step, self.good[row], self.names[row])
+            raise Diverged(self.losses[step][row].item(), step, self.states([row], self.good)[0], self.names[row])

@@ -63,7 +63,7 @@ def fit_head(
     """Train ``head`` in place with Adam; :mod:`lib.training.sweep` does the same with many heads at once.
 
     Args:
-        head: maps features (n, dim) to embeddings.
+        head: maps features (n, dim) to embeddings; trained on the device that it is on.
         loss: takes the embeddings of a batch and its labels, returns a scalar.
         x: (n, dim) float32 features.
         labels: (n,) integer classes.
@@ -77,11 +77,12 @@ def fit_head(
         Diverged: when the loss is not finite or the weights have outgrown float32; says where, gives the norms of the
             parameters, keeps the last good state.
     """
-    features, classes = torch.from_numpy(x), torch.from_numpy(labels)
+    device = next(head.parameters()).device
+    features, classes = torch.from_numpy(x).to(device), torch.from_numpy(labels).to(device)
     optimiser = torch.optim.Adam(head.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
     losses, sizes = [], []
     watch = Watch({name: value[None] for name, value in head.state_dict().items()}, ["the head"], [math.inf])
-    for step, rows in enumerate(schedule.batches(classes, seed)):
+    for step, rows in enumerate(schedule.batches(torch.from_numpy(labels), seed)):
         value = loss(head(features[rows]), classes[rows])
         watch.add(value[None])
         if not math.isfinite(value.item()) or step % schedule.steps(len(x)) == 0:

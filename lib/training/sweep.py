@@ -1,50 +1,37 @@
 """Fit many heads at once: weights stacked, products batched, each head with its own images, order and schedule.
 
 A head of Hyper-DINO is so small that alone it keeps a processor waiting. Heads of one shape are therefore stacked and
-trained side by side, ``chunk`` of them at a time, and chunks run on all processors. Every head sees exactly the
-batches that :func:`lib.training.fit.fit_head` would give it, so that both end with the same weights up to rounding.
+trained side by side, ``chunk`` of them at a time, and chunks run on all processors. A GPU takes hundreds at once, of
+unlike widths (:mod:`lib.training.stacks`). Every head sees exactly the batches that
+:func:`lib.training.fit.fit_head` would give it, so that both end with the same weights up to rounding.
 """
 
+import gc
 import hashlib
+import logging
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 import joblib
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call, stack_module_state, vmap
 
-from lib import files
+from lib import devices, files
+from lib.errors import InputError
 from lib.processes import spread
 from lib.progress import track
 from lib.training import kept
-from lib.training.divergence import Watch
-from lib.training.fit import Schedule, epoch_means
+from lib.training.fit import Schedule
+from lib.training.recorded import aside, captured
+from lib.training.stacks import Loss, Task, Trained, kind, made, train, widest
+
+log = logging.getLogger(__name__)
 
 CHUNK = 10
 """Heads in a stack on a CPU: their weights and one batch of each still fit into a processor's cache."""
-
-Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Takes embeddings (S, B, d), labels (S, B) and which rows count (S, B); returns the loss of each of S heads."""
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """A head to train: ``x: (n, dim)`` features (float16 or float32), ``labels: (n,)``, the seed of their order.
-
-    ``stack``: heads are stacked with those of the same stack alone, so that what else is trained does not matter: sums
-    are rounded differently in stacks of different size.
-    """
-
-    name: str
-    head: nn.Module
-    x: np.ndarray
-    labels: np.ndarray
-    seed: int
-    stack: int = 0
 
 
 def fit(
@@ -56,20 +43,23 @@ def fit(
     device: str = "auto",
     workers: int = -1,
     chunk: int = CHUNK,
+    padded: bool | None = None,
     what: str = "heads",
 ) -> list[list[float]]:
     """Train the head of every task in place.
 
     Args:
-        tasks: heads of any shapes; those of one shape differ in their weights alone, and have no buffers.
+        tasks: heads of any shapes, without buffers; those of one shape and stack differ in their weights alone.
         loss: of a stack of batches; picklable, since other processes call it.
         schedule: for all of them.
-        store: a folder for finished stacks, so that nothing is trained twice. Stacks are recognised by their images,
-            weights, seeds, schedule, loss, and the code behind all of these; a damaged one is reported, set aside and
-            trained anew.
-        device: "cpu", "cuda", or "auto" for cuda where there is one.
+        store: a folder for finished stacks, on a GPU finished heads, so that nothing is trained twice. They are
+            recognised by their images, weights, seeds, schedule, loss, and the code behind all of these; a damaged one
+            is reported, set aside and trained anew.
+        device: see :func:`lib.devices.pick`.
         workers: processes on a CPU; -1 takes all processors. The result does not depend on it.
         chunk: heads in a stack on a CPU: fewer for larger heads, and to give few heads to several processors.
+        padded: stack heads of unlike widths, where that does no harm (:mod:`lib.training.stacks`); if not given, on a
+            GPU, which takes as long for a few heads as for hundreds.
         what: the name of the work in the progress bar.
 
     Returns:
@@ -77,14 +67,15 @@ def fit(
 
     Raises:
         Diverged: when a loss is not finite or weights have outgrown float32; names the task and the step.
+        InputError: when a single head does not fit into a GPU's memory; larger stacks are halved with a notice.
     """
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = devices.pick(device).type
     code = ""
     if store is not None:
         files.sweep(store)  # what a killed run left half written
         code = _code(tasks, loss)
-    parts = list(chunks(tasks, schedule, chunk_size(tasks, schedule, device, chunk)))
+    alike = partial(kind, loss=loss, padded=device != "cpu" if padded is None else padded)
+    parts = list(chunks(tasks, schedule, chunk_size(tasks, schedule, device, chunk), alike))
     jobs = (joblib.delayed(_stored)([tasks[i] for i in part], loss, schedule, device, store, code) for part in parts)
     threads = torch.get_num_threads()
     results = spread(jobs, workers if device == "cpu" else 1)
@@ -107,11 +98,10 @@ def fit(
     return histories
 
 
-def chunks(tasks: Sequence[Task], schedule: Schedule, size: int) -> Iterable[list[int]]:
-    """Indices of tasks that are trained together, ``size`` at most: equal stacks and shapes, steps within a quarter."""
-
-    def kind(task: Task) -> tuple:
-        return tuple(tuple(value.shape) for value in task.head.state_dict().values()), task.stack
+def chunks(
+    tasks: Sequence[Task], schedule: Schedule, size: int, kind: Callable[[Task], tuple] = kind
+) -> Iterable[list[int]]:
+    """Indices of tasks that are trained together, ``size`` at most: of one kind, steps within a quarter."""
 
     def key(index: int) -> tuple:
         return kind(tasks[index]), -schedule.steps(len(tasks[index].x)), index
@@ -132,22 +122,40 @@ def chunk_size(tasks: Sequence[Task], schedule: Schedule, device: str, chunk: in
     """How many heads are stacked: ``chunk`` on a CPU, as many as half of the free memory holds on a GPU."""
     if device == "cpu" or not tasks:
         return chunk
-    weights = max(sum(value.numel() for value in task.head.state_dict().values()) for task in tasks)
-    images = max(task.x.size for task in tasks)
-    pairs = schedule.batch_size**2
     free, _ = torch.cuda.mem_get_info()
-    # Weights, their gradient and Adam's two moments; features; about 40 matrices of pairs live until the backward pass.
-    return max(1, int(free / 2 // (4 * (4 * weights + images + 40 * pairs))))
+    return max(1, free // 2 // memory(tasks, schedule))
+
+
+def memory(tasks: Sequence[Task], schedule: Schedule) -> int:
+    """About the bytes that each head takes in a stack of ``tasks``, as wide as the widest of them."""
+    shapes = list(widest(task.head for task in tasks).values())
+    weights, ends = sum(map(math.prod, shapes)), sum(map(sum, shapes))
+    images = max(len(task.x) for task in tasks) * max(task.x.shape[1] for task in tasks)
+    batch = schedule.batch_size
+    # Weights, their gradient, Adam's two moments and two copies (Watch); features; what lives until the backward pass:
+    # layers' inputs and outputs, and 20 matrices of pairs, twice what five kinds of heads were measured to need.
+    return 4 * (6 * weights + images + 5 * batch * ends + 20 * batch**2)
 
 
 def _stored(
     tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, store: Path | None, code: str
-) -> list[tuple[dict[str, Tensor], list[float]]]:
-    """:func:`_fit`, or what it returned before."""
+) -> list[Trained]:
+    """:func:`_fit`, or what it returned before.
+
+    A stack is kept as a whole on a CPU, where the others of a stack decide the last bits. On a GPU free memory decides
+    who they are, so that each head is kept by itself.
+    """
     torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
     if store is None:
         return _fit(tasks, loss, schedule, device)
-    return kept.once(store, _key(tasks, loss, schedule, device, code), lambda: _fit(tasks, loss, schedule, device))
+    units = [tasks] if device == "cpu" else [[task] for task in tasks]
+    keys = [_key(unit, loss, schedule, device, code) for unit in units]
+    found = {key: kept.known(store, key) for key in keys}
+    missing = {key: unit for key, unit in zip(keys, units, strict=True) if found[key] is None}
+    if missing:
+        trained = iter(_fit(list(chain(*missing.values())), loss, schedule, device))
+        found |= {key: kept.keep(store, key, list(islice(trained, len(unit)))) for key, unit in missing.items()}
+    return list(chain(*(found[key] for key in keys)))
 
 
 def _code(tasks: Sequence[Task], loss: Loss) -> str:
@@ -161,70 +169,25 @@ def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, cod
     digest = hashlib.sha256(f"{schedule} {kept.digest(loss)} {device} {code}".encode())
     for task in tasks:
         state = dict(task.head.state_dict())
-        digest.update(kept.digest(task.seed, task.x, task.labels, _made(task.head), state).encode())
+        digest.update(kept.digest(task.seed, task.x, task.labels, made(task.head), state).encode())
     return digest.hexdigest()
 
 
-def _made(head: nn.Module) -> list[dict[str, object]]:
-    """What a head is beside its weights: its space, how far out it lets a point go, and the like, module by module."""
-    hidden = ("_", "training")
-    return [
-        {"": type(module).__name__}
-        | {name: value for name, value in vars(module).items() if not name.startswith(hidden)}
-        for module in head.modules()
-    ]
-
-
-def _fit(
-    tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str
-) -> list[tuple[dict[str, Tensor], list[float]]]:
-    """Train a stack of heads of one shape; the weights and the mean loss per epoch of each."""
-    sizes = [len(task.x) for task in tasks]
-    lasts = [schedule.epochs * schedule.steps(n) - 1 for n in sizes]
-    model = tasks[0].head
-    dtype = next(model.parameters()).dtype
-    x = torch.zeros(len(tasks), max(sizes), tasks[0].x.shape[1], dtype=dtype, device=device)
-    y = torch.zeros(len(tasks), max(sizes), dtype=torch.long, device=device)
-    for row, task in enumerate(tasks):
-        x[row, : sizes[row]] = torch.tensor(task.x)
-        y[row, : sizes[row]] = torch.tensor(task.labels)
-    weights = {
-        name: value.to(device).detach() for name, value in stack_module_state([t.head for t in tasks])[0].items()
-    }
-    for value in weights.values():
-        value.requires_grad_()
-    apply = vmap(lambda state, batch: functional_call(model, state, (batch,)))
-    optimiser = torch.optim.Adam(weights.values(), lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
-
-    finished: dict[int, dict[str, Tensor]] = {}
-    watch, counts = Watch(weights, [task.name for task in tasks], lasts), []
-    orders = [schedule.batches(torch.tensor(task.labels), task.seed) for task in tasks]
-    offset = max(sizes) * torch.arange(len(tasks), device=device).unsqueeze(-1)
-    for step, batches in enumerate(zip_longest(*orders, fillvalue=torch.zeros(1, dtype=torch.long))):
-        rows, valid = _padded(batches, device)
-        counts.append(valid.sum(-1))
-        taken = (rows + offset).flatten()
-        batch, labels = (values.flatten(0, 1).index_select(0, taken).unflatten(0, rows.shape) for values in (x, y))
-        values = loss(apply(weights, batch), labels, valid)
-        watch.add(values)
-        done = [row for row, last in enumerate(lasts) if last == step]
-        if done or (step + 1) % schedule.steps(max(sizes)) == 0:
-            watch.check()
-        optimiser.zero_grad()
-        values.sum().backward()
-        optimiser.step()
-        if done:
-            watch.check()
-            states = watch.states()
-            finished |= {row: states[row] for row in done}
-    history, counts = watch.history(), torch.stack(counts).T.cpu().numpy()
-    parts = [slice(0, last + 1) for last in lasts]
-    means = [epoch_means(history[row, part], counts[row, part], schedule.epochs) for row, part in enumerate(parts)]
-    return [(finished[row], means[row]) for row in range(len(tasks))]
-
-
-def _padded(batches: Sequence[Tensor], device: str) -> tuple[Tensor, Tensor]:
-    """Batches of unequal size as rows (S, B), filled up with row 0, and which of them count (S, B)."""
-    lengths = torch.tensor([len(batch) for batch in batches])
-    rows = nn.utils.rnn.pad_sequence(list(batches), batch_first=True)
-    return rows.to(device), (torch.arange(rows.shape[1]) < lengths.unsqueeze(-1)).to(device)
+def _fit(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str) -> list[Trained]:
+    """Train a stack; one that does not fit into a GPU's memory is halved."""
+    record = captured if device != "cpu" and getattr(loss, "recordable", False) else None
+    try:
+        with aside(device):
+            return train(tasks, loss, schedule, device, record)
+    except torch.OutOfMemoryError:
+        half = len(tasks) // 2  # what the error holds is let go before the halves are trained
+    if not half:
+        raise InputError(
+            f"{tasks[0].name} alone does not fit into the GPU's memory: it takes about "
+            f"{memory(tasks, schedule) / 1e9:.1f} GB with batches of {schedule.batch_size}. Take smaller batches, "
+            "fewer images, or the CPU (DEVICE=cpu)"
+        )
+    log.warning("%d heads at once do not fit into the GPU's memory: they are trained in halves.", len(tasks))
+    gc.collect()
+    torch.cuda.empty_cache()
+    return [*_fit(tasks[:half], loss, schedule, device), *_fit(tasks[half:], loss, schedule, device)]

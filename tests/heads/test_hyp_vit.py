@@ -97,3 +97,8 @@ def test_the_generator_alone_decides_the_weights():
 def test_values_without_meaning_are_refused(setting):
     with pytest.raises(InputError, match=f"{next(iter(setting))} = .* cannot be used"):
         ClippedProjection(4, **setting)
+
+
+def test_what_has_no_curvature_learns_none():
+    with pytest.raises(InputError, match="no curvature to learn"):
+        ClippedProjection(4, 2, geometry=Sphere(), learn_c=True)

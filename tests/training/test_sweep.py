@@ -18,9 +18,11 @@ from torch import Tensor
 from torch.func import functional_call
 
 from lib import paths
+from lib.bench.timing import megabytes
+from lib.errors import InputError
 from lib.geometry import Euclidean
 from lib.heads.hyp_vit import ClippedProjection
-from lib.training import sweep
+from lib.training import stacks, sweep
 from lib.training.divergence import Diverged
 from lib.training.fit import Schedule, fit_head
 from lib.training.hyper_dino import Settings
@@ -114,7 +116,7 @@ def test_float16_features_are_taken_as_they_are():
     assert sweep.fit(half, LOSS, SCHEDULE, workers=1) == sweep.fit(full, LOSS, SCHEDULE, workers=1)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 def test_a_gpu_ends_where_the_processor_does():
     on_gpu, on_cpu = tasks(), tasks()
     histories = [sweep.fit(todo, LOSS, SCHEDULE, device=name) for todo, name in ((on_gpu, "cuda"), (on_cpu, "cpu"))]
@@ -126,7 +128,7 @@ def test_a_gpu_ends_where_the_processor_does():
 def test_nothing_to_train(monkeypatch):
     """Baselines alone, also where there is a GPU to ask."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert sweep.fit([], LOSS, SCHEDULE) == []
+    assert sweep.fit([], LOSS, SCHEDULE, device="cuda") == []
 
 
 # Which heads make a stack
@@ -158,6 +160,53 @@ def test_stacks_follow_the_memory_of_a_gpu(monkeypatch):
     assert sweep.chunk_size(tasks(), SCHEDULE, "cpu") == sweep.CHUNK
 
 
+def test_a_stack_takes_the_memory_of_the_widest_of_each_layer():
+    """Padded, a head of 60 x 2 and one of 6 x 20 are both 60 x 20."""
+    long, wide, both = (sweep.memory(tasks([size]), SCHEDULE) for size in ((50, 60, 2), (50, 6, 20), (50, 60, 20)))
+    assert sweep.memory(tasks([(50, 60, 2), (50, 6, 20)]), SCHEDULE) == both > max(long, wide)
+
+
+@pytest.mark.parametrize(("n", "dims"), [(600, [(384, 384), (100, 32)]), (100, [(300, 8)])])
+def test_the_estimate_of_memory_is_not_far_off(n, dims):
+    """At least what is held at a time, and not three times as much."""
+    sizes, settings = [(n, *ends) for ends in dims for _ in range(4)], Settings()
+    heads = [settings.make(Recipe("PCA", *ends), 0) for _, *ends in sizes]
+    todo = [replace(task, head=head) for task, head in zip(tasks(sizes), heads, strict=True)]
+    schedule = Schedule(epochs=1)
+    held = 2**20 * megabytes(lambda: stacks.train(todo, settings.loss, schedule, "cpu")) / len(todo)
+    assert held < sweep.memory(todo, schedule) < 3 * held
+
+
+def test_what_does_not_fit_into_memory_is_halved_and_ends_the_same(monkeypatch, caplog):
+    train, sizes = sweep.train, []
+
+    def small(part: list[sweep.Task], *rest) -> list[sweep.Trained]:
+        sizes.append(len(part))
+        if len(part) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return train(part, *rest)
+
+    whole, halved = tasks(dtype=torch.float64), tasks(dtype=torch.float64)
+    histories = sweep.fit(whole, LOSS, SCHEDULE, device="cpu", workers=1, padded=True)
+    monkeypatch.setattr(sweep, "train", small)
+    for history, other in zip(sweep.fit(halved, LOSS, SCHEDULE, workers=1, padded=True), histories, strict=True):
+        assert history == pytest.approx(other, rel=1e-9)
+    for one, other in zip(whole, halved, strict=True):
+        torch.testing.assert_close(weights(one), weights(other), rtol=1e-9, atol=1e-9)
+    assert sizes == [4, 2, 2, 1, 1] and caplog.messages == [
+        "4 heads at once do not fit into the GPU's memory: they are trained in halves."
+    ]
+
+
+def test_a_head_that_does_not_fit_alone_is_named(monkeypatch):
+    def full(*_) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(sweep, "train", full)
+    with pytest.raises(InputError, match=r"head 0 alone does not fit .* takes about 0\.0 GB with batches of 16\. Take"):
+        sweep.fit(tasks()[:2], LOSS, SCHEDULE, device="cpu", workers=1)
+
+
 # Killed work
 
 
@@ -173,6 +222,20 @@ def killed(store: str) -> None:
 
     sweep.CHUNK, Path.write_bytes = 1, dies
     sweep.fit(tasks(), LOSS, SCHEDULE, store=Path(store), device="cpu", workers=1)
+
+
+def test_on_a_gpu_each_head_is_kept_by_itself(tmp_path, monkeypatch):
+    """Free memory decides which heads make a stack, so that another time it is another one."""
+    fit, trained = sweep._fit, []
+    monkeypatch.setattr(sweep, "_fit", lambda part, *rest: trained.append([t.name for t in part]) or fit(part, *rest))
+    monkeypatch.setattr(sweep, "aside", lambda device: contextlib.nullcontext())
+    monkeypatch.setattr(sweep, "train", lambda part, loss, schedule, *_: stacks.train(part, loss, schedule, "cpu"))
+    todo, code = tasks(), sweep._code(tasks(), LOSS)
+    first = sweep._stored(todo[:3], LOSS, SCHEDULE, "cuda", tmp_path, code)
+    again = sweep._stored([todo[5], *todo[2::-1]], LOSS, SCHEDULE, "cuda", tmp_path, code)
+    assert trained == [["head 0", "head 1", "head 2"], ["head 5"]] and len(list(tmp_path.glob("*.pt"))) == 4
+    for (state, history), (other, its) in zip(first, again[:0:-1], strict=True):
+        assert history == its and all(torch.equal(state[name], other[name]) for name in state)
 
 
 @pytest.mark.slow
@@ -313,3 +376,8 @@ def test_a_finished_head_may_lose_its_mind():
     for i, history in enumerate(alone(single)):
         assert histories[i] == pytest.approx(history, rel=1e-10)
         torch.testing.assert_close(weights(together[i]), weights(single[i]), rtol=1e-10, atol=1e-10)
+
+
+def test_labels_are_checked_before_they_move_to_a_device():
+    with pytest.raises(InputError, match="labels run from -1 to 2"):
+        sweep.Task("a head", torch.nn.Linear(2, 2), np.zeros((3, 2), np.float32), np.array([0, -1, 2]), 0)
