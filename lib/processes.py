@@ -13,12 +13,14 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import joblib
+from joblib.externals.loky import ProcessPoolExecutor
 
 from lib import files
 
@@ -30,9 +32,33 @@ def spread(jobs: Iterable[Any], workers: int = -1) -> Iterator[Any]:
 
     workers: processes; -1 takes all processors, 1 computes in this process.
     """
-    folder = None if workers == 1 else _folder()
+    folder = None if workers == 1 else str(shared())
     ending = {"initializer": end_with, "initargs": (os.getpid(),)}
     return joblib.Parallel(n_jobs=workers, return_as="generator", temp_folder=folder, **ending)(jobs)
+
+
+def ahead(work: Callable[..., Any], jobs: Iterable[tuple], workers: int = -1) -> Iterator[Any]:
+    """The results of ``work(*job)`` in the order of ``jobs``, a few of which are done before they are asked for.
+
+    So results that take much memory do not pile up when they are made faster than used. workers: as for :func:`spread`,
+    but of processes for this work alone, which know only what ``work`` imports.
+    """
+    if workers == 1:
+        yield from (work(*job) for job in jobs)
+        return
+    n = joblib.effective_n_jobs(workers)
+    waiting = deque()
+    with ProcessPoolExecutor(n, initializer=end_with, initargs=(os.getpid(),)) as pool:
+        try:
+            for job in jobs:
+                waiting.append(pool.submit(work, *job))
+                if len(waiting) > 2 * n:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def end_with(parent: int) -> None:
@@ -47,7 +73,7 @@ def end_with(parent: int) -> None:
 
 
 @functools.cache
-def _folder() -> str:
+def shared() -> Path:
     """Where this process puts what others shall read, as long as it lives; ended runs are tidied up after."""
     folder = _place()
     for pid in files.sweep(folder):
@@ -55,7 +81,7 @@ def _folder() -> str:
     stack = ExitStack()
     mine = stack.enter_context(files.workshop(folder / "hyperbolic-retrieval"))
     atexit.register(stack.close)
-    return str(mine)
+    return mine
 
 
 def _place() -> Path:

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import joblib
@@ -81,7 +82,7 @@ def semaphores(pid: int) -> list[Path]:
 
 
 def test_results_come_in_order_and_one_worker_is_this_process(monkeypatch):
-    monkeypatch.setattr(processes, "_folder", lambda: pytest.fail("nothing is shared"))
+    monkeypatch.setattr(processes, "shared", lambda: pytest.fail("nothing is shared"))
     jobs = [joblib.delayed(lambda i: (i, os.getpid()))(i) for i in range(5)]
     assert list(processes.spread(jobs, workers=1)) == [(i, os.getpid()) for i in range(5)]
 
@@ -109,6 +110,23 @@ def test_a_killed_run_is_tidied_up_after_by_the_next_and_a_living_one_is_left_al
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
     for run in (killed, alive, after):
         assert semaphores(run.pid) == []
+
+
+def entered(folder: Path, number: int) -> tuple[int, int]:
+    (folder / str(number)).touch()
+    return number, os.getpid()
+
+
+def test_work_is_done_a_little_ahead_in_order_and_ends_when_nobody_wants_more(tmp_path):
+    jobs = [(tmp_path, number) for number in range(40)]
+    results = processes.ahead(entered, jobs, workers=2)
+    number, worker = next(results)
+    time.sleep(1)
+    assert number == 0 and worker != os.getpid() and len(list(tmp_path.iterdir())) <= 6
+    assert [number for number, _ in islice(results, 20)] == list(range(1, 21))
+    results.close()
+    assert eventually(lambda: not lives(worker), 20) and len(list(tmp_path.iterdir())) < 40
+    assert list(processes.ahead(entered, jobs, workers=1)) == [(number, os.getpid()) for number in range(40)]
 
 
 def test_semaphores_of_a_process_that_lives_are_left_alone(tmp_path, monkeypatch):
@@ -141,4 +159,4 @@ def test_large_arrays_are_still_shared():
     x = np.ones((1000, 1000))
     look = joblib.delayed(lambda shared: (type(shared).__name__, shared.filename))
     ((kind, file),) = processes.spread([look(x)], workers=2)
-    assert kind == "memmap" and file.startswith(f"{processes._folder()}/")
+    assert kind == "memmap" and file.startswith(f"{processes.shared()}/")

@@ -4,6 +4,7 @@ import argparse
 import warnings
 from pathlib import Path
 
+from lib import devices
 from lib.datasets import images
 from lib.datasets.table import ImageTable
 from lib.encoders import cache, registry
@@ -27,6 +28,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
 
+    devices.of_profile(arguments.table.parent.name)  # build/tables/<profile>/<dataset>.csv
     warnings.filterwarnings("ignore", images.TOLD)  # said when the table was made, and by every encoder again
     table = ImageTable.read(arguments.table)
     try:

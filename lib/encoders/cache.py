@@ -7,21 +7,23 @@ files get identical numbers, and an interrupted extraction goes on where it stop
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-from PIL import Image
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from lib import checks, files
-from lib.datasets.images import READING, Notices, broken, read_image, tell, unreadable
+from lib.datasets.decoding import Part, stream
+from lib.datasets.images import READING, Notices, broken, tell
 from lib.datasets.table import ImageTable
-from lib.errors import BrokenImage, InputError, MissingWeights
+from lib.errors import InputError, MissingWeights
 from lib.files import whole
 from lib.progress import track
 
@@ -29,6 +31,9 @@ log = logging.getLogger(__name__)
 
 FORMAT = f"2.{READING}"
 """Since 2 the checksum is of everything in the file. Behind it stands how images are read."""
+
+BATCH = 16
+"""Images that an encoder takes at once, if it does not say."""
 
 
 class Encoder(Protocol):
@@ -38,8 +43,8 @@ class Encoder(Protocol):
     dim: int
     provenance: dict[str, str]
 
-    def encode(self, images: Sequence[Image.Image]) -> np.ndarray:
-        """(n, dim) float32."""
+    def encode(self, images: Sequence[np.ndarray]) -> np.ndarray:
+        """Features (n, dim) float32 of decoded images, (h, w, 3) uint8 each; ours take Pillow's as well."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +79,14 @@ class Features:
 
 
 def extract(
-    table: ImageTable, encoder: Encoder, target: Path, on_broken: str | None = None, batch_size: int = 64
+    table: ImageTable, encoder: Encoder, target: Path, on_broken: str | None = None, batch_size: int | None = None
 ) -> Features:
     """Features of every image of the table, from the cache file ``target`` as far as it has them.
 
     on_broken: "error" raises BrokenImage that names all unreadable images; "skip" leaves them out and lists them; None
         leaves out what was left out when ``target`` was written, and raises for any other.
-    batch_size: images per call of the encoder and per part; an interruption loses at most this many.
+    batch_size: images per call of the encoder and per part; an interruption loses at most this many. By default four
+        of the encoder's own batches, or of :data:`BATCH`.
 
     The file holds the table's images and no others afterwards: what is known of an image that was removed leaves it.
     (Give a part of a table a file of its own.) If it did so before, it is left as it is. A damaged file is reported and
@@ -89,13 +95,15 @@ def extract(
     target = Path(target)
     if on_broken not in ("error", "skip", None):
         raise InputError(f"on_broken must be 'error' or 'skip', not {on_broken!r}.")
+    batch_size = 4 * getattr(encoder, "batch_size", BATCH) if batch_size is None else batch_size
     if batch_size < 1:
         raise InputError(f"batch_size must be 1 or more, not {batch_size}.")
     if len(table) == 0:
         raise InputError(f"{table.name} has no images under {table.root}: nothing to extract.")
     ids = table.rows["image_id"].tolist()
     file_of = {image_id: table.path(index) for index, image_id in enumerate(ids)}
-    sha256 = {image_id: _file_sha256(file_of[image_id]) for image_id in ids}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        sha256 = dict(zip(ids, pool.map(_file_sha256, file_of.values()), strict=True))
 
     files.sweep(target.parent)
     parts = target.with_name(f"{target.name}.parts")
@@ -112,18 +120,24 @@ def extract(
     skipped: dict[str, str] = {}
     notices: Notices = {}
     pending = [image_id for image_id in ids if sha256[image_id] not in known]
-    batches = [pending[start : start + batch_size] for start in range(0, len(pending), batch_size)]
+    read = stream([file_of[image_id] for image_id in pending], chunk=batch_size)
     what = f"{encoder.name} features of {table.name}"
-    for number, batch in enumerate(track(batches, total=len(pending), what=what, unit="images", size=len), start=1):
-        images = _read_images(batch, file_of, skipped, notices)
+    shown = track(read, total=len(pending), what=what, unit="images", size=_length)
+    for start, part in zip(range(0, len(pending), batch_size), shown, strict=True):
+        batch = pending[start : start + batch_size]
+        skipped |= {batch[place]: why for place, why in part.reasons.items()}
+        for notice, named in part.notices.items():
+            notices.setdefault(notice, []).extend(named)
         if on_broken != "skip" and skipped.keys() - accepted:
-            others = [file_of[image_id] for image_id in pending[number * batch_size :]]
-            raise broken([*skipped.values(), *unreadable(others, table.name)])
+            left = len(pending) - start - len(batch)
+            others = track(read, total=left, what=f"{table.name}, trying to read", unit="images", size=_length)
+            raise broken([*skipped.values(), *(why for other in others for why in other.reasons.values())])
+        images = {image_id: image for image_id, image in zip(batch, part.images, strict=True) if image is not None}
         if images:
             values = _encode(encoder, list(images.values()), list(images))
-            part = _Stored(values, {i: sha256[i] for i in images}, {}, table.name, encoder.provenance)
-            part.write(parts / f"{sha256[next(iter(images))]}.safetensors")
-            known.update(zip(part.sha256.values(), values, strict=True))
+            made = _Stored(values, {i: sha256[i] for i in images}, {}, table.name, encoder.provenance)
+            made.write(parts / f"{sha256[next(iter(images))]}.safetensors")
+            known.update(zip(made.sha256.values(), values, strict=True))
 
     tell(notices)
     used = {image_id: sha256[image_id] for image_id in ids if image_id not in skipped}
@@ -295,20 +309,7 @@ def _current(target: Path, ids: list[str], sha256: dict[str, str], encoder: Enco
     return stored
 
 
-def _read_images(
-    image_ids: list[str], file_of: dict[str, Path], skipped: dict[str, str], notices: Notices
-) -> dict[str, Image.Image]:
-    """The readable images; the others are entered into ``skipped``."""
-    images = {}
-    for image_id in image_ids:
-        try:
-            images[image_id] = read_image(file_of[image_id], notices)
-        except BrokenImage as error:
-            skipped[image_id] = str(error)
-    return images
-
-
-def _encode(encoder: Encoder, images: list[Image.Image], image_ids: list[str]) -> np.ndarray:
+def _encode(encoder: Encoder, images: list[np.ndarray], image_ids: list[str]) -> np.ndarray:
     values = np.ascontiguousarray(encoder.encode(images), dtype=np.float32)
     if values.shape != (len(images), encoder.dim):
         raise InputError(f"{encoder.name} gave {values.shape} numbers for {len(images)} images of {encoder.dim}.")
@@ -316,9 +317,13 @@ def _encode(encoder: Encoder, images: list[Image.Image], image_ids: list[str]) -
     if len(bad):
         raise InputError(
             f"{encoder.name} gives infinite or undefined features for {_some([image_ids[i] for i in bad])}: "
-            "check the encoder's weights, and bfloat16 if it is on."
+            "check the encoder's weights, or compute in more than half precision, as DEVICE=cpu does."
         )
     return values
+
+
+def _length(part: Part) -> int:
+    return len(part.images)
 
 
 def _file_sha256(path: Path) -> str:

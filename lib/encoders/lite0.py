@@ -14,7 +14,7 @@ import timm
 import torch
 from torch import Tensor
 
-from lib.encoders.backbones import BATCH, Backbone, frozen
+from lib.encoders.backbones import Backbone, frozen
 from lib.encoders.weights import UNTRAINED
 from lib.errors import InputError, MissingWeights
 
@@ -52,15 +52,15 @@ def size(name: str) -> int | None:
 def load(
     name: str = NAME,
     weights: str = "pretrained",
-    device: str | None = None,
-    bf16: bool = False,
-    batch_size: int = BATCH,
+    device: str = "auto",
+    dtype: torch.dtype | None = None,
+    batch_size: int | None = None,
     seed: int = 0,
 ) -> Backbone:
     """EfficientNet-Lite0 as a frozen encoder that sees the whole image, squashed to a square.
 
     name: "efficientnet_lite0" for 224 pixels, as it was trained, or "efficientnet_lite0_96px" for any other side.
-    weights, device, bf16, batch_size, seed: as in :func:`lib.encoders.backbones.load`.
+    weights, device, dtype, batch_size, seed: as in :func:`lib.encoders.backbones.load`.
 
     Raises InputError for a side that it cannot halve five times, MissingWeights if the package is not installed or its
     file is not the authors'.
@@ -79,7 +79,7 @@ def load(
         name, about = name + UNTRAINED, f"untrained, seed {seed}"
     model.reset_classifier(0)
     described = {"encoder": name, "model": "tf_efficientnet_lite0", "weights": about}
-    return frozen(model, described, device=device, bf16=bf16, batch_size=batch_size)
+    return frozen(model, described, device=device, dtype=dtype, batch_size=batch_size)
 
 
 def create(seed: int, **cfg: object) -> torch.nn.Module:

@@ -9,7 +9,7 @@ from lib.encoders.backbones import Backbone
 def load(name: str, **options: Any) -> Backbone:
     """The network of that name; with "-untrained" behind it the same network with random weights.
 
-    options: of :func:`lib.encoders.backbones.load` (device, bf16, batch_size, seed).
+    options: of :func:`lib.encoders.backbones.load` (device, dtype, batch_size, seed).
 
     Raises InputError for an unknown name and MissingWeights where trained weights cannot be had.
     """

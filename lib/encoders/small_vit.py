@@ -5,10 +5,11 @@ Plain linear patches learn next to nothing from a few thousand tiles; a convolut
 384 numbers, the length of DINO ViT-S/16. It is not DINO ViT-S/16: 1.6 million weights, taught by drawn tiles.
 """
 
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
 
 import safetensors.torch
-import timm
 import torch
 from timm.layers import resample_abs_pos_embed, trunc_normal_
 from timm.models.vision_transformer import Block
@@ -16,7 +17,7 @@ from torch import Tensor, nn
 from torchvision.transforms import v2
 
 from lib import checks
-from lib.encoders.backbones import BATCH, UNTRAINED, Backbone, state_sha256
+from lib.encoders.backbones import UNTRAINED, Backbone, frozen
 from lib.encoders.weights import UNREADABLE, one_line, read
 from lib.errors import InputError
 from lib.files import whole
@@ -34,6 +35,17 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as for 
 
 class SmallViT(nn.Module):
     """Four convolutions of stride 2, three transformer blocks of width 192; images (n, 3, h, w) to (n, 384)."""
+
+    global_pool = "[CLS] of the last two blocks"
+    pretrained_cfg: ClassVar = {
+        "input_size": (3, SIZE, SIZE),
+        "interpolation": "bilinear",
+        "crop_pct": 1.0,
+        "crop_mode": "squash",
+        "mean": MEAN,
+        "std": STD,
+    }
+    """What timm knows of its own networks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,37 +103,30 @@ def create(seed: int) -> SmallViT:
 def load(
     weights: Path | None = WEIGHTS,
     name: str = NAME,
-    device: str | None = None,
-    bf16: bool = False,
-    batch_size: int = BATCH,
+    device: str = "auto",
+    dtype: torch.dtype | None = None,
+    batch_size: int | None = None,
     seed: int = 0,
 ) -> Backbone:
     """A small vision transformer as a frozen encoder.
 
     weights: a file of :func:`save`, by default the one that comes with this package; None: random ones under ``seed``.
     name: of the encoder; "-untrained" is put behind it where ``weights`` is None.
-    device, bf16, batch_size: as in :func:`lib.encoders.backbones.load`.
+    device, dtype, batch_size: as in :func:`lib.encoders.backbones.load`.
 
     Raises InputError for a weights file that is missing, damaged or of another network.
     """
     model = create(seed)
     about = f"untrained, seed {seed}" if weights is None else _fill(model, Path(weights))
     name += UNTRAINED if weights is None else ""
-    target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    model = model.eval().requires_grad_(False).to(target)
-    scale = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
-    transform = v2.Compose([v2.Resize((SIZE, SIZE), antialias=True), *scale, v2.Normalize(MEAN, STD)])
-    provenance = {
+    described = {
         "encoder": name,
         "model": f"convolutional stem {WIDTHS}, {DEPTH} blocks, {HEADS} heads",
         "weights": about,
-        "weights_sha256": state_sha256(model),
-        "pooling": "[CLS] of the last two blocks",
-        "transform": f"whole image to {SIZE} x {SIZE}, aspect ratio not kept: {one_line(transform)}",
-        "dtype": "bfloat16 autocast" if bf16 else "float32",
-        "timm": timm.__version__,
     }
-    return Backbone(name, DIM, provenance, model, transform, target, bf16, batch_size)
+    encoder = frozen(model, described, device=device, dtype=dtype, batch_size=batch_size)
+    # torchvision's normalising rounds otherwise in the last bit: features stay what they are.
+    return replace(encoder, normalise=v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]))
 
 
 def save(model: SmallViT, target: Path, about: str) -> None:

@@ -20,7 +20,8 @@ from safetensors.numpy import load_file, save
 from torch import Tensor, nn
 
 from lib import checks, files, paths, pins
-from lib.datasets.images import READING, read_image
+from lib.datasets.images import READING
+from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.progress import track
@@ -34,7 +35,7 @@ SHALLOW, DEEP = 8, 32
 """The strides of the two maps: of a ResNet-50 those of its second and its last block, as in the paper."""
 
 AT_ONCE, BATCH = 64, 16
-"""Images that are read at a time, and in one forward pass, as in :mod:`lib.encoders.backbones`."""
+"""Images that are worked on at a time, and in one forward pass, as in :mod:`lib.encoders.backbones`."""
 
 
 class Taps(NamedTuple):
@@ -114,20 +115,16 @@ def extract(images: ImageTable, encoder: str, *, flipped: bool = False) -> Taps:
 
 def pixels(images: ImageTable, encoder: str) -> np.ndarray:
     """What the encoder sees of every image, before it is normalised: (n, 3, H, W) uint8."""
-    transform = _backbone(encoder).transform
-    return np.concatenate([_bytes(transform, read_image(images.path(i)))[None] for i in range(len(images))])
+    backbone, decoded = _backbone(encoder), decode(images).images
+    return np.concatenate([backbone.seen(decoded[part]).cpu().numpy() for part in _slices(len(decoded), BATCH)])
 
 
 def scale(encoder: str) -> tuple[Tensor, Tensor]:
     """Mean and deviation, (3, 1, 1) each, by which the encoder normalises pixels from 0 to 1."""
-    normal = _backbone(encoder).transform.transforms[-1]
-    return tuple(torch.as_tensor(values).float().reshape(3, 1, 1) for values in (normal.mean, normal.std))
+    from timm.data import resolve_model_data_config  # which takes seconds to import
 
-
-def _bytes(transform: Callable[[Image.Image], Tensor], image: Image.Image) -> np.ndarray:
-    normal = transform.transforms[-1]
-    mean, std = (torch.as_tensor(values).reshape(3, 1, 1) for values in (normal.mean, normal.std))
-    return ((transform(image) * std + mean) * 255).round().clamp(0, 255).to(torch.uint8).numpy()
+    known = resolve_model_data_config(_backbone(encoder).model)
+    return tuple(torch.tensor(known[values]).reshape(3, 1, 1) for values in ("mean", "std"))
 
 
 def _parts(encoder: str) -> "tuple[Backbone, Stem]":
@@ -144,31 +141,33 @@ def _backbone(encoder: str) -> "Backbone":
 
 
 def _seen(images: ImageTable, backbone: "Backbone", network: Stem, flipped: bool) -> dict[str, np.ndarray]:
-    rows = np.arange(len(images))
-    batches = [rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE)]
+    decoded = decode(images).images
     what = f"{backbone.name} maps of {images.name}"
-    parts = []
-    for batch in track(batches, total=len(rows), what=what, unit="images", size=len):
-        parts.append(maps([read_image(images.path(i)) for i in batch], backbone, network, flipped))
-    return {name: np.concatenate([getattr(part, name) for part in parts]) for name in Taps._fields}
+    parts = track(
+        _slices(len(decoded), AT_ONCE), total=len(decoded), what=what, unit="images", size=lambda x: x.stop - x.start
+    )
+    made = [maps(decoded[part], backbone, network, flipped) for part in parts]
+    return {name: np.concatenate([getattr(part, name) for part in made]) for name in Taps._fields}
 
 
-@torch.inference_mode()
-def maps(images: Sequence[Image.Image], backbone: "Backbone", network: Stem, flipped: bool = False) -> Taps:
+def _slices(n: int, at_once: int) -> list[slice]:
+    return [slice(start, min(start + at_once, n)) for start in range(0, n, at_once)]
+
+
+def maps(images: Sequence[Image.Image | Tensor], backbone: "Backbone", network: Stem, flipped: bool = False) -> Taps:
     """The maps of images of any size, :data:`BATCH` at a time, side by side on a CPU."""
 
-    def forward(some: Sequence[Image.Image]) -> tuple[Tensor, Tensor]:
-        with torch.inference_mode():
-            x = torch.stack([backbone.transform(image) for image in some])
-            return network(x.flip(3) if flipped else x)
+    @torch.inference_mode()
+    def forward(part: slice) -> tuple[Tensor, Tensor]:
+        x = backbone.prepared(images[part])
+        return network(x.flip(3) if flipped else x)
 
-    chunks = [images[start : start + BATCH] for start in range(0, len(images), BATCH)]
     with ThreadPoolExecutor(1 if torch.get_num_threads() > 1 else os.cpu_count()) as pool:
-        shallow, deep = (torch.cat(several) for several in zip(*pool.map(forward, chunks), strict=True))
+        shallow, deep = (torch.cat(x) for x in zip(*pool.map(forward, _slices(len(images), BATCH)), strict=True))
     for name, values in (("shallow", shallow), ("deep", deep)):
         what = f"{backbone.name}: values of the {name} map"
         checks.fits(what, values.abs().max().item(), 16, "take another encoder")
-    return Taps(shallow.half().numpy(), deep.half().numpy())
+    return Taps(shallow.half().cpu().numpy(), deep.half().cpu().numpy())
 
 
 def _once(

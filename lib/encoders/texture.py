@@ -66,15 +66,19 @@ class Texture:
         source = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
         return {"encoder": self.name, "source_sha256": source, "scikit-image": skimage.__version__}
 
-    def encode(self, images: Sequence[Image.Image]) -> np.ndarray:
-        """Descriptors of images of any size and mode as (n, dim) float32, every number finite."""
+    def encode(self, images: Sequence[Image.Image | np.ndarray]) -> np.ndarray:
+        """Descriptors of images of any size and mode as (n, dim) float32, every number finite.
+
+        images: of Pillow, or (h, w, 3) uint8 each.
+        """
         with ThreadPoolExecutor(WORKERS) as pool:
             rows = list(pool.map(describe, images))
         return np.array(rows, dtype=np.float32).reshape(len(rows), self.dim)
 
 
-def describe(image: Image.Image) -> np.ndarray:
+def describe(image: Image.Image | np.ndarray) -> np.ndarray:
     """The descriptor of one image, (dim,) float64 in the order of :data:`NAMES`."""
+    image = image if isinstance(image, Image.Image) else Image.fromarray(image)
     image = image.convert("RGB").resize((SIZE, SIZE), Image.Resampling.BILINEAR)
     rgb = np.asarray(image)
     grey = np.asarray(image.convert("L"))

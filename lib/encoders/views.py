@@ -24,8 +24,9 @@ from PIL import Image
 from torch import Tensor
 from torch.nn import functional
 from torchvision.transforms import v2
-from torchvision.transforms.v2.functional import pil_to_tensor, to_pil_image
+from torchvision.transforms.v2.functional import resize, to_pil_image
 
+from lib.datasets.crops import planes
 from lib.datasets.table import ImageTable
 from lib.encoders import cache
 from lib.encoders.cache import Encoder
@@ -69,10 +70,11 @@ def warped(pixels: Tensor, matrix: Tensor, shift: Tensor, k: float) -> Tensor:
     """
     height, width = pixels.shape[-2:]
     diagonal = math.hypot(width, height)
-    x, y = ((2 * torch.arange(side) + 1 - side) / diagonal for side in (width, height))
+    x, y = ((2 * torch.arange(side, device=pixels.device) + 1 - side) / diagonal for side in (width, height))
     points = torch.stack(torch.meshgrid(x, y, indexing="xy"), dim=-1)
-    source = distorted(points, k) @ matrix.T + shift
-    grid = source * torch.tensor([diagonal / width, diagonal / height])
+    scale = torch.tensor([diagonal / width, diagonal / height])
+    matrix, shift, scale = (values.to(pixels.device, non_blocking=True) for values in (matrix, shift, scale))
+    grid = (distorted(points, k) @ matrix.T + shift) * scale
     moved = functional.grid_sample(pixels[None].float(), grid[None], padding_mode="reflection", align_corners=False)
     return moved[0].round().to(torch.uint8)
 
@@ -151,6 +153,10 @@ class Augmented:
         return self.encoder.dim
 
     @property
+    def batch_size(self) -> int:
+        return getattr(self.encoder, "batch_size", cache.BATCH)
+
+    @property
     def provenance(self) -> dict[str, str]:
         """The encoder's, the view and its seed, and the augmentation with its strengths."""
         steps = " ".join(str(self.transform).split())
@@ -158,17 +164,22 @@ class Augmented:
             **self.encoder.provenance,
             "view": str(self.view),
             "view_seed": str(self.seed),
-            "augmentation": f"shorter side at most {self.size} pixels: {steps}",
+            "augmentation": f"shorter side at most {self.size} pixels by torch: {steps}",
             "torchvision": torchvision.__version__.partition("+")[0],
         }
 
-    def encode(self, images: Sequence[Image.Image]) -> np.ndarray:
-        """Features (n, dim) float32 of the views of images of any size and mode."""
-        return self.encoder.encode([self.see(image) for image in images])
+    def encode(self, images: Sequence[Image.Image | np.ndarray]) -> np.ndarray:
+        """Features (n, dim) float32 of the views of images of any size; of Pillow in any mode, or (h, w, 3) uint8."""
+        device = getattr(self.encoder, "device", torch.device("cpu"))
+        seen = [self._see(image, device) for image in images]
+        return self.encoder.encode([x.permute(1, 2, 0).numpy() for x in seen] if device.type == "cpu" else seen)
 
     def see(self, image: Image.Image) -> Image.Image:
-        """The view of an image: :func:`see`."""
-        return see(image, self.view, self.seed, self.size, self.transform)
+        """The view of an image of any size and mode, as RGB."""
+        return to_pil_image(self._see(image))
+
+    def _see(self, image: Image.Image | np.ndarray, device: torch.device | None = None) -> Tensor:
+        return _seen(planes(image), self.view, self.seed, self.size, self.transform, device)
 
 
 def see(
@@ -178,11 +189,7 @@ def see(
 
     view, seed, size, transform: as of :class:`Augmented`.
     """
-    image = _reduced(image.convert("RGB"), size)
-    digest = hashlib.sha256(f"{seed} {view} ".encode() + image.tobytes()).digest()
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(int.from_bytes(digest[:7]))
-        return to_pil_image((transform or augmentation())(pil_to_tensor(image)))
+    return to_pil_image(_seen(planes(image), view, seed, size, transform or augmentation()))
 
 
 def extract(
@@ -192,7 +199,7 @@ def extract(
     n_views: int,
     seed: int = 0,
     on_broken: str | None = None,
-    batch_size: int = 64,
+    batch_size: int | None = None,
     transform: v2.Transform | None = None,
 ) -> tuple[ImageTable, np.ndarray]:
     """Features of ``n_views`` views of every image: the table without skipped images, and values (n_views, n, dim).
@@ -211,8 +218,20 @@ def extract(
     return table, np.stack(values)
 
 
-def _reduced(image: Image.Image, size: int) -> Image.Image:
+def _seen(
+    image: Tensor, view: int, seed: int, size: int, transform: v2.Transform, device: torch.device | None = None
+) -> Tensor:
+    """The view of an image (3, h, w) uint8, made on ``device``; what is random is drawn on the CPU wherever it is."""
+    image = _reduced(image, size)
+    pixels = image.permute(1, 2, 0).contiguous().numpy()
+    digest = hashlib.sha256(f"{seed} {view} ".encode() + pixels.tobytes()).digest()
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(int.from_bytes(digest[:7]))
+        return transform(image.to(device))
+
+
+def _reduced(image: Tensor, size: int) -> Tensor:
     """The image with at most ``size`` pixels on its shorter side, aspect ratio kept."""
-    factor = min(1.0, size / min(image.size))
-    width, height = (max(LEAST_SIDE, round(factor * side)) for side in image.size)
-    return image.resize((width, height), Image.Resampling.BICUBIC)
+    factor = min(1.0, size / min(image.shape[1:]))
+    sides = [max(LEAST_SIDE, round(factor * side)) for side in image.shape[1:]]
+    return resize(image, sides, v2.InterpolationMode.BICUBIC, antialias=True)

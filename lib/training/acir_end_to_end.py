@@ -1,6 +1,7 @@
 """ACIR's network trained together with its stem, on images (Section 4.1), where :mod:`lib.training.acir` freezes it.
 
-Images are mirrored both ways and cropped at random, 0.8 to 1 of their area; the paper's changes of colour are left out.
+Images are mirrored both ways and cropped at random, 0.8 to 1 of their area and in their shape; the paper's changes of
+colour are left out.
 As in :mod:`lib.training.finetune`, the stem's first layer and its batch norm stay as they are.
 """
 
@@ -14,14 +15,14 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import affine_grid, grid_sample, interpolate
+from torchvision.transforms.v2 import InterpolationMode
 
-from lib import checks, paths
+from lib import checks, devices, paths
+from lib.datasets.crops import cut, shapes_of, whole_boxes
 from lib.encoders import taps
 from lib.encoders.backbones import state_sha256
 from lib.encoders.taps import Stem
 from lib.errors import InputError
-from lib.geometry.numerics import root
 from lib.heads.acir import ConsolidatedHash
 from lib.progress import track
 from lib.training import acir, kept
@@ -30,6 +31,8 @@ from lib.training.divergence import Watch
 from lib.training.finetune import thaw
 from lib.training.fit import epoch_means
 from lib.training.hashing import Even
+from lib.training.multicrop import crops
+from lib.training.together import fitting
 
 AREA = (0.8, 1.0)
 """Least and most of an image that a crop covers (Section 4.1)."""
@@ -51,8 +54,11 @@ class Whole(nn.Module):
         return self.network(*self.maps(x))
 
     def maps(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """What the stem makes of pixels."""
-        return self.stem((x - self.mean) / self.deviation)
+        """What the stem makes of pixels, in bfloat16 on a GPU; channels lie side by side, which is faster."""
+        x = ((x - self.mean) / self.deviation).contiguous(memory_format=torch.channels_last)
+        with torch.autocast("cuda", torch.bfloat16, enabled=x.is_cuda):
+            shallow, deep = self.stem(x)
+        return shallow.float(), deep.float()
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +71,7 @@ class EndToEnd(Trained):
     @torch.inference_mode()
     def outputs(self, images: np.ndarray) -> Coded:
         """Code and levels of images (n, 3, H, W) uint8 of any size."""
-        parts = [self.whole(x) for x in _central(images, self.pixels)]
+        parts = [self.whole(x) for x in _squares(torch.tensor(images), self.pixels)]
         levels = tuple(torch.cat(several).numpy() for several in zip(*(part.levels for part in parts), strict=True))
         return Coded(torch.cat([part.code for part in parts]).numpy(), levels)
 
@@ -93,7 +99,7 @@ def fit_end_to_end(
         encoder: the stem's name, as for :func:`lib.encoders.taps.stem`.
         pixels: the side of the square that the stem sees, a multiple of 32.
         stem_lr: of the stem, at its highest.
-        store, what: as there. device: "cpu", "cuda", or "auto" for cuda where there is one.
+        store, what: as there. device: see :func:`lib.devices.pick`.
 
     Raises:
         InputError: for inputs that do not belong together. Diverged: see :mod:`lib.training.divergence`.
@@ -106,7 +112,7 @@ def fit_end_to_end(
             f"(n, 3, height, width) uint8 and a multiple of {taps.DEEP}"
         )
     own, classes, looks = images[rows], np.asarray(labels)[rows], np.asarray(prints, dtype=np.float32)[rows]
-    target = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
+    target = devices.pick(device)
     stem = taps.stem(encoder)
     modules = {*acir.modules([job]), __name__, taps.__name__, "lib.training.finetune"}
     about = [own, classes, looks, schedule, pixels, stem_lr, state_sha256(stem), kept.code(modules, "torch", "timm")]
@@ -136,8 +142,9 @@ def _trained(
     what: str,
 ) -> dict[str, Any]:
     device = whole.mean.device
-    thaw(whole.stem)
-    _start(whole, own, pixels)
+    images = torch.tensor(own, device=device)
+    thaw(whole.stem.to(memory_format=torch.channels_last))
+    _start(whole, images, pixels)
     groups = [
         {"params": [weight for weight in whole.stem.parameters() if weight.requires_grad], "lr": stem_lr},
         {"params": list(whole.network.parameters()), "lr": job.lr},
@@ -149,13 +156,15 @@ def _trained(
     learnt = {name: value[None] for name, value in whole.named_parameters() if value.requires_grad}
     watch = Watch(learnt, [job.name], [math.inf])
     losses, sizes = [], []
-    batches = _batches(own, schedule, job.seed, pixels)
-    for step, (rows, x) in enumerate(track(batches, total=total, what=what, unit="steps")):
-        code = whole(x.to(device)).code
-        if getattr(job.loss, "fingerprint", 0):
-            code = torch.cat([code, seen[rows]], dim=1)
-        value = job.loss(code, labels[rows])
-        advance(optimiser, value, RATE(step, total), watch, (step + 1) % per_epoch == 0)
+    generator = torch.Generator().manual_seed(job.seed)
+    batches = schedule.batches(labels, job.seed)
+    for step, rows in enumerate(track(batches, total=total, what=what, unit="steps")):
+        with fitting(len(rows), pixels):
+            code = whole(crops(images[rows], pixels, AREA, generator, 0.0, aspect=1.0, turned=False)).code
+            if getattr(job.loss, "fingerprint", 0):
+                code = torch.cat([code, seen[rows]], dim=1)
+            value = job.loss(code, labels[rows])
+            advance(optimiser, value, RATE(step, total), watch, (step + 1) % per_epoch == 0)
         losses.append(value.item())
         sizes.append(len(rows))
     watch.check()
@@ -165,42 +174,17 @@ def _trained(
 
 
 @torch.no_grad()
-def _start(whole: Whole, own: np.ndarray, pixels: int) -> None:
+def _start(whole: Whole, images: Tensor, pixels: int) -> None:
     """Scale the untrained network by the maps of the images as the pretrained stem sees them."""
     whole.eval()
-    maps = [[part.half() for part in whole.maps(x.to(whole.mean.device))] for x in _central(own, pixels)]
+    maps = [[part.half() for part in whole.maps(x)] for x in _squares(images, pixels)]
     shallow, deep = (torch.cat(several) for several in zip(*maps, strict=True))
     whole.network.start(shallow, deep, START_SPREAD)
     whole.network.train()
 
 
-def _central(images: np.ndarray, pixels: int) -> Iterator[Tensor]:
-    """Images (b, 3, pixels, pixels) from 0 to 1, squashed to the square."""
-    for part in torch.tensor(images).split(AT_ONCE):
-        x = part.float() / 255
-        same = x.shape[2:] == (pixels, pixels)
-        yield x if same else interpolate(x, (pixels, pixels), mode="bilinear", align_corners=False, antialias=True)
-
-
-def _batches(own: np.ndarray, schedule: Even, seed: int, pixels: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Rows and augmented pixels of every batch."""
-    generator, source = torch.Generator().manual_seed(seed), torch.tensor(own)
-    for rows in schedule.batches(torch.zeros(len(own)), seed):
-        yield rows, augmented(source[rows].float() / 255, pixels, generator)
-
-
-def augmented(x: Tensor, pixels: int, generator: torch.Generator) -> Tensor:
-    """Images ``x: (b, 3, H, W)`` cropped at random, mirrored in either direction half of the time, resized.
-
-    Crops have the shape of the image, and :data:`AREA` of its area; bilinear.
-    """
-    n = len(x)
-    drawn = torch.rand(5, n, generator=generator)
-    share = root(AREA[0] + (AREA[1] - AREA[0]) * drawn[0])
-    flips = torch.where(drawn[1:3] < 0.5, -1.0, 1.0)
-    shift = (1 - share) * (2 * drawn[3:5] - 1)
-    theta = torch.zeros(n, 2, 3)
-    theta[:, 0, 0], theta[:, 1, 1] = share * flips[0], share * flips[1]
-    theta[:, :, 2] = shift.T
-    grid = affine_grid(theta, [n, x.shape[1], pixels, pixels], align_corners=False)
-    return grid_sample(x, grid, padding_mode="border", align_corners=False)
+def _squares(images: Tensor, pixels: int) -> Iterator[Tensor]:
+    """Images (b, 3, pixels, pixels) from 0 to 1, squashed to the square, on the device of ``images``."""
+    for x in images.split(AT_ONCE):
+        boxes, how = whole_boxes(shapes_of(x)), {"interpolation": InterpolationMode.BILINEAR}
+        yield cut(x, boxes, (pixels, pixels), x.device, **how).float() / 255

@@ -49,6 +49,8 @@ class CrossEntropy:
     Called as a stack of :mod:`lib.training.sweep` is: logits (..., B, C), labels (..., B), valid (..., B).
     """
 
+    recordable = True
+
     def __call__(self, logits: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
         """The mean of the images that count, (...); 0 where none does."""
         return log_likelihood(-logits, labels, valid)

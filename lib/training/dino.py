@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from lib import paths
+from lib import devices, paths
 from lib.encoders import small_vit
 from lib.encoders.small_vit import SIZE, SmallViT
 from lib.errors import InputError
 from lib.progress import track
 from lib.training import kept
 from lib.training.distillation import Pair, Settings
-from lib.training.multicrop import crops
+from lib.training.multicrop import crops, generator_of
+from lib.training.together import fitting
 
 CHECKPOINT_STEPS = 50
 LEAST_SPREAD = 0.1
@@ -69,7 +69,7 @@ class Distilled:
 
 def views(pixels: Tensor, step: int, seed: int, settings: Settings) -> list[Tensor]:
     """The crops of step ``step`` of images (n, 3, 96, 96) uint8, from 0 to 1: two of 96 pixels, then those of 48."""
-    generator = _generator(seed, 1, step)
+    generator = generator_of(seed, 1, step)
     wanted = [(SIZE, settings.global_area)] * 2 + [(SIZE // 2, settings.local_area)] * settings.local_crops
     return [crops(pixels, size, area, generator, settings.stain) for size, area in wanted]
 
@@ -94,7 +94,7 @@ def pretrain(
         seed: decides the first weights, the order of the images and all crops.
         store: checkpoint file, written every 50 steps and removed at the end; a training that was killed goes on
             from it. A checkpoint of another training is not used.
-        device: "cpu", "cuda", or "auto" for cuda where there is one.
+        device: see :func:`lib.devices.pick`.
         bf16: bfloat16 autocast; by default on a GPU alone: with AVX2 it takes four times as long as float32.
         what: the name of the work in the progress bar.
 
@@ -106,7 +106,7 @@ def pretrain(
         raise InputError(
             f"{len(pixels)} images are fewer than a batch of {settings.batch_size}: add some, or take less."
         )
-    target = torch.device("cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu"))
+    target = devices.pick(device)
     bf16 = target.type == "cuda" if bf16 is None else bf16
     key = _key(pixels, settings, seed, target, bf16, _code())
 
@@ -123,12 +123,12 @@ def _train(pair: Pair, pixels: Tensor, seed: int, store: Path | None, key: str, 
     """Go on from the checkpoint in ``store`` to the last step: the teacher's weights, and a row per step."""
     settings, history = pair.settings, pair.resume(store, key)
     steps = range(len(history), settings.steps)
-    orders = list(_batches(len(pixels), settings, seed))
+    orders, pixels = list(_batches(len(pixels), settings, seed)), pixels.to(pair.device)
 
     def run() -> Iterator[dict[str, float]]:
         for step in steps:
-            batch = pixels[orders[step]].to(pair.device)
-            history.append({"step": step} | pair.step(step, views(batch, step, seed, settings)))
+            with fitting(settings.batch_size, SIZE):
+                history.append({"step": step} | pair.step(step, views(pixels[orders[step]], step, seed, settings)))
             if store is not None and (step + 1) % CHECKPOINT_STEPS == 0:
                 pair.keep(store, key, history)
             yield history[-1]
@@ -140,18 +140,13 @@ def _train(pair: Pair, pixels: Tensor, seed: int, store: Path | None, key: str, 
     return {"network": pair.teacher[0].cpu().state_dict(), "history": history}
 
 
-def _generator(*key: int) -> torch.Generator:
-    """A generator for one purpose and step: neighbouring seeds have nothing in common."""
-    return torch.Generator().manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
-
-
 def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:
     """Rows of the batch of every step: full batches of all images in a new order, again and again."""
     per_lap = n // settings.batch_size
     for step in range(settings.steps):
         lap, place = divmod(step, per_lap)
         if place == 0:
-            order = torch.randperm(n, generator=_generator(seed, 0, lap))
+            order = torch.randperm(n, generator=generator_of(seed, 0, lap))
         yield order[place * settings.batch_size : (place + 1) * settings.batch_size]
 
 

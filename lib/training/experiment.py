@@ -33,9 +33,10 @@ def fit(
 ) -> dict[str, list[Fitted]]:
     """Fit every method on the training part of every split: scaler and reduction, then all heads at once.
 
-    The heads of a method are a stack of their own for each repeat, so that a method's result does not depend on the
-    others, nor on how many repeats there are. What was trained before, here or in another notebook, comes from
-    ``build/trained``. Scaler and reduction are those of a fold, fitted once for all of its repeats.
+    On a CPU the heads of a method are a stack of their own for each repeat, so that a method's result does not depend
+    on the others, nor on how many repeats there are; on a GPU it does not but for rounding. What was trained before,
+    here or in another notebook, comes from ``build/trained``. Scaler and reduction are those of a fold, fitted once for
+    all of its repeats.
 
     Args:
         features: (n, dim), or (V, n, dim) of V views of each image, the first of which is the image itself.

@@ -6,7 +6,7 @@ GPU, or on several, whose processes share every batch, and the loss is that of o
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,16 +19,17 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from lib import checks
 from lib.datasets.content import content
+from lib.datasets.pixels import Decoded, decode
 from lib.datasets.table import ImageTable
 from lib.encoders.backbones import state_sha256
 from lib.errors import InputError
 from lib.geometry import Sphere
 from lib.metrics.retrieval import evaluate
-from lib.training import checkpoint
+from lib.training import checkpoint, together
 from lib.training.by_class import ByClass, by_class
 from lib.training.divergence import Diverged, longest, norms
 from lib.training.photos import Preparation, central_views, random_views
-from lib.training.together import descended, embedded, fabric, follow, part
+from lib.training.together import fabric, follow, part
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
 LONGEST_GRADIENT = 3.0
 """The gradient of all weights together is clipped to this norm (Section 3.2)."""
 
-READERS = 6
-"""Processes that read images ahead for one GPU, which is faster than one can read."""
-
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Takes embeddings (B, d) and labels (B,), samples of one class after the other; returns a scalar."""
+
+Seen = tuple[Decoded, ImageTable]
+"""Decoded images and their table."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,9 @@ class Finetuned:
     """The network, encoder then head, as it was at its best step, and how the training went.
 
     ``history``: columns step, loss. ``scores``: Recall@1 (hit rate) of the validation images among themselves, columns
-    step (0 is before training), head (in the head's geometry) and encoder (by D_cos). The best is that of the head, of
-    equal ones the first.
+    step (0 is before training), head (in the head's geometry) and encoder (by D_cos); unseen_head and unseen_encoder
+    of images that choose nothing, where some were given; c, where it is learnt. The best is that of the head, of equal
+    ones the first.
     """
 
     network: nn.Sequential
@@ -99,6 +101,7 @@ def finetune(
     preparation: Preparation,
     *,
     seed: int,
+    unseen: ImageTable | None = None,
     store: Path | None = None,
     device: str = "auto",
     bf16: bool | None = None,
@@ -115,9 +118,10 @@ def finetune(
         validation: images of other classes, by which the best step is chosen.
         settings, preparation: see there.
         seed: decides batches and crops.
+        unseen: images that are looked at whenever the validation images are, and choose nothing.
         store: checkpoint file, written at every look at the validation classes and removed at the end; a training that
             was killed goes on from it. A checkpoint of other images, weights, settings or seed is not used.
-        device: "cpu", "cuda", or "auto" for cuda where there is one.
+        device: see :func:`lib.devices.pick`.
         bf16: bfloat16 autocast, on a GPU alone by default. (The paper has float16 with master weights.)
         what: the name of the work in the progress bar.
 
@@ -135,9 +139,11 @@ def finetune(
     place = fabric(device, bf16)
     own = part(place, settings.batch_size)
     training = _Training(encoder, head, loss, settings, place, what)
-    key = training.key(table, validation, preparation, seed, bf16)
+    key = training.key([table, validation, *([] if unseen is None else [unseen])], preparation, seed, bf16)
     start = training.resume(store, key)
-    workers = readers(place)
+    learnt = decode(table).to(place.device)
+    chosen = decode(validation).to(place.device), validation
+    watched = None if unseen is None else (decode(unseen).to(place.device), unseen)
     n_classes = settings.batch_size // settings.samples
     codes = torch.from_numpy(table.codes)
 
@@ -146,13 +152,13 @@ def finetune(
         return zip(range(start, settings.steps), drawn, strict=False)
 
     def run() -> Iterator[float]:
-        views = random_views(table, batches(), preparation, seed, part=own, workers=workers)
+        views = random_views(learnt, batches(), preparation, seed, place.device, part=own)
         if start == 0:
-            training.judge(0, validation, preparation, workers)
+            training.judge(0, chosen, watched, preparation)
         for (step, rows), pixels in zip(batches(), views, strict=True):
             yield training.step(step, pixels, codes[rows])
             if (step + 1) % settings.check_every == 0 or step + 1 == settings.steps:
-                training.judge(step + 1, validation, preparation, workers)
+                training.judge(step + 1, chosen, watched, preparation)
                 training.keep(store, key)
 
     follow(place, run(), settings.steps - start, what)
@@ -185,28 +191,22 @@ def adamw(encoder: nn.Module, *others: nn.Module, lr: float, head_lr: float, wei
     return torch.optim.AdamW(groups, weight_decay=weight_decay, fused=True)
 
 
-def readers(place: "Fabric") -> int:
-    """How many processes read images ahead: none on the CPU, which has enough to do."""
-    return READERS if place.device.type == "cuda" else 0
-
-
 @torch.inference_mode()
 def embed(
     network: nn.Sequential,
-    table: ImageTable,
+    images: Decoded,
     preparation: Preparation,
     *,
     batch_size: int = 64,
     autocast: Callable[[], AbstractContextManager] = nullcontext,
-    workers: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Features of the encoder (n, dim) and embeddings of the head (n, d) of all images of the table, on the CPU."""
+    """Features of the encoder (n, dim) and embeddings of the head (n, d) of all images, on the CPU."""
     encoder, head = network
     device = next(network.parameters()).device
     parts = []
-    for pixels in central_views(table, preparation, batch_size, workers):
+    for pixels in central_views(images, preparation, batch_size, device):
         with autocast():
-            features = encoder(pixels.to(device))
+            features = encoder(pixels.contiguous(memory_format=torch.channels_last))
             parts.append((features.float().cpu(), head(features).float().cpu()))
     features, embeddings = zip(*parts, strict=True)
     return torch.cat(features), torch.cat(embeddings)
@@ -230,7 +230,7 @@ class _Training:
         self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
         rates = {"lr": settings.lr, "head_lr": settings.head_lr or settings.lr}
         optimiser = adamw(encoder, head, **rates, weight_decay=settings.weight_decay)
-        self.shared, self.optimiser = place.setup(self.network, optimiser)
+        self.shared, self.optimiser = together.setup(place, self.network, optimiser)
         self.longest = longest(weight[None] for weight in self.weights)
         if not self.longest.isfinite():
             raise InputError("the encoder or its head has weights that are not finite: load or make it anew")
@@ -240,32 +240,41 @@ class _Training:
 
     def step(self, step: int, pixels: Tensor, labels: Tensor) -> float:
         """One step on the own part of a batch, ``labels`` those of all of it; the loss of the whole batch."""
-        value = self.loss(embedded(self.place, self.shared, pixels), labels.to(self.place.device))
-        if not descended(self.place, self.shared, self.optimiser, value, longest=LONGEST_GRADIENT):
-            raise self.diverged(value.item(), step)
-        self.history.append({"step": step, "loss": value.item()})
-        return value.item()
+        labels = labels.to(self.place.device)
+        given = self.place, self.shared, self.optimiser, pixels, lambda h: self.loss(h, labels)
+        value, taken = together.step(*given, longest=LONGEST_GRADIENT)
+        if not taken:
+            raise self.diverged(value, step)
+        self.history.append({"step": step, "loss": value})
+        return value
 
-    def judge(self, step: int, validation: ImageTable, preparation: Preparation, workers: int) -> None:
+    def judge(self, step: int, validation: Seen, unseen: Seen | None, preparation: Preparation) -> None:
         """Note how well the validation images find each other after ``step`` steps, and keep the best state.
 
-        Raises Diverged where weights have outgrown float32.
+        validation, unseen: images and their table. Raises Diverged where weights have outgrown float32.
         """
         if not norms(weight[None] for weight in self.weights) <= self.longest:
             raise self.diverged(self.history[-1]["loss"], step - 1)
-        features, embeddings = embed(
-            self.network, validation, preparation, autocast=self.place.autocast, workers=workers
-        )
-        labels, ids = validation.labels, validation.rows["image_id"].to_numpy(dtype=str)
-        spaces = {"head": (embeddings, self.network[1].geometry), "encoder": (features, Sphere())}
-        score = {"step": step}
-        for name, (points, space) in spaces.items():
-            found = evaluate(points, points, labels, labels, space, (1,), ids, ids)
-            score[name] = float(found.values["hit_rate", 1].mean())
+        score = {"step": step} | self.recall(validation, preparation)
+        if unseen is not None:
+            score |= {f"unseen_{name}": value for name, value in self.recall(unseen, preparation).items()}
+        if getattr(self.network[1], "learn_c", False):
+            score["c"] = self.network[1].c.item()
         self.good = self.state()
         if not self.scores or score["head"] > max(earlier["head"] for earlier in self.scores):
             self.best = self.good
         self.scores.append(score)
+
+    def recall(self, seen: Seen, preparation: Preparation) -> dict[str, float]:
+        """Recall@1 of images among themselves, by the head's embedding and by the encoder's feature."""
+        images, table = seen
+        features, embeddings = embed(self.network, images, preparation, autocast=self.place.autocast)
+        labels, ids = table.labels, table.rows["image_id"].to_numpy(dtype=str)
+        spaces = {"head": (embeddings, self.network[1].geometry), "encoder": (features, Sphere())}
+        return {
+            name: float(evaluate(points, points, labels, labels, space, (1,), ids, ids).values["hit_rate", 1].mean())
+            for name, (points, space) in spaces.items()
+        }
 
     def diverged(self, loss: float, step: int) -> Diverged:
         """The error with the weights that the last look at the validation classes found good."""
@@ -276,13 +285,11 @@ class _Training:
         """A copy of all weights and statistics, on the CPU."""
         return {name: value.detach().cpu().clone() for name, value in self.network.state_dict().items()}
 
-    def key(
-        self, table: ImageTable, validation: ImageTable, preparation: Preparation, seed: int, bf16: bool | None
-    ) -> str:
+    def key(self, several: Sequence[ImageTable], preparation: Preparation, seed: int, bf16: bool | None) -> str:
         """A hash of everything that the training depends on; images count by their files and classes."""
         place = f"{self.place.device.type} {bf16} {state_sha256(self.network)}"
         digest = hashlib.sha256(f"{self.settings} {preparation} {self.loss} {seed} {place}".encode())
-        for images in (table, validation):
+        for images in several:
             digest.update(images.rows[["image_id", "label"]].to_csv().encode() + content(images).encode())
         return digest.hexdigest()
 

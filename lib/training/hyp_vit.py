@@ -25,7 +25,8 @@ class Settings:
     ``geometry``, ``clip_radius``: of the head. ``temperature``, ``cosine``: of the loss, see
     :class:`lib.losses.hyp_vit.PairwiseCrossEntropy`. ``start_norm``: the mean norm, in the tangent space, that the
     untrained outputs of the training images are brought to; None leaves them as they are, as published.
-    ``nca_images``: as in :class:`lib.heads.reduction.Reduction`. Raises InputError for a value without meaning.
+    ``nca_images``: as in :class:`lib.heads.reduction.Reduction`. ``learn_c``: the ball's c learns along, from that of
+    ``geometry`` on; only where encoder and head are trained together. Raises InputError for a value without meaning.
     """
 
     geometry: Geometry = field(default_factory=lambda: PoincareBall(0.1))
@@ -34,6 +35,7 @@ class Settings:
     cosine: bool = False
     start_norm: float | None = None
     nca_images: int = 2000
+    learn_c: bool = False
     half: ClassVar[bool] = False
     at_once: ClassVar[int] = sweep.CHUNK
     reach: ClassVar[float] = 1 - RIM_MARGIN[torch.float32]
@@ -51,6 +53,7 @@ class Settings:
             recipe.dim_out,
             geometry=self.geometry,
             clip_radius=self.clip_radius,
+            learn_c=self.learn_c,
             generator=torch.Generator().manual_seed(seed),
         )
 
@@ -75,6 +78,12 @@ class Settings:
 def spherical(settings: Settings, temperature: float = TEMPERATURE) -> Settings:
     """The Sph- version: unit vectors, compared by D_cos; the default temperature is the authors' code's (HV-8)."""
     return replace(settings, geometry=Sphere(), temperature=temperature, cosine=True)
+
+
+def warmed(settings: Settings, temperature: float) -> Settings:
+    """The same head with the loss at another τ of Equation 5; in flat space at half of it, as :func:`flat` has it."""
+    halved = isinstance(settings.geometry, Euclidean)
+    return replace(settings, temperature=temperature / 2 if halved else temperature)
 
 
 def flat(settings: Settings) -> Settings:

@@ -1,12 +1,12 @@
 """Random crops of images, each with its own place, turn and stain, drawn for a whole batch at once.
 
-torchvision draws one set of parameters per call, so a batch would have to be cut image by image, and from the global
-random state. Here one affine grid cuts all crops of a batch, and a generator that is handed in decides, so that step
-``i`` of a training is the same whether or not the training was interrupted before.
+One affine grid cuts all crops of a batch, bilinear, on the device where the images lie. A generator that is handed in
+decides, so that step ``i`` of a training is the same whether or not the training was interrupted before.
 """
 
 import math
 
+import numpy as np
 import torch
 from skimage.color import hed_from_rgb, rgb_from_hed
 from torch import Generator, Tensor
@@ -17,30 +17,46 @@ from lib.geometry.numerics import root
 ASPECT = 4 / 3  # the most that a crop is stretched, either way
 
 
-def crops(images: Tensor, size: int, area: tuple[float, float], generator: Generator, stain: float = 0.2) -> Tensor:
+def generator_of(*key: int) -> Generator:
+    """A generator for one purpose and step: neighbouring seeds have nothing in common."""
+    return torch.Generator().manual_seed(int(np.random.SeedSequence(key).generate_state(1, np.uint64)[0] >> 1))
+
+
+def crops(
+    images: Tensor,
+    size: int,
+    area: tuple[float, float],
+    generator: Generator,
+    stain: float = 0.2,
+    *,
+    aspect: float = ASPECT,
+    turned: bool = True,
+) -> Tensor:
     """One random crop of each image as (n, 3, size, size) float32 from 0 to 1, on the images' device.
 
     images: (n, 3, h, w) uint8; size: side of the crops in pixels; area: least and most of the image that a crop
     covers, as a fraction; generator: on the CPU; stain: factors of :func:`jitter` are drawn from 1 - stain to
-    1 + stain. A crop is turned by a multiple of 90 degrees and mirrored at random: a tile has no up.
+    1 + stain; aspect: the most that a crop is stretched, either way. A crop is mirrored in either direction, and if
+    ``turned``, by a multiple of 90 degrees: a tile has no up.
     """
-    theta = placements(len(images), area, generator).to(images.device)
+    theta = placements(len(images), area, generator, aspect, turned).to(images.device)
     grid = functional.affine_grid(theta, [len(images), 3, size, size], align_corners=False)
     pixels = functional.grid_sample(images.float() / 255, grid, padding_mode="border", align_corners=False)
-    return jitter(pixels, _uniform((len(images), 3), (1 - stain, 1 + stain), generator))
+    return jitter(pixels, _uniform((len(images), 3), (1 - stain, 1 + stain), generator)) if stain else pixels
 
 
-def placements(n: int, area: tuple[float, float], generator: Generator) -> Tensor:
+def placements(
+    n: int, area: tuple[float, float], generator: Generator, aspect: float = ASPECT, turned: bool = True
+) -> Tensor:
     """Affine maps (n, 2, 3) from the crop's coordinates to the image's, both from -1 to 1."""
-    log_aspect = math.log(ASPECT)
-    aspect = _uniform((n,), (-log_aspect, log_aspect), generator).exp()
+    ratio = _uniform((n,), (-math.log(aspect), math.log(aspect)), generator).exp()
     covered = _uniform((n,), area, generator)
-    side = torch.stack([root(covered * aspect), root(covered / aspect)], dim=-1).clamp(max=1)
+    side = torch.stack([root(covered * ratio), root(covered / ratio)], dim=-1).clamp(max=1)
     centre = (1 - side) * _uniform((n, 2), (-1, 1), generator)
     mirrored = 2 * torch.randint(2, (n, 2), generator=generator) - 1
-    turned = torch.randint(2, (n,), generator=generator).bool()
+    transposed = torch.randint(2, (n,), generator=generator).bool() & turned
     linear = torch.diag_embed(side * mirrored)
-    linear = torch.where(turned[:, None, None], linear.flip(-1), linear)
+    linear = torch.where(transposed[:, None, None], linear.flip(-1), linear)
     return torch.cat([linear, centre[:, :, None]], dim=-1)
 
 

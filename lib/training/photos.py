@@ -1,25 +1,27 @@
-"""Images of a table as an encoder that is fine-tuned sees them: random crops to learn from, one crop to be judged by.
+"""Images as an encoder that is fine-tuned sees them: random crops to learn from, one crop to be judged by.
 
-What is random about an image depends on the seed, the step and its place in the batch alone, however many processes
-read images.
+They are decoded once (:mod:`lib.datasets.pixels`), then cropped a batch at a time on the device of the network. What is
+random about an image depends on the seed, the step and its place in the batch alone: numbers are drawn for the whole
+batch, however many processes share it.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
-import numpy as np
 import torch
 from timm.data import resolve_model_data_config
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset
-from torchvision.transforms import v2
 
 from lib import checks
-from lib.datasets.images import read_image
-from lib.datasets.table import ImageTable
+from lib.datasets.crops import central, cut, mirrored, normalised, random_boxes
+from lib.datasets.pixels import Decoded
+from lib.training.multicrop import generator_of
 
 Numbers = tuple[float, float, float]
+
+DRAWS = 8
+"""Random numbers that an image has of its own beside its crop; the first decides whether it is mirrored."""
 
 
 @dataclass(frozen=True)
@@ -53,66 +55,39 @@ class Preparation:
         known = resolve_model_data_config(encoder)
         return replace(self, mean=tuple(known["mean"]), std=tuple(known["std"]))
 
-    def training(self) -> v2.Compose:
-        """A random crop, resized with bicubic interpolation, and mirrored half of the time (Section 3.2)."""
-        crop = v2.RandomResizedCrop(self.size, self.area, interpolation=v2.InterpolationMode.BICUBIC)
-        return v2.Compose([crop, v2.RandomHorizontalFlip(), *self._pixels()])
+    def varied(self, x: Tensor, u: Tensor) -> Tensor:
+        """Training crops ``x: (b, 3, size, size)`` uint8, of which half are mirrored (Section 3.2).
 
-    def testing(self) -> v2.Compose:
-        """The shorter side resized, then the middle (Section 3.2)."""
-        resize = v2.Resize(self.resize, interpolation=v2.InterpolationMode.BICUBIC)
-        return v2.Compose([resize, v2.CenterCrop(self.size), *self._pixels()])
-
-    def _pixels(self) -> list[v2.Transform]:
-        return [v2.ToImage(), v2.ToDtype(torch.float32, scale=True), v2.Normalize(self.mean, self.std)]
-
-
-class _Photos(Dataset):
-    """Pixels of row ``i`` of the table under random number ``key``, asked for as (i, key)."""
-
-    def __init__(self, table: ImageTable, transform: v2.Compose) -> None:
-        self.table, self.transform = table, transform
-
-    def __getitem__(self, asked: tuple[int, int]) -> Tensor:
-        row, key = asked
-        image = read_image(self.table.path(row))
-        with torch.random.fork_rng(devices=[]):  # torchvision draws from the global state of the CPU
-            torch.default_generator.manual_seed(key)
-            return self.transform(image)
+        u: (b, :data:`DRAWS`) from 0 to 1 on the CPU, the random numbers of each image.
+        """
+        return mirrored(x, u[:, 0] < 0.5)
 
 
 def random_views(
-    table: ImageTable,
+    images: Decoded,
     batches: Iterable[tuple[int, Tensor]],
     preparation: Preparation,
     seed: int,
+    device: torch.device,
     *,
     part: slice = slice(None),
-    workers: int = 0,
 ) -> Iterator[Tensor]:
-    """Pixels (b, 3, size, size) of each of the ``batches``, given as step and rows of the table.
+    """Random crops, resized with bicubic interpolation (Section 3.2): (b, 3, size, size) float32 of each batch.
 
-    part: the places of a batch that this process reads. workers: processes that read and crop ahead; 0 for none. The
-    pixels do not depend on either. Raises BrokenImage for a file that cannot be read, naming it.
+    batches: step and rows of the images. part: the places of a batch that this process embeds; its pixels do not depend
+    on it. device: of the pixels.
     """
-
-    def asked() -> Iterator[list[tuple[int, int]]]:
-        for step, rows in batches:
-            keys = np.random.SeedSequence((seed, 2, step)).generate_state(len(rows), np.uint64) >> np.uint64(1)
-            yield list(zip(rows.tolist(), keys.tolist(), strict=True))[part]
-
-    return _loaded(table, preparation.training(), asked(), workers)
-
-
-def central_views(table: ImageTable, preparation: Preparation, batch_size: int, workers: int = 0) -> Iterator[Tensor]:
-    """Pixels (b, 3, size, size) of all rows of the table in their order, ``batch_size`` at a time."""
-    asked = ([(row, 0) for row in part.tolist()] for part in torch.arange(len(table)).split(batch_size))
-    return _loaded(table, preparation.testing(), asked, workers)
+    shapes, size = images.shapes, (preparation.size, preparation.size)
+    for step, rows in batches:
+        generator = generator_of(seed, 2, step)
+        boxes = random_boxes(shapes[rows], preparation.area, generator)[part]
+        u = torch.rand(len(rows), DRAWS, generator=generator)[part]
+        x = cut([images.images[row] for row in rows[part].tolist()], boxes, size, device)
+        yield normalised(preparation.varied(x, u), preparation.mean, preparation.std)
 
 
-def _loaded(
-    table: ImageTable, transform: v2.Compose, asked: Iterable[list[tuple[int, int]]], workers: int
-) -> Iterator[Tensor]:
-    # A generator of its own, since a loader draws a number when it starts.
-    photos = _Photos(table, transform)
-    return iter(DataLoader(photos, batch_sampler=asked, num_workers=workers, generator=torch.Generator()))
+def central_views(images: Decoded, preparation: Preparation, batch_size: int, device: torch.device) -> Iterator[Tensor]:
+    """The shorter side resized, then the middle (Section 3.2): (b, 3, size, size) of all images in their order."""
+    for start in range(0, len(images.images), batch_size):
+        x = central(images.images[start : start + batch_size], preparation.resize, preparation.size, device)
+        yield normalised(x, preparation.mean, preparation.std)

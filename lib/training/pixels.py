@@ -6,12 +6,14 @@ A module of its own, so that a dataset more in the catalogue trains no network a
 import numpy as np
 import torch
 from torch import Tensor
-from torchvision.transforms import v2
+from torchvision.transforms.v2 import InterpolationMode
 
-from lib.datasets.images import read_image
+from lib.datasets.crops import cut, planes, shapes_of, whole_boxes
+from lib.datasets.decoding import stream
+from lib.datasets.images import broken
 from lib.datasets.table import ImageTable
 from lib.encoders.small_vit import SIZE
-from lib.errors import BrokenImage, InputError
+from lib.errors import InputError
 from lib.progress import track
 
 MOST_IMAGES = 20_000
@@ -21,22 +23,24 @@ MOST_IMAGES = 20_000
 def load_images(table: ImageTable, limit: int = MOST_IMAGES, seed: int = 0, on_broken: str = "error") -> Tensor:
     """Images of the table as (n, 3, 96, 96) uint8, each resized as the encoder does.
 
-    limit: of more images a random part under ``seed`` is taken. on_broken: "error" raises BrokenImage at the first
-    unreadable image, "skip" leaves such images out. Raises InputError if none is left.
+    limit: of more images a random part under ``seed`` is taken. on_broken: "error" raises BrokenImage, which names all
+    unreadable images, "skip" leaves them out. Raises InputError if none is left.
     """
     wanted = np.arange(len(table))
     if len(table) > limit:
         wanted = np.sort(np.random.default_rng(seed).choice(len(table), limit, replace=False))
-    resize = v2.Compose([v2.ToImage(), v2.Resize((SIZE, SIZE), antialias=True)])
-    pixels = torch.empty(len(wanted), 3, SIZE, SIZE, dtype=torch.uint8)
-    n = 0
-    for row in track(wanted, total=len(wanted), what=f"reading {table.name}", unit="images"):
-        try:
-            pixels[n] = resize(read_image(table.path(row)))
-            n += 1
-        except BrokenImage:
-            if on_broken == "error":
-                raise
-    if n == 0:
+    parts, reasons = [torch.empty(0, 3, SIZE, SIZE, dtype=torch.uint8)], []
+    read = stream([table.path(row) for row in wanted])
+    shown = {"total": len(wanted), "what": f"reading {table.name}", "unit": "images"}
+    for part in track(read, **shown, size=lambda part: len(part.images)):
+        images = [planes(image) for image in part.images if image is not None]
+        reasons += part.reasons.values()
+        if images:
+            how = {"interpolation": InterpolationMode.BILINEAR}
+            parts.append(cut(images, whole_boxes(shapes_of(images)), (SIZE, SIZE), torch.device("cpu"), **how))
+    if reasons and on_broken == "error":
+        raise broken(reasons)
+    pixels = torch.cat(parts)
+    if not len(pixels):
         raise InputError(f"{table.name}: none of the {len(table)} images under {table.root} can be used.")
-    return pixels[:n]
+    return pixels

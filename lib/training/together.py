@@ -4,29 +4,35 @@
 or on the CPU, where it is for trying out. torch starts them, as torchrun does, since Fabric itself starts none from
 within a notebook but by forking, which a kernel that has used its GPU does not survive.
 
-Every process embeds its part of the batch, gathers the parts of all (:func:`embedded`) and computes the loss of the
-whole. Backwards, a part gets the sum of what all processes say of it: as many times the gradient of the
-single-process loss. Fabric's data parallelism then takes the mean over the processes. So every weight has the gradient
-that one process would have, and the step and its clipping are the same.
+Every process embeds its part of the batch, gathers the parts of all and computes the loss of the whole (:func:`step`).
+Backwards, a part gets the sum of what all processes say of it: as many times the gradient of the single-process loss.
+Fabric's data parallelism then takes the mean over the processes. So every weight has the gradient that one process
+would have, and the step and its clipping are the same.
 """
 
+import logging
 import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.utils.checkpoint import checkpoint
 
+from lib import devices
 from lib.errors import InputError
 from lib.processes import end_with
 from lib.progress import track
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+log = logging.getLogger(__name__)
 
 VARIABLE = "PROCESSES"
 
@@ -39,11 +45,11 @@ Result = TypeVar("Result")
 def fabric(device: str = "auto", bf16: bool | None = None) -> "Fabric":
     """What a training runs on; among the processes of :func:`launched` it is shared by all of them.
 
-    device: "cpu", "cuda", or "auto" for cuda where there is one. bf16: bfloat16 autocast, on a GPU alone by default.
+    device: see :func:`lib.devices.pick`. bf16: bfloat16 autocast, on a GPU alone by default.
     """
     from lightning_fabric import Fabric  # two seconds, which no notebook pays that trains nothing
 
-    graphics = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    graphics = devices.pick(device).type == "cuda"
     n = int(os.environ["WORLD_SIZE"]) if distributed.is_torchelastic_launched() else 1
     made = Fabric(
         accelerator="cuda" if graphics else "cpu",
@@ -66,37 +72,115 @@ def part(place: "Fabric", batch_size: int) -> slice:
     return slice(place.global_rank * share, (place.global_rank + 1) * share)
 
 
-def embedded(place: "Fabric", network: nn.Module, pixels: Tensor) -> Tensor:
-    """What ``network``, set up in ``place``, makes of a batch: (B, d) float32, the parts of all processes in order.
+class InParts(nn.Module):
+    """A network that embeds a batch in :attr:`parts`, one after the other, where memory is too small for all of it.
 
-    pixels: the own part (b, 3, size, size).
+    With more than one, a part is embedded again on the way back, and no more than one is in memory at a time. Embedding
+    and gradient are those of the whole batch, for a network in which images know nothing of each other.
     """
-    return place.all_gather(network(pixels.to(place.device)).float(), sync_grads=True).flatten(end_dim=-2)
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network, self.parts = network, 1
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        if self.parts == 1:
+            return self.network(pixels)
+        parts = pixels.chunk(self.parts)
+        return torch.cat([checkpoint(self.network, part, use_reentrant=False) for part in parts])
 
 
-def descended(
+def setup(
+    place: "Fabric", network: nn.Module, optimiser: torch.optim.Optimizer
+) -> tuple[nn.Module, torch.optim.Optimizer]:
+    """Network, as :class:`InParts`, and optimiser for :func:`step` on ``place``.
+
+    Channels of a pixel lie side by side, which GPUs convolve faster, and CPUs too.
+    """
+    return place.setup(InParts(network.to(memory_format=torch.channels_last)), optimiser)
+
+
+@contextmanager
+def fitting(n: int, size: int) -> Iterator[None]:
+    """A block that needs memory for ``n`` images of ``size`` pixels; InputError with the way out if it is too small."""
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        raise InputError(
+            f"memory is too small for a batch of {n} images of {size} pixels: choose a smaller batch_size, or smaller "
+            "images"
+        ) from error
+
+
+def step(
     place: "Fabric",
     network: nn.Module,
     optimiser: torch.optim.Optimizer,
-    value: Tensor,
+    pixels: Tensor,
+    loss: Callable[[Tensor], Tensor],
     *,
     longest: float = math.inf,
-    alone: Iterable[nn.Parameter] = (),
-) -> bool:
-    """One step down the gradient of ``value``, a scalar; False, and no step, if that or its gradient is not finite.
+    alone: Iterable[nn.Module] = (),
+) -> tuple[float, bool]:
+    """One step down the gradient of the loss of a batch; the loss, and whether the step was taken.
 
-    network, optimiser: as set up in ``place``. longest: the norm that the gradient is clipped to. alone: weights that
-    are not of ``network``. Every process has their whole gradient; its mean is the same on all to the last bit, which
-    it is not by itself where a GPU adds in any order.
+    It is not where the loss or its gradient is not finite. Where memory is too small for the batch, it is embedded in
+    twice as many parts, with a warning, to the same loss.
+
+    Args:
+        place, network, optimiser: as :func:`setup` made them.
+        pixels: the own part of the batch, (b, 3, size, size).
+        loss: of what the network makes of all parts, (B, d) float32, those of all processes in order; a scalar.
+        longest: the norm that the gradient is clipped to.
+        alone: modules that ``loss`` computes with and learns, beside the network.
+
+    Raises:
+        InputError: where several processes share a batch that is too large, or a single image is.
     """
+    modules, pixels = list(alone), pixels.to(place.device, memory_format=torch.channels_last)
+    before = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
+    while True:
+        inner = network.module
+        try:
+            if place.world_size > 1 or inner.parts >= len(pixels):
+                with fitting(len(pixels), pixels.shape[-1]):
+                    return _step(place, network, optimiser, pixels, loss, longest, modules)
+            return _step(place, network, optimiser, pixels, loss, longest, modules)
+        except torch.OutOfMemoryError:
+            inner.parts *= 2
+            fits = -(-len(pixels) // inner.parts)
+            log.warning("Memory is too small for %d images at once: embedding %d at a time.", len(pixels), fits)
+        # The error held what the step had in memory, so the next attempt is made outside of its handling.
+        optimiser.zero_grad()
+        for buffer, value in before:
+            buffer.copy_(value)
+        torch.cuda.empty_cache()
+
+
+def _step(
+    place: "Fabric",
+    network: nn.Module,
+    optimiser: torch.optim.Optimizer,
+    pixels: Tensor,
+    loss: Callable[[Tensor], Tensor],
+    longest: float,
+    alone: Iterable[nn.Module],
+) -> tuple[float, bool]:
+    """As :func:`step`, if memory is large enough.
+
+    Every process has the whole gradient of what is ``alone``; its mean is the same on all to the last bit, which it is
+    not by itself where a GPU adds in any order.
+    """
+    value = loss(place.all_gather(network(pixels).float(), sync_grads=True).flatten(end_dim=-2))
     optimiser.zero_grad()
     place.backward(value)
-    place.all_reduce([weight.grad for weight in alone if weight.grad is not None])
+    weights = [weight for module in alone for weight in module.parameters()]
+    place.all_reduce([weight.grad for weight in weights if weight.grad is not None])
     length = place.clip_gradients(network, optimiser, max_norm=longest, error_if_nonfinite=False)
     sound = math.isfinite(value.item()) and bool(length.isfinite())
     if sound:
         optimiser.step()
-    return sound
+    return value.item(), sound
 
 
 def follow(place: "Fabric", losses: Iterator[float], left: int, what: str) -> None:
@@ -109,12 +193,12 @@ def follow(place: "Fabric", losses: Iterator[float], left: int, what: str) -> No
 def processes() -> int:
     """How many processes share a training: :data:`VARIABLE` of the environment, 1 if it says nothing.
 
-    Raises InputError for what is no number of processes, or more than there are GPUs on a machine with any.
+    Raises InputError for what is no number of processes, or more than there are GPUs, where they are taken.
     """
     text = os.environ.get(VARIABLE, "1")
     if not (text.isdecimal() and int(text) > 0):
         raise InputError(f"{VARIABLE}={text}: it has to be a number of processes, 1 or more")
-    if 0 < torch.cuda.device_count() < int(text):
+    if devices.pick().type == "cuda" and torch.cuda.device_count() < int(text):
         raise InputError(f"{VARIABLE}={text}, but this machine has {torch.cuda.device_count()} GPUs: one process each")
     return int(text)
 

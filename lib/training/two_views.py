@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torchvision.transforms import v2
 
 from lib import checks
+from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
-from lib.training import checkpoint, label_tree
+from lib.training import changes, checkpoint, label_tree, together
 from lib.training.divergence import Diverged
-from lib.training.finetune import adamw, readers, thaw
+from lib.training.finetune import adamw, thaw
 from lib.training.photos import Preparation, random_views
-from lib.training.together import descended, embedded, fabric, follow, part
+from lib.training.together import fabric, follow, part
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -59,9 +59,10 @@ class Settings:
 class Augmented(Preparation):
     """Training crops that change in colour four times out of five and are blurred half of the time.
 
-    color: how far brightness, contrast and saturation may go from 1; the hue goes a quarter as far, and no further than
-    0.5 allows. blur: the least and most standard deviation, in pixels. Test images are untouched. The amounts are
-    SimCLR's at half strength (Chen et al. 2020), as tiles differ in stain already. Raises InputError as above.
+    color: how far brightness, contrast and saturation, changed in this order, may go from 1; then the hue goes a
+    quarter as far. (torchvision draws an order for each image.) blur: the least and most standard deviation, in pixels.
+    Test images are untouched. The amounts are SimCLR's at half strength (Chen et al. 2020), as tiles differ in stain
+    already. Raises InputError as above.
     """
 
     color: float = 0.4
@@ -72,13 +73,17 @@ class Augmented(Preparation):
         checks.fraction("color", self.color)
         checks.pair("blur", self.blur, checks.positive)
 
-    def training(self) -> v2.Compose:
-        """Crop and mirror as :meth:`lib.training.photos.Preparation.training`, colour and blur before the pixels."""
-        crop, mirror, *pixels = super().training().transforms
-        jitter = v2.ColorJitter(self.color, self.color, self.color, self.color / 4)
+    def varied(self, x: Tensor, u: Tensor) -> Tensor:
+        """Crops mirrored as :meth:`lib.training.photos.Preparation.varied`, then changed in colour, and blurred."""
+        x, u = super().varied(x, u) / 255, u.double()
+        coloured, blurred = u[:, 1] < 0.8, (u[:, 2] < 0.5).nonzero()[:, 0]
+        amounts = coloured[:, None] * self.color * (2 * u[:, 3:7] - 1)
+        x = changes.recoloured(x, *(1 + amounts[:, :3]).T, amounts[:, 3] / 4)
         width = 2 * round(self.size / 20) + 1  # about a tenth of the image, as SimCLR has it, and odd
-        blur = v2.GaussianBlur(width, self.blur)
-        return v2.Compose([crop, mirror, v2.RandomApply([jitter], 0.8), v2.RandomApply([blur], 0.5), *pixels])
+        low, high = self.blur
+        if len(blurred):
+            x[blurred] = changes.blurred(x[blurred], low + (high - low) * u[blurred, 7], width)
+        return (255 * x).round().byte()
 
 
 def train(
@@ -105,7 +110,7 @@ def train(
         table: images to learn from. classes: (n,) of them, as numbers.
         settings, preparation: see there.
         seed: decides batches and crops.
-        device: "cpu", "cuda", or "auto" for cuda where there is one, which has the encoder in bfloat16 autocast.
+        device: see :func:`lib.devices.pick`; a GPU has the encoder in bfloat16 autocast.
         store: a checkpoint, written every :data:`KEPT_EVERY` steps and gone at the end; a training that broke off goes
             on from there to the same result. Its name has to tell all that the training depends on.
         what: the name of the work in the progress bar.
@@ -119,13 +124,13 @@ def train(
     own = part(place, min(settings.batch_size, len(classes)))
     training = _Training(encoder, head, loss, settings, place, what)
     training.resume(store)
-    codes = torch.tensor(classes, dtype=torch.long)
+    images, codes = decode(table).to(place.device), torch.tensor(classes, dtype=torch.long)
     batches = list(enumerate(_batches(len(codes), settings, seed)))[len(training.history) :]
 
     def run() -> Iterator[float]:
         # A step draws twice: its first views under an even number, its second under an odd one.
         asked = ((2 * step + view, rows) for step, rows in batches for view in (0, 1))
-        views = random_views(table, asked, preparation, seed, part=own, workers=readers(place))
+        views = random_views(images, asked, preparation, seed, place.device, part=own)
         for step, rows in batches:
             both = rows.view(place.world_size, 1, -1).expand(-1, 2, -1).flatten()  # every process has two views
             yield training.step(step, torch.cat([next(views), next(views)]), codes[both], both)
@@ -152,7 +157,7 @@ class _Training:
         self.head, self.loss, self.settings, self.place, self.what = head, loss.to(place.device), settings, place, what
         self.rates = {"lr": settings.lr, "head_lr": settings.head_lr}
         optimiser = adamw(encoder, head, loss, **self.rates, weight_decay=settings.weight_decay)
-        self.shared, self.optimiser = place.setup(encoder, optimiser)
+        self.shared, self.optimiser = together.setup(place, encoder, optimiser)
         self.parts = {"network": self.network, "loss": self.loss, "optimiser": self.optimiser}
         self.history: list[float] = []
 
@@ -163,14 +168,14 @@ class _Training:
         """
         for group, lr in zip(self.optimiser.param_groups, self.rates.values(), strict=True):
             group["lr"] = lr * self.settings.rate(step)
-        z = self.head(embedded(self.place, self.shared, pixels))
-        value = self.loss(z, classes.to(z.device), images.to(z.device))
-        alone = [*self.head.parameters(), *self.loss.parameters()]
-        if not descended(self.place, self.shared, self.optimiser, value, alone=alone):
+        known = classes.to(self.place.device), images.to(self.place.device)
+        given = self.place, self.shared, self.optimiser, pixels, lambda features: self.loss(self.head(features), *known)
+        value, taken = together.step(*given, alone=(self.head, self.loss))
+        if not taken:
             good = {name: weight.detach() for name, weight in self.network.named_parameters()}
-            raise Diverged(value.item(), step, good, self.what)
-        self.history.append(value.item())
-        return value.item()
+            raise Diverged(value, step, good, self.what)
+        self.history.append(value)
+        return value
 
     def keep(self, store: Path | None) -> None:
         """Write a checkpoint."""

@@ -40,7 +40,7 @@ def parts() -> tuple[nn.Module, nn.Module]:
 
 def resumed(images: ImageTable) -> str:
     course = finetune._Training(*parts(), nn.Identity(), finetune.Settings(), together.fabric("cpu"), "")
-    return course.key(images, images, Preparation(4, 4), 0, None)
+    return course.key([images, images], Preparation(4, 4), 0, None)
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,25 @@
 """Images decoded once and cut in batches: the same pixels as Pillow's, the same crops as torchvision's."""
 
-import math
 import warnings
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from scipy import stats
 from torchvision.transforms import v2
 
 from lib import paths
-from lib.datasets import pixels
+from lib.datasets import crops, decoding, pixels, resampling
 from lib.datasets.folder import load
 from lib.errors import BrokenImage
 
 CPU = torch.device("cpu")
 SHAPES = ((40, 60), (60, 40), (96, 96), (33, 77))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(monkeypatch):
+    monkeypatch.setattr(pixels, "_KNOWN", {})
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +45,25 @@ def test_images_are_decoded_as_pillow_does_in_memory_and_mapped(table, options, 
             assert np.array_equal(image.permute(1, 2, 0), picture)
     assert decoded.shapes.tolist() == [list(image.shape[1:]) for image in decoded.images]
     assert len(list(tmp_path.rglob("*.safetensors"))) == ("budget" in options)
+
+
+def test_what_was_decoded_is_not_read_again_unless_it_changed(table, monkeypatch):
+    read, read_image = [], decoding.read_image
+    monkeypatch.setattr(decoding, "read_image", lambda path, notices: read.append(path) or read_image(path, notices))
+    part = table.take(table.rows["image_id"].iloc[1:3])
+    several = [pixels.decode(one) for one in (part, table, table)]
+    assert [path.name for path in read] == ["1.png", "2.png", "0.png", "3.png"]
+    assert all(one is other for one, other in zip(several[1].images, several[2].images, strict=True))
+    content = table.path(0).read_bytes()
+    try:
+        table.path(0).write_bytes(table.path(2).read_bytes())
+        assert torch.equal(pixels.decode(table).images[0], several[0].images[1])
+    finally:
+        table.path(0).write_bytes(content)
+    pixels.decode(part, budget=several[0].bytes)
+    assert all(
+        one is other for one, other in zip(pixels._KNOWN.values(), several[0].images, strict=True)
+    )  # no more than the budget stays in memory
 
 
 def test_a_map_of_other_images_or_a_damaged_one_is_not_used(table, monkeypatch, tmp_path):
@@ -84,64 +106,45 @@ def test_what_may_surprise_is_said_once(tmp_path):
     assert len([w for w in raised if "several pages" in str(w.message)]) == 1
 
 
+BOXES = torch.tensor([[0, 0, 40, 60], [5, 3, 30, 31], [0, 10, 96, 80], [1, 1, 32, 70]])
+
+
+def close(crop, picture):
+    apart = np.abs(crop.permute(1, 2, 0).numpy() - np.asarray(picture).astype(int))
+    return apart.max() <= 2 and apart.mean() < 0.5
+
+
+@pytest.fixture(params=["torchvision", "matrices"])
+def way(request, monkeypatch):
+    """Both ways to resize: that of the CPU, and that of a GPU, here on the CPU too."""
+    if request.param == "matrices":
+        monkeypatch.setattr(crops, "by_matrices", lambda *_: True)
+    return request.param
+
+
+@pytest.mark.parametrize("mode", ["BICUBIC", "BILINEAR"])
 @pytest.mark.parametrize("size", [24, 96, 150])
-def test_pixels_are_those_of_pillow_within_a_level_of_rounding(table, size):
-    decoded = pixels.decode(table)
-    boxes = torch.tensor([[0, 0, 40, 60], [5, 3, 30, 31], [0, 10, 96, 80], [1, 1, 32, 70]])
-    crops = pixels.cut(decoded.images, boxes, (size, size), CPU)
-    for crop, picture, (top, left, height, width) in zip(crops, pictures(table), boxes.tolist(), strict=True):
+def test_pixels_are_those_of_pillow_within_a_level_of_rounding(table, size, mode, way, monkeypatch):
+    monkeypatch.setattr(resampling, "PADDED", 2 * 96 * 80)  # two images at once
+    how = {"interpolation": v2.InterpolationMode[mode]}
+    cuts = crops.cut(pixels.decode(table).images, BOXES, (size, size + 3), CPU, **how)
+    for crop, picture, (top, left, height, width) in zip(cuts, pictures(table), BOXES.tolist(), strict=True):
         box = (left, top, left + width, top + height)
-        expected = np.asarray(picture.crop(box).resize((size, size), Image.Resampling.BICUBIC)).astype(int)
-        apart = np.abs(crop.permute(1, 2, 0).numpy() - expected)
-        assert apart.max() <= 2 and apart.mean() < 0.5
+        assert close(crop, picture.crop(box).resize((size + 3, size), Image.Resampling[mode]))
+
+
+@pytest.mark.parametrize(("shorter", "size"), [(24, 24), (50, 41), (96, 96), (150, 120)])
+def test_the_middle_is_that_of_torchvision(table, shorter, size, way):
+    seen = v2.Compose([v2.Resize(shorter, interpolation=v2.InterpolationMode.BICUBIC), v2.CenterCrop(size)])
+    for crop, picture in zip(
+        crops.central(pixels.decode(table).images, shorter, size, CPU), pictures(table), strict=True
+    ):
+        assert close(crop, seen(picture))
 
 
 def test_crops_of_one_size_are_the_same_at_once_and_one_by_one(table):
     decoded = pixels.decode(table)
     boxes = torch.tensor([[0, 0, 30, 40]] * 4)
-    together = pixels.cut(decoded.images, boxes, (24, 24), CPU)
+    together = crops.cut(decoded.images, boxes, (24, 24), CPU)
     for row in range(4):
-        assert torch.equal(together[row : row + 1], pixels.cut(decoded.images[row : row + 1], boxes[:1], (24, 24), CPU))
-
-
-@pytest.mark.parametrize("shape", [(96, 96), (60, 150)])
-@pytest.mark.parametrize("area", [(0.2, 1.0), (0.8, 1.0)])
-def test_crops_are_distributed_as_torchvisions(shape, area):
-    n = 3000
-    boxes = pixels.random_boxes(torch.tensor([shape] * n), area, torch.Generator().manual_seed(0)).numpy()
-    assert (boxes >= 0).all() and (boxes[:, :2] + boxes[:, 2:] <= shape).all()
-    image = torch.empty(3, *shape)
-    torch.manual_seed(1)
-    drawn = [v2.RandomResizedCrop(8, area).make_params([image]) for _ in range(n)]
-    theirs = np.array([[crop[side] for side in ("top", "left", "height", "width")] for crop in drawn])
-    measures = {
-        "area": lambda b: b[:, 2] * b[:, 3],
-        "aspect": lambda b: b[:, 3] / b[:, 2],
-        "top": lambda b: b[:, 0],
-        "left": lambda b: b[:, 1],
-        "centre": lambda b: b[:, 0] + b[:, 2] / 2,
-    }
-    for name, measure in measures.items():
-        assert stats.ks_2samp(measure(boxes), measure(theirs)).pvalue > 0.001, name
-
-
-def test_an_image_that_no_crop_fits_gets_the_largest_central_one():
-    boxes = pixels.random_boxes(torch.tensor([(10, 1000), (1000, 10)]), (0.9, 1.0), torch.Generator().manual_seed(0))
-    wide = math.floor(10 * 4 / 3)
-    assert boxes.tolist() == [[0, (1000 - wide) // 2, 10, wide], [(1000 - wide) // 2, 0, wide, 10]]
-
-
-def test_an_image_has_the_crop_of_its_own_draws_alone():
-    shapes = torch.tensor([(50, 60)] * 6)
-    other = shapes.clone()
-    other[3] = torch.tensor([500, 20])
-    first, second = (pixels.random_boxes(x, (0.2, 1.0), torch.Generator().manual_seed(7)) for x in (shapes, other))
-    assert torch.equal(first[[0, 1, 2, 4, 5]], second[[0, 1, 2, 4, 5]])
-
-
-def test_mirrored_and_normalised():
-    x = torch.arange(24, dtype=torch.uint8).reshape(2, 3, 2, 2)
-    turned = pixels.mirrored(x, torch.tensor([True, False]))
-    assert torch.equal(turned[0], x[0].flip(2)) and torch.equal(turned[1], x[1])
-    expected = v2.functional.normalize(x.float() / 255, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
-    torch.testing.assert_close(pixels.normalised(x, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6)), expected)
+        assert torch.equal(together[row : row + 1], crops.cut(decoded.images[row : row + 1], boxes[:1], (24, 24), CPU))

@@ -11,9 +11,11 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 from timm.data import create_transform, resolve_model_data_config
+from torchvision.transforms import v2
 
 from lib import paths
-from lib.encoders import backbones, registry, weights
+from lib.datasets.crops import planes
+from lib.encoders import backbones, registry, small_vit, views, weights
 from lib.encoders.texture import Texture
 from lib.errors import InputError, MissingWeights
 
@@ -36,9 +38,58 @@ def seeded(name: str, seed: int, **options) -> torch.nn.Module:
 
 
 def by_timm(model: torch.nn.Module, images: list[Image.Image]) -> np.ndarray:
-    transform = create_transform(**resolve_model_data_config(model), is_training=False)
+    """timm's network on what the encoder sees, normalised as timm does, one image after the other."""
+    data = resolve_model_data_config(model)
+    _, cut = backbones.cutting(create_transform(**data, is_training=False, normalize=False))
+    normalise = create_transform(**data, is_training=False).transforms[-1]
+    seen = [cut([planes(image)], torch.device("cpu"))[0] for image in images]
     with torch.no_grad():
-        return np.concatenate([model(transform(image)[None]).numpy() for image in images])
+        return np.concatenate([model(normalise(x.float() / 255)[None]).numpy() for x in seen])
+
+
+def blobs(width: int, height: int) -> Image.Image:
+    coarse = np.random.default_rng(0).integers(0, 256, (9, 9, 3), dtype=np.uint8)
+    return Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
+
+
+WAYS = [
+    ("center", "bicubic", 0.9, "torchvision"),
+    ("center", "bilinear", 0.875, "torchvision"),
+    ("squash", "bicubic", 1.0, "torchvision"),
+    ("squash", "bilinear", 0.95, "torchvision"),
+    ("border", "bicubic", 1.0, "Pillow"),
+    ("squash", "lanczos", 1.0, "Pillow"),
+]
+
+
+@pytest.mark.parametrize(("mode", "interpolation", "crop_pct", "by"), WAYS)
+def test_pixels_are_those_of_timm_within_two_levels_of_rounding(mode, interpolation, crop_pct, by):
+    """Of images of several shapes at once, enlarged, reduced and cut; what no tensor can do, Pillow does exactly."""
+    how = {"crop_mode": mode, "interpolation": interpolation, "crop_pct": crop_pct}
+    transform = create_transform((3, 64, 64), **how, is_training=False, normalize=False)
+    images = [blobs(*size) for size in ((64, 64), (150, 150), (90, 41), (33, 77), (150, 150), (64, 64))]
+    does, cut = backbones.cutting(transform)
+    seen = cut([planes(image) for image in images], torch.device("cpu"))
+    assert (does, seen.shape, seen.dtype) == (by, (6, 3, 64, 64), torch.uint8)
+    apart = (seen.int() - torch.stack([transform(image) for image in images]).int()).abs()
+    assert apart.max() <= (2 if by == "torchvision" else 0) and apart.float().mean() < 0.5
+    if crop_pct == 1:
+        assert apart[[0, 5]].max() == 0  # nothing is resized at the network's own size
+
+
+@pytest.mark.parametrize("name", ["efficientnet_lite0_64px-untrained", "demo_vit-untrained"])
+def test_at_its_own_size_a_network_gets_the_bits_of_timm_and_torchvision(name):
+    """So the demo's features of tiles of 96 pixels stay what they were when Pillow prepared them."""
+    encoder = registry.make(name)
+    if name.startswith("demo_vit"):
+        scale = [v2.ToImage(), v2.ToDtype(torch.float32, scale=True)]
+        transform = v2.Compose([v2.Resize((96, 96)), *scale, v2.Normalize(small_vit.MEAN, small_vit.STD)])
+    else:
+        transform = create_transform(**resolve_model_data_config(encoder.model), is_training=False)
+    images = [picture.resize(encoder.seen(pictures(1)).shape[:1:-1]) for picture in pictures(3)]
+    expected = torch.stack([transform(image) for image in images])
+    for given in (images, [np.asarray(image) for image in images], [planes(image) for image in images]):
+        assert torch.equal(encoder.prepared(given), expected) and encoder.prepared(given).is_contiguous()
 
 
 @pytest.mark.parametrize("name", ["test_vit", "test_byobnet", "resnet10t"])
@@ -99,13 +150,61 @@ def test_untrained_weights_follow_the_seed_and_leave_the_random_state_alone():
     assert first.name == first.provenance["encoder"] == "test_vit-untrained"
 
 
-def test_bfloat16_is_close_and_says_so():
+@pytest.mark.parametrize(("dtype", "bound"), [(torch.bfloat16, 0.1), (torch.float16, 0.01)])
+def test_half_precision_is_close_and_says_so(dtype, bound):
     exact = backbones.load("test_vit", "untrained", "cpu")
-    rough = backbones.load("test_vit", "untrained", "cpu", bf16=True)
+    rough = backbones.load("test_vit", "untrained", "cpu", dtype=dtype)
     a, b = exact.encode(pictures(3)), rough.encode(pictures(3))
     assert b.dtype == np.float32
-    assert 0 < np.abs(a - b).max() < 0.1 * np.abs(a).max()
-    assert (exact.provenance["dtype"], rough.provenance["dtype"]) == ("float32", "bfloat16 autocast")
+    assert 0 < np.abs(a - b).max() < bound * np.abs(a).max()
+    assert (exact.provenance["dtype"], rough.provenance["dtype"]) == ("float32", f"{str(dtype)[6:]} autocast")
+
+
+class Small(torch.nn.Module):
+    """A card that holds no more than ``room`` images."""
+
+    def __init__(self, model: torch.nn.Module, room: int) -> None:
+        super().__init__()
+        self.model, self.room, self.batches = model, room, []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if len(x) > self.room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        self.batches.append(len(x))
+        return self.model(x)
+
+
+def test_without_memory_enough_batches_are_halved_with_a_notice_and_stay_so(caplog):
+    encoder = backbones.load("test_vit", "untrained", batch_size=8)
+    expected = encoder.encode(pictures(7))
+    encoder.model = Small(encoder.model, room=2)
+    np.testing.assert_allclose(encoder.encode(pictures(7)), expected, rtol=1e-4, atol=1e-5)
+    assert [record.message.rpartition(" ")[2] for record in caplog.records] == ["4.", "2."]
+    encoder.encode(pictures(4))
+    assert len(caplog.records) == 2 and encoder.model.batches[-2:] == [2, 2]
+
+
+def test_without_memory_for_one_image_the_message_names_the_way_out():
+    encoder = backbones.load("test_vit", "untrained", batch_size=2)
+    encoder.model = Small(encoder.model, room=0)
+    with pytest.raises(InputError, match=r"test_vit-untrained: the memory of cpu .* one image\..* DEVICE=cpu"):
+        encoder.encode(pictures(3))
+
+
+@pytest.mark.gpu
+def test_a_gpu_gives_nearly_the_features_of_the_cpu():
+    """Of images of one size and of many, and of augmented views, in half precision and in float32."""
+    cpu = registry.make("efficientnet_lite0", device="cpu")
+    rough, exact = (registry.make("efficientnet_lite0", device="cuda", dtype=dtype) for dtype in (None, torch.float32))
+    assert (rough.provenance["dtype"], rough.batch_size) == ("float16 autocast", backbones.GPU_BATCH)
+    for images in (pictures(7), [blobs(224, 224)] * 3):
+        expected = cpu.encode(images)
+        assert torch.equal(rough.seen(images).cpu(), cpu.seen(images)) or len({x.size for x in images}) > 1
+        for encoder, bound in ((rough, 0.03), (exact, 0.01)):
+            apart = np.linalg.norm(encoder.encode(images) - expected, axis=1) / np.linalg.norm(expected, axis=1)
+            assert apart.max() < bound
+    one, other = (views.Augmented(encoder, 1).encode([blobs(96, 96)]) for encoder in (cpu, exact))
+    assert np.linalg.norm(one - other) < 0.02 * np.linalg.norm(one)
 
 
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth"])

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.numpy import save_file
 
 from lib import files
-from lib.datasets import loaders
+from lib.datasets import decoding, loaders
 from lib.datasets.table import ImageTable
 from lib.encoders import cache, registry, views
 from lib.errors import BrokenImage, InputError
@@ -321,6 +321,36 @@ def test_all_broken_images_are_named_in_one_go_and_finished_ones_are_kept(root, 
     encoder = MeanColour()
     assert colours_of(cache.extract(table_of(root), encoder, target)) == COLOURS
     assert sum(encoder.batches) == 8
+
+
+def test_images_that_other_processes_decode_give_the_same_file_and_the_same_words(root, target, monkeypatch):
+    """Read ahead, parts of several chunks, a broken image in one of them, two that hold several pages."""
+    pages = [Image.new("RGB", (4, 4), (9, 9, 9)), Image.new("RGB", (4, 4))]
+    for name in ("a/pages.tif", "b/pages.tif"):
+        pages[0].save(root / name, save_all=True, append_images=pages[1:])
+    (root / "a/04.png").write_bytes(b"")
+    table = table_of(root)
+    monkeypatch.setattr(decoding, "CHUNK", 2)
+    said, files = [], []
+    for few in (1000, 0):
+        monkeypatch.setattr(decoding, "FEW", few)
+        with pytest.raises(BrokenImage, match=r"^[^\n]*a.04\.png"):
+            cache.extract(table, MeanColour(), target, batch_size=5)
+        encoder = MeanColour()
+        with pytest.warns(UserWarning, match="2 images with several pages") as told:
+            cache.extract(table, encoder, target, on_broken="skip", batch_size=5)
+        assert sum(encoder.batches) == 11 - (0 if 4 in encoder.batches else 5)
+        said.append([str(warning.message) for warning in told])
+        files.append(target.read_bytes())
+        target.unlink()
+    assert files[0] == files[1] and said[0] == said[1] and len(said[0]) == 1
+
+
+def test_an_encoder_with_batches_of_its_own_gets_four_at_once(root, target):
+    encoder = MeanColour()
+    encoder.batch_size = 2
+    cache.extract(table_of(root), encoder, target)
+    assert encoder.batches == [8, 2]
 
 
 def test_a_missing_file_is_named(root, target):

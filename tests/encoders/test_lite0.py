@@ -25,7 +25,7 @@ def test_the_logits_are_those_of_the_authors_network():
 def test_it_sees_the_whole_image_at_its_side(name, side):
     encoder = registry.make(name, device="cpu")
     assert (encoder.name, encoder.dim) == (name, 1280)
-    assert encoder.transform(IMAGES[0]).shape == (3, side, side)
+    assert encoder.prepared(IMAGES).shape == (3, 3, side, side)
     assert "efficientnet-lite0" in encoder.provenance["weights"]
     values = encoder.encode(IMAGES)
     assert values.shape == (3, 1280) and np.isfinite(values).all() and values.std() > 0

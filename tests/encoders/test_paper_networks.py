@@ -6,10 +6,11 @@ import torch
 from PIL import Image
 from timm.data import IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD, resolve_model_data_config
 
+from lib.datasets.pixels import Decoded
 from lib.encoders import networks
 from lib.pipeline import profiles
 from lib.training.finetune import thaw
-from lib.training.photos import Preparation
+from lib.training.photos import Preparation, central_views
 
 HALF, IMAGENET = ((0.5,) * 3, (0.5,) * 3), (IMAGENET_DEFAULT_MEAN, IMAGENET_DEFAULT_STD)
 NETWORKS = {
@@ -49,6 +50,7 @@ def test_a_network_of_the_paper_can_be_fine_tuned(name):
     frozen = {key.rpartition(".")[0] for key, weight in model.named_parameters() if not weight.requires_grad}
     assert frozen == {"patch_embed.proj"}
     seen = Preparation(224, 256).seen_by(model)
-    grey = Image.new("RGB", (256, 256), (128, 128, 128))
+    grey = Decoded([torch.full((3, 256, 256), 128, dtype=torch.uint8)])
     mean, std = (torch.tensor(values)[:, None, None] for values in NETWORKS[name][1])
-    torch.testing.assert_close(seen.testing()(grey), ((128 / 255 - mean) / std).expand(3, 224, 224))
+    (pixels,) = central_views(grey, seen, 1, torch.device("cpu"))
+    torch.testing.assert_close(pixels, ((128 / 255 - mean) / std).expand(1, 3, 224, 224))

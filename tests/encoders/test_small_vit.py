@@ -5,6 +5,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file, save, save_file
+from torchvision.transforms.v2.functional import pil_to_tensor, resize
 
 from lib.datasets import tissue
 from lib.encoders import registry, small_vit
@@ -73,7 +74,7 @@ def test_encoding_equals_resizing_scaling_and_the_network():
     encoder = registry.make("demo_vit-untrained", device="cpu", batch_size=2)
     rows = []
     for picture in pictures(3):
-        pixels = np.asarray(picture.resize((96, 96), Image.Resampling.BILINEAR), dtype=np.float32) / 255
+        pixels = resize(pil_to_tensor(picture), [96, 96]).permute(1, 2, 0).numpy().astype(np.float32) / 255
         pixels = (pixels - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
         rows.append(torch.from_numpy(pixels).permute(2, 0, 1).float())
     with torch.inference_mode():

@@ -77,7 +77,7 @@ def test_pixels_are_what_the_encoder_sees(images):
     assert (seen.shape, seen.dtype) == ((5, 3, 64, 64), np.uint8)
     assert np.array_equal(seen[0], np.array(Image.open(images.path(0))).transpose(2, 0, 1))
     mean, std = taps.scale(ENCODER)
-    wanted = registry.make(ENCODER).transform(Image.open(images.path(0)))
+    (wanted,) = registry.make(ENCODER).prepared([Image.open(images.path(0))])
     assert torch.allclose((torch.tensor(seen[0]) / 255 - mean) / std, wanted, atol=1e-5)
 
 
@@ -105,7 +105,9 @@ def test_an_encoder_without_maps_is_refused(images, encoder, words):
         taps.extract(images, encoder)
 
 
-def test_a_broken_image_is_named(images):
-    images.path(2).write_bytes(b"no image")
-    with pytest.raises(BrokenImage, match=r"2\.png"):
-        taps.extract(images, ENCODER)
+def test_broken_images_are_named_all_at_once(images):
+    for i in (2, 4):
+        images.path(i).write_bytes(b"no image")
+    for read in (taps.extract, taps.pixels):
+        with pytest.raises(BrokenImage, match=r"(?s)2\.png.*4\.png"):
+            read(images, ENCODER)

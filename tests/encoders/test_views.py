@@ -34,7 +34,8 @@ class Pixels:
         if len(self.batches) == self.fail_at:
             raise RuntimeError("power cut")
         self.batches.append(len(images))
-        return np.array([np.asarray(image.resize((6, 6))).ravel() for image in images], dtype=np.float32)
+        pictures = [Image.fromarray(np.asarray(image)).resize((6, 6)) for image in images]
+        return np.array([np.asarray(picture).ravel() for picture in pictures], dtype=np.float32)
 
 
 def picture(seed: int, size: tuple[int, int] = (48, 48)) -> Image.Image:

@@ -192,7 +192,7 @@ def test_weights_in_the_layout_of_transformers_give_the_same_class_token(name, p
     else:
         (save_file if place == ".safetensors" else torch.save)(state, paths.WEIGHTS / f"{name}{place}")
     encoder = registry.make(name, device="cpu")
-    pixels = torch.stack([encoder.transform(image) for image in pictures()])
+    pixels = encoder.prepared(pictures())
     np.testing.assert_allclose(encoder.encode(pictures()), class_token(state, pixels), rtol=1e-3, atol=1e-4)
     assert (encoder.name, encoder.dim) == (name, TINY["embed_dim"])
     assert encoder.provenance["model"].endswith(f" of {models.MODELS[name].repository}")
@@ -237,7 +237,7 @@ def test_virchow2_gives_its_class_token_alone(tiny):
     model = zoo.source("virchow2").create(pretrained=False).eval()
     model.load_state_dict(encoder.model.state_dict())
     with torch.no_grad():
-        tokens = model.forward_features(torch.stack([encoder.transform(image) for image in pictures()]))
+        tokens = model.forward_features(encoder.prepared(pictures()))
     assert tokens.shape == (2, 1 + 4 + 16**2, TINY["embed_dim"])
     np.testing.assert_allclose(encoder.encode(pictures()), tokens[:, 0], rtol=1e-3, atol=1e-5)
 

@@ -232,6 +232,15 @@ def test_a_loss_that_is_not_a_number_stops_with_the_last_good_state(pixels, monk
     assert all(value.isfinite().all() for value in caught.value.last_good.values())
 
 
+def test_a_batch_that_memory_is_too_small_for_is_an_error_with_the_way_out(pixels, monkeypatch):
+    def full(*words):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(losses, "cross_view", full)
+    with pytest.raises(InputError, match="memory is too small for a batch of 3 images of 96 pixels: choose a smaller"):
+        run(pixels)
+
+
 def test_too_few_images_are_refused(pixels):
     with pytest.raises(InputError, match="2 images are fewer than a batch of 3"):
         run(pixels[:2])
@@ -256,7 +265,7 @@ def test_without_sharpening_a_real_training_collapses(pixels):
     assert run(pixels, settings).collapsed
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 def test_a_gpu_does_the_same_first_step(pixels):
     losses = [
         dino.pretrain(pixels, TINY, seed=0, device=device, bf16=False).history["loss"].iloc[0]

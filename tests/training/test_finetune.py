@@ -2,6 +2,7 @@
 
 import math
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import timm
 import torch
 from PIL import Image
 
+from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage, InputError
 from lib.geometry import PoincareBall
@@ -125,7 +127,7 @@ def test_the_network_is_that_of_the_best_step(tables):
     assert done.scores["head"].iloc[-1] < done.best["head"] == done.scores["head"].max()
     assert (done.scores["head"] == done.best["head"]).idxmax() == done.best.name
     validation = tables[1]
-    features, points = embed(done.network, validation, Preparation.of(done.network[0], SIZE))
+    features, points = embed(done.network, decode(validation), Preparation.of(done.network[0], SIZE))
     ids = validation.rows["image_id"].to_numpy(dtype=str)
     for name, rows, space in (("head", points, done.network[1].geometry), ("encoder", features, "sphere")):
         found = evaluate(rows, rows, validation.labels, validation.labels, space, (1,), ids, ids)
@@ -150,12 +152,16 @@ def test_a_killed_training_goes_on_to_the_same_result(tables, undisturbed, tmp_p
 
 
 @pytest.mark.slow
-def test_two_processes_train_the_network_of_one(tables, undisturbed, monkeypatch, capfd):
+def test_two_processes_train_the_network_of_one(tables, monkeypatch, capfd):
+    """The head learns slowly: the gradient of its bias is little but rounding, of which AdamW makes whole steps."""
+    slow = replace(SHORT, head_lr=1e-4)
+    alone = run(tables, slow)
     monkeypatch.setenv("PROCESSES", "2")
-    shared = together.launched(run, tables)
-    pd.testing.assert_frame_equal(shared.history, undisturbed.history, rtol=1e-4)
-    pd.testing.assert_frame_equal(shared.scores, undisturbed.scores)
-    states = shared.network.state_dict(), undisturbed.network.state_dict()
+    capfd.readouterr()
+    shared = together.launched(run, tables, slow)
+    pd.testing.assert_frame_equal(shared.history, alone.history, rtol=1e-4)
+    pd.testing.assert_frame_equal(shared.scores, alone.scores)
+    states = shared.network.state_dict(), alone.network.state_dict()
     for name in states[1]:
         torch.testing.assert_close(states[0][name], states[1][name], rtol=1e-3, atol=1e-4)
     assert capfd.readouterr().err.count("5 of 5 steps") == 1  # one of them reports
@@ -166,6 +172,34 @@ def test_what_goes_wrong_in_one_process_is_raised_where_they_were_started(tables
     monkeypatch.setenv("PROCESSES", "3")
     with pytest.raises(InputError, match="batches of 8 images cannot be shared by 3 processes alike"):
         together.launched(run, tables)
+
+
+@pytest.mark.parametrize("call", [0, 3])
+def test_a_batch_that_memory_is_too_small_for_is_embedded_in_parts_to_the_same_loss(tables, call, caplog):
+    """Also in parts of parts. The head learns slowly, as above."""
+
+    def full(value):
+        if stopping.left >= -2:
+            raise torch.OutOfMemoryError
+        return value
+
+    slow, stopping = replace(SHORT, head_lr=1e-4), Stopping(call, full)
+    alone, parts = run(tables, slow), run(tables, slow, loss=stopping)
+    assert "Memory is too small for 8 images at once: embedding 4 at a time." in caplog.text
+    assert "embedding 2 at a time." in caplog.text and "embedding 1 " not in caplog.text
+    pd.testing.assert_frame_equal(parts.history, alone.history, rtol=1e-4)
+    for name, value in alone.network.state_dict().items():
+        torch.testing.assert_close(parts.network.state_dict()[name], value, rtol=1e-3, atol=1e-4)
+
+
+def test_memory_that_no_image_fits_into_is_an_error_with_the_way_out(tables):
+    def full(value):
+        raise torch.OutOfMemoryError
+
+    with pytest.raises(
+        InputError, match="memory is too small for a batch of 8 images of 32 pixels: choose a smaller batch_size"
+    ):
+        run(tables, loss=Stopping(0, full))
 
 
 def test_a_checkpoint_of_another_training_is_not_used(tables, undisturbed, tmp_path):
@@ -180,11 +214,13 @@ def test_a_checkpoint_of_another_training_is_not_used(tables, undisturbed, tmp_p
 
 
 def test_a_step_is_adamw_on_the_clipped_gradient():
-    """AdamW's first step is the sign of the gradient times the rate, after decay."""
+    """AdamW's first step is the sign of the gradient times the rate, after decay. Both twins lie alike in memory."""
     settings = Settings(steps=1, batch_size=8, samples=2, lr=1e-3, head_lr=1e-2, weight_decay=0.1)
     (encoder, head), (twin, twin_head) = network(), network()
     thaw(twin)
     pixels = torch.randn(8, 3, SIZE, SIZE, generator=torch.Generator().manual_seed(1))
+    pixels = pixels.contiguous(memory_format=torch.channels_last)
+    twin.to(memory_format=torch.channels_last)
     labels = torch.arange(4).repeat_interleave(2)
     (50 * LOSS(twin_head(twin.eval()(pixels)), labels)).backward()
     _Training(encoder, head, lambda *batch: 50 * LOSS(*batch), settings, together.fabric("cpu"), "").step(
@@ -250,3 +286,32 @@ def test_settings_without_meaning_are_refused(setting):
 def test_the_published_settings_are_the_defaults():
     settings = Settings()
     assert (settings.steps, settings.batch_size, settings.lr, settings.weight_decay) == (200, 900, 3e-5, 0.01)
+
+
+def test_images_that_are_looked_at_as_well_choose_nothing(tables, undisturbed):
+    learnt, validation = tables
+    done = run(tables, unseen=learnt)
+    assert same_but_scores(done, undisturbed)
+    assert done.scores[undisturbed.scores.columns].equals(undisturbed.scores)
+    twin = run(tables, unseen=validation)
+    for place in ("head", "encoder"):
+        assert twin.scores[f"unseen_{place}"].equals(twin.scores[place])
+        assert not done.scores[f"unseen_{place}"].equals(done.scores[place])
+
+
+def same_but_scores(one, two):
+    states = one.network.state_dict(), two.network.state_dict()
+    return all(torch.equal(states[0][name], states[1][name]) for name in states[0]) and one.history.equals(two.history)
+
+
+@pytest.mark.parametrize("head_lr", [1e-2, 10.0])
+def test_a_c_that_learns_moves_and_stays_a_curvature(tables, head_lr):
+    encoder, _ = network()
+    head = ClippedProjection(encoder.num_features, 8, geometry=PoincareBall(0.1), learn_c=True)
+    loss = PairwiseCrossEntropy(head.geometry, samples=2)
+    settings = Settings(steps=4, batch_size=8, samples=2, lr=1e-5, head_lr=head_lr, check_every=1)
+    options = {"seed": 0, "device": "cpu"}
+    done = finetune(encoder, head, loss, *tables, settings, Preparation.of(encoder, SIZE), **options)
+    c = done.scores["c"]
+    assert c[0] == pytest.approx(0.1) and c.nunique() > 1 and (c > 0).all()
+    assert head.geometry.c is head.c and head.c.item() == pytest.approx(c[done.best.name])

@@ -6,13 +6,16 @@ import pytest
 import timm
 import torch
 from PIL import Image
-from torchvision.transforms import v2
+from torchvision.transforms.v2 import InterpolationMode
+from torchvision.transforms.v2.functional import pil_to_tensor, resize
 
+from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.training.photos import Preparation, central_views, random_views
 
 PREPARATION = Preparation(size=16, resize=20)
+CPU = torch.device("cpu")
 
 
 @pytest.fixture
@@ -29,27 +32,37 @@ def batches(start=0, n=4):
     return [(step, torch.tensor([step % 6, 0, 0, 5])) for step in range(start, n)]
 
 
-def test_any_step_any_part_and_any_number_of_readers_give_the_same_pixels(table):
-    whole = torch.stack(list(random_views(table, batches(), PREPARATION, seed=3)))
-    later = torch.stack(list(random_views(table, batches(start=2), PREPARATION, seed=3)))
-    part = torch.stack(list(random_views(table, batches(), PREPARATION, seed=3, part=slice(2, 4))))
-    read = torch.stack(list(random_views(table, batches(), PREPARATION, seed=3, workers=1)))
-    assert torch.equal(whole[2:], later) and torch.equal(whole[:, 2:], part) and torch.equal(whole, read)
+def crops(table, several, preparation=PREPARATION, seed=3, **options):
+    return torch.stack(list(random_views(decode(table), several, preparation, seed, CPU, **options)))
+
+
+def test_any_step_and_any_part_give_the_same_pixels(table):
+    whole, later = crops(table, batches()), crops(table, batches(start=2))
+    assert torch.equal(whole[2:], later)
+    assert torch.equal(whole[:, 2:], crops(table, batches(), part=slice(2, 4)))
+
+
+def test_images_of_any_sizes_make_a_batch(table):
+    sizes = [(16, 16), (90, 20), (20, 90), (300, 200), (40, 30), (17, 33)]
+    for path, size in zip(table.rows["path"], sizes, strict=True):
+        Image.open(table.root / path).resize(size).save(table.root / path)
+    assert crops(table, batches()).shape == (4, 4, 3, 16, 16)
+    assert torch.cat(list(central_views(decode(table), PREPARATION, 4, CPU))).shape == (6, 3, 16, 16)
 
 
 def test_every_place_has_a_crop_of_its_own_and_the_seed_decides(table):
-    first, second = list(random_views(table, batches(n=2), PREPARATION, seed=3))
+    first, second = crops(table, batches(n=2))
     assert first.shape == (4, 3, 16, 16) and first.dtype == torch.float32
     assert not torch.equal(first[1], first[2]) and not torch.equal(first[1], second[1])
-    assert not torch.equal(first, next(random_views(table, batches(), PREPARATION, seed=4)))
+    assert not torch.equal(first, crops(table, batches(n=1), seed=4)[0])
 
 
 def test_the_global_state_is_left_alone(table):
     torch.manual_seed(7)
     expected = torch.rand(3)
     torch.manual_seed(7)
-    list(random_views(table, batches(), PREPARATION, seed=3))
-    list(central_views(table, PREPARATION, 4))
+    crops(table, batches())
+    list(central_views(decode(table), PREPARATION, 4, CPU))
     assert torch.equal(torch.rand(3), expected)
 
 
@@ -59,7 +72,7 @@ def test_a_crop_of_all_of_an_image_is_the_image_or_its_mirror(table):
         Image.open(table.root / path).crop((0, 0, 16, 16)).save(table.root / path)
     preparation = Preparation(16, 16, area=(1.0, 1.0), mean=(0.1, 0.2, 0.3), std=(0.5, 0.6, 0.7))
     mirrored = 0
-    for (_, rows), pixels in zip(batches(n=20), random_views(table, batches(n=20), preparation, 0), strict=True):
+    for (_, rows), pixels in zip(batches(n=20), crops(table, batches(n=20), preparation, 0), strict=True):
         for row, ours in zip(rows.tolist(), pixels, strict=True):
             values = np.asarray(Image.open(table.path(row)), dtype=np.float32) / 255
             values = torch.from_numpy((values - [0.1, 0.2, 0.3]) / [0.5, 0.6, 0.7]).permute(2, 0, 1).float()
@@ -70,12 +83,12 @@ def test_a_crop_of_all_of_an_image_is_the_image_or_its_mirror(table):
 
 
 def test_test_images_are_resized_and_cropped_in_the_middle(table):
-    pixels = torch.cat(list(central_views(table, PREPARATION, 4)))
+    pixels = torch.cat(list(central_views(decode(table), PREPARATION, 4, CPU)))
     assert pixels.shape == (6, 3, 16, 16)
     for row, ours in enumerate(pixels):
-        image = Image.open(table.path(row)).resize((26, 20), Image.Resampling.BICUBIC)
-        values = np.asarray(image.crop((5, 2, 21, 18)), dtype=np.float32) / 255
-        torch.testing.assert_close(ours, torch.from_numpy((values - 0.5) / 0.5).permute(2, 0, 1), atol=1e-5, rtol=0)
+        image = pil_to_tensor(Image.open(table.path(row)))
+        whole = resize(image, [20, 26], InterpolationMode.BICUBIC, antialias=True)
+        torch.testing.assert_close(ours, (whole[:, 2:18, 5:21] / 255 - 0.5) / 0.5, atol=1e-5, rtol=0)
 
 
 def test_mean_and_deviation_are_the_encoders_own():
@@ -85,9 +98,8 @@ def test_mean_and_deviation_are_the_encoders_own():
     assert Preparation.of(conv, 128).resize == 128 and Preparation.of(conv, 224, 256).resize == 256
 
 
-def test_the_crop_is_bicubic_and_from_a_fifth_of_the_image_on():
-    crop = Preparation().training().transforms[0]
-    assert crop.interpolation == v2.InterpolationMode.BICUBIC and tuple(crop.scale) == (0.2, 1.0)
+def test_crops_cover_a_fifth_of_an_image_and_more_as_in_the_authors_code():
+    assert Preparation().area == (0.2, 1.0)
 
 
 @pytest.mark.parametrize("setting", [{"size": 0}, {"resize": 200}, {"area": (0.0, 1.0)}])

@@ -31,7 +31,7 @@ def test_images_are_read_as_the_encoder_sees_them(table):
     assert pixels.shape == (9, 3, 96, 96) and pixels.dtype == torch.uint8
     encoder = small_vit.load(None, device="cpu")
     with Image.open(table.path(4)) as picture:
-        seen = encoder.transform(picture)
+        seen = encoder.prepared([picture])[0]
     torch.testing.assert_close((pixels[4] / 255 - MEAN) / STD, seen, rtol=0, atol=0.03)
 
 
