@@ -8,6 +8,8 @@ NAME ?=
 OPTIONS ?=
 PYTHON ?= >=3.11,<3.14
 PYTHONS ?= python3.12 python3.13
+MINUTES ?= 9
+OUT ?= build/gpu
 
 UV := $(shell command -v uv || echo .uv/bin/uv)
 READY := .venv/.ready
@@ -24,7 +26,7 @@ export MALLOC_MMAP_THRESHOLD_ := 4294967296
 export MALLOC_TRIM_THRESHOLD_ := 17179869184
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce plan data bench test lint unit versions check-notebooks lab notebooks lock clean
+.PHONY: help env reproduce plan data bench gpu test lint unit versions check-notebooks lab notebooks lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -50,8 +52,11 @@ plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weig
 data: $(READY)  ## download a dataset: NAME=kather, breakhis or ham10000
 	@python -m lib.datasets.fetch $(NAME)
 
-bench: $(READY)  ## measure our speed against the peers' in one run, as ratios
+bench: $(READY)  ## measure our speed against the peers' in one run, as ratios; on a GPU also against what it can do (DEVICE=cpu leaves it alone)
 	python -m lib.bench
+
+gpu:  ## what needs a GPU, in order of value and for MINUTES=9: tests, bench, trainings of the papers' size on DATA; all results go to OUT, and the next time go on from there (no registry, no network, no .venv needed)
+	python3 -m lib.pipeline.gpu --minutes $(MINUTES) --out "$(OUT)" $(if $(DATA),--data "$(DATA)") $(if $(filter command,$(origin PROFILE)),--profile $(PROFILE))
 
 test: lint unit check-notebooks  ## lint, unit tests, notebook checks (DATA=<folder> adds the tests on real images)
 

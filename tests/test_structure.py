@@ -19,6 +19,7 @@ FLOORS = {
     "progress": 0,
     "pins": 0,
     "pinned": 0,
+    "devices": 0,
     "geometry": 1,
     "taxonomy": 1,
     "datasets": 2,
@@ -37,11 +38,13 @@ FLOORS = {
 }
 NEIGHBOURS = {
     ("checks", "errors"),
+    ("devices", "errors"),
     ("files", "errors"),
     ("fingerprints", "paths"),
     ("processes", "files"),
     ("pinned", "pins"),
     ("encoders", "datasets"),
+    ("pipeline", "bench"),
     ("results", "figures"),
     ("widgets", "figures"),
 }

@@ -1,58 +1,103 @@
-"""Measure everything, print it, and write ``reports/bench/``: tables of speed, recall by radius and latency."""
+"""Measure everything, print it, and write ``reports/bench/``: tables of speed, recall by radius and latency.
 
+On a GPU: what a GPU is for, in a table of its own named after the card, ``reports/bench/<card>.csv``, written as it
+goes. A room whose peers are not installed there is left out.
+"""
+
+import argparse
 import os
 import platform
-from importlib.metadata import version
+import re
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
 import pandas as pd
 import torch
 
-from lib import errors, files, paths
-from lib.bench import distances, hashes, latency, recall, scoring, searching, sweeping
+from lib import devices, errors, files, paths
 from lib.bench.timing import REPEATS, Row
-from lib.figures import style
-from lib.papers.beyond.storage import figures
+from lib.errors import InputError
 from lib.progress import track
 from lib.results.markdown import markdown_table
 
 PEERS = ("geoopt", "faiss-cpu", "qdrant-client", "torchmetrics", "pytorch-metric-learning")
 FOLDER = paths.REPORTS / "bench"
-ROOMS = (distances, searching, hashes, scoring, sweeping)
+ON_ANY = ("ceilings", "images", "distances", "sweeping")
+ON_CPU = ("searching", "hashes", "scoring")
+NOTE = (
+    "Ratio: how many times less we need than the peer, or how many times more a second; below 1 the peer is better. "
+    f"Medians of {REPEATS} turns, one for what takes seconds."
+)
 
 
 def machine() -> str:
     """What the numbers were measured on."""
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
-    peers = ", ".join(f"{name} {version(name)}" for name in PEERS)
+    gpu = devices.name() if devices.pick().type == "cuda" else "no GPU"
+    peers = "".join(f", {name} {found}" for name in PEERS if (found := _version(name)))
     return (
-        f"{os.cpu_count()} processors ({platform.machine()}), {device}, torch {torch.__version__} with "
-        f"{torch.get_num_threads()} threads, Python {platform.python_version()}, {peers}"
+        f"{os.cpu_count()} processors ({platform.machine()}), {gpu}, torch {torch.__version__} with "
+        f"{torch.get_num_threads()} threads, Python {platform.python_version()}{peers}"
     )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def main() -> None:
     """Measure, print, write."""
-    found: list[Row] = []
-    for room in track(ROOMS, total=len(ROOMS), what="bench", unit="groups"):
-        found += room.rows()
-    columns = ["what", "unit", "ours", "our_value", "peer", "peer_value", "ratio", "aim", "check"]
-    ratios = pd.DataFrame([row.cells() for row in found])[columns]
+    parser = argparse.ArgumentParser(prog="python -m lib.bench", description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the tables (default: %(default)s)")
+    folder = parser.parse_args().out
+    if devices.pick().type == "cuda":
+        speed(folder, re.sub(r"\W+", "-", devices.name().lower()), ON_ANY)
+        return
+    from lib.bench import latency, recall
+    from lib.figures import style
+    from lib.papers.beyond.storage import figures
+
+    speed(folder, "bench", (*ON_ANY, *ON_CPU))
     where = f"Measured on {machine()}."
-    note = f"Ratio: how many times less we need than the peer; below 1 the peer is better. Medians of {REPEATS} turns, "
-    _write("bench", "Speed and memory", ratios, f"{note}one for what takes seconds. {where}")
-    _write("recall", "Recall of a graph by hyperbolic radius", recall.measure(), f"{recall.CAPTION} {where}")
+    title = "Recall of a graph by hyperbolic radius"
+    print(_write(folder, "recall", title, recall.measure(), f"{recall.CAPTION} {where}"))
     times = latency.measure()
-    _write("latency", "Latency and cost of an index", times, f"{latency.CAPTION} {where}")
-    style.save(figures.latency(times), FOLDER / "latency.png")
+    print(_write(folder, "latency", "Latency and cost of an index", times, f"{latency.CAPTION} {where}"))
+    style.save(figures.latency(times), folder / "latency.png")
 
 
-def _write(name: str, title: str, table: pd.DataFrame, note: str) -> None:
-    text = f"# {title}\n\n{markdown_table(table)}\n\n{note}\n"
-    with files.whole(FOLDER / f"{name}.csv") as draft:
-        table.to_csv(draft, index=False, lineterminator="\n")
-    with files.whole(FOLDER / f"{name}.md") as draft:
-        draft.write_text(text, encoding="utf-8")
+def speed(folder: Path, name: str, rooms: tuple[str, ...]) -> None:
+    """Measure the ``rooms`` and write the table after each.
+
+    Raises:
+        InputError: at the end, if some could not be measured: which, and why.
+    """
+    found: list[Row] = []
+    faults, text = [], ""
+    for room in track(rooms, total=len(rooms), what="bench", unit="groups"):
+        try:
+            found += import_module(f"lib.bench.{room}").rows()
+        except Exception as error:  # a package that is missing, memory that is too small: others can still be measured
+            faults.append(f"{room} is not measured: {type(error).__name__}: {error}")
+            continue
+        table = pd.DataFrame([row.cells() for row in found])
+        table = table[["what", "unit", "ours", "our_value", "peer", "peer_value", "ratio", "aim", "check"]]
+        text = _write(folder, name, "Speed and memory", table, f"{NOTE} Measured on {machine()}.")
     print(text)
+    if faults:
+        raise InputError("\n".join(faults))
+
+
+def _write(folder: Path, name: str, title: str, table: pd.DataFrame, note: str) -> str:
+    text = f"# {title}\n\n{markdown_table(table.fillna('–'))}\n\n{note}\n"
+    with files.whole(folder / f"{name}.csv") as draft:
+        table.to_csv(draft, index=False, lineterminator="\n")
+    with files.whole(folder / f"{name}.md") as draft:
+        draft.write_text(text, encoding="utf-8")
+    return text
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from lib import devices
 from lib.bench.timing import Row, Work, megabytes, milliseconds, relative_error
 from lib.geometry import PoincareBall
 from lib.geometry.hyperbolicity import max_min_product
@@ -16,6 +17,7 @@ with warnings.catch_warnings():
 
 BALL = PoincareBall(1.0)
 Pairwise = Callable[[Tensor, Tensor], Tensor]
+Peer = tuple[str, Pairwise]
 
 
 def points(n: int, d: int, seed: int, reach: float = 0.95) -> Tensor:
@@ -27,46 +29,62 @@ def points(n: int, d: int, seed: int, reach: float = 0.95) -> Tensor:
 
 def broadcast(x: Tensor, y: Tensor) -> Tensor:
     """geoopt, as its users call it for all pairs."""
-    return geoopt.PoincareBall(c=1.0).dist(x[:, None], y[None])
+    return geoopt.PoincareBall(c=1.0).to(x.device).dist(x[:, None], y[None])
 
 
-def rows(n: int = 900, d: int = 128) -> list[Row]:
-    """All rows at n × n points of d numbers; half of the second set are near-duplicates of the first, 1e-4 apart."""
-    x, y = points(n, d, 0), points(n, d, 1)
-    y[::2] = x[::2] + 1e-4 * points(n, d, 2, 1.0)[::2]
+GEOOPT: Peer = ("geoopt broadcast", broadcast)
+CDIST: Peer = ("torch.cdist (Euclidean)", torch.cdist)
+
+
+def rows(n: int = 900, d: int = 128, more: int = 2048, device: str = "auto") -> list[Row]:
+    """All rows at n × n points of d numbers; half of the second set are near-duplicates of the first, 1e-4 apart.
+
+    Times at ``more`` × ``more`` as well; on a CPU without geoopt, whose broadcast would take 12 GB. device: see
+    :func:`lib.devices.pick`.
+    """
+    device = devices.pick(device).type
+    x, y = _sets(n, d, device)
     truth = BALL.pairwise(x.double(), y.double())
     geoopt_error = relative_error(broadcast(x, y), truth)
     check = f"relative error {relative_error(BALL.pairwise(x, y), truth):.0e} (geoopt: {geoopt_error:.0e})"
-    size = f"{n} × {n} × {d}"
-    wide = x.double(), y.double()
+    exact_check = f"relative error {relative_error(truth, broadcast(x.double(), y.double())):.0e} against geoopt"
 
-    def timed(what: str, ours: Work, peer: Work, peer_name: str, aim: str, check: str = "") -> Row:
-        return Row(f"{what}, {size}", "ms", "PoincareBall.pairwise", peer_name, *milliseconds(ours, peer), aim, check)
+    def row(what: str, work: Callable[[Pairwise], Work], peer: Peer, aim: str = "", check: str = "", n: int = n) -> Row:
+        times = milliseconds(work(BALL.pairwise), work(peer[1]))
+        return Row(f"{what}, {n} × {n} × {d}", "ms", "PoincareBall.pairwise", peer[0], *times, aim, check)
 
-    def held(what: str, ours: Work, peer: Work, aim: str) -> Row:
-        memory = megabytes(ours), megabytes(peer)
-        return Row(f"{what}, {size}", "MB", "PoincareBall.pairwise", "geoopt broadcast", *memory, aim)
+    def held(what: str, work: Callable[[Pairwise], Work], aim: str = "") -> Row:
+        memory = megabytes(work(BALL.pairwise)), megabytes(work(broadcast))
+        return Row(f"{what}, {n} × {n} × {d}", "MB", "PoincareBall.pairwise", GEOOPT[0], *memory, aim)
 
-    forward, both = lambda f: lambda: f(x, y), lambda f: lambda: _forward_and_backward(f, x, y)
-    exact = lambda f: lambda: f(*wide)  # noqa: E731
-    exact_check = f"relative error {relative_error(truth, broadcast(*wide)):.0e} against geoopt"
+    forward, both = _works(x, y)
+    larger_forward, larger_both = _works(*_sets(more, d, device))
     return [
-        timed("forward", forward(BALL.pairwise), forward(broadcast), "geoopt broadcast", "≥ 60", check),
-        timed("forward", forward(BALL.pairwise), forward(torch.cdist), "torch.cdist (Euclidean)", "≥ 1/12"),
-        timed(
-            "forward, exact form (differences, float64)",
-            exact(BALL.pairwise),
-            exact(broadcast),
-            "geoopt broadcast",
-            "",
-            exact_check,
-        ),
-        timed("forward and backward", both(BALL.pairwise), both(broadcast), "geoopt broadcast", "≥ 60"),
-        timed("forward and backward", both(BALL.pairwise), both(torch.cdist), "torch.cdist (Euclidean)", ""),
-        held("memory, forward", forward(BALL.pairwise), forward(broadcast), "≥ 30"),
-        held("memory, forward and backward", both(BALL.pairwise), both(broadcast), ""),
+        row("forward", forward, GEOOPT, "≥ 60", check),
+        row("forward", forward, CDIST, "≥ 1/12"),
+        row("forward, exact form (differences, float64)", _works(x.double(), y.double())[0], GEOOPT, "", exact_check),
+        row("forward and backward", both, GEOOPT, "≥ 60"),
+        row("forward and backward", both, CDIST, "≥ 1/2"),
+        *[
+            row(what, work, peer, aim, n=more)
+            for what, work, aim in (("forward", larger_forward, ""), ("forward and backward", larger_both, "≥ 1/2"))
+            for peer in ((CDIST,) if device == "cpu" else (GEOOPT, CDIST))
+        ],
+        held("memory, forward", forward, "≥ 30"),
+        held("memory, forward and backward", both),
         *_hyperbolicity(),
     ]
+
+
+def _sets(n: int, d: int, device: str) -> tuple[Tensor, Tensor]:
+    x, y = points(n, d, 0), points(n, d, 1)
+    y[::2] = x[::2] + 1e-4 * points(n, d, 2, 1.0)[::2]
+    return x.to(device), y.to(device)
+
+
+def _works(x: Tensor, y: Tensor) -> tuple[Callable[[Pairwise], Work], Callable[[Pairwise], Work]]:
+    """What is done with a function of two sets: forward, and forward and backward."""
+    return lambda f: lambda: f(x, y), lambda f: lambda: _forward_and_backward(f, x, y)
 
 
 def _forward_and_backward(pairwise: Pairwise, x: Tensor, y: Tensor) -> tuple[Tensor, ...]:

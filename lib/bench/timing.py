@@ -14,7 +14,10 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: what was measured, with which values, and what shows that both compute the same."""
+    """One line of the table: what was measured, with which values, and what shows that both compute the same.
+
+    A ceiling of the device has no peer, and no ratio.
+    """
 
     what: str
     unit: str
@@ -27,8 +30,9 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """How many times less we need than the peer."""
-        return self.peer_value / self.our_value
+        """How many times less we need than the peer, or how many times more we do in a second."""
+        more = self.unit.endswith("/s")
+        return self.our_value / self.peer_value if more else self.peer_value / self.our_value
 
     def cells(self) -> dict[str, object]:
         """The row as it is printed: numbers with four digits."""
@@ -49,13 +53,26 @@ def milliseconds(ours: Work, peer: Work, repeats: int = REPEATS, warm: bool = Tr
 
 
 def _seconds(work: Work) -> float:
+    settle()
     start = time.perf_counter()
     work()
+    settle()
     return time.perf_counter() - start
 
 
+def settle() -> None:
+    """Wait for a GPU that works behind the back of Python, if there is one at work."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
 def megabytes(work: Work) -> float:
-    """The most memory that torch holds at a time during ``work()``, beyond what it held before, on a CPU."""
+    """The most memory that torch holds at a time during ``work()``, beyond what it held before."""
+    if torch.cuda.is_initialized():
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        work()
+        return (torch.cuda.max_memory_allocated() - before) / 2**20
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as watched:
         work()
     events = watched.profiler.kineto_results.events()

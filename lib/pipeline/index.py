@@ -73,7 +73,8 @@ ABOUT = """\
 # Every saved table and figure
 
 For each paper, what it numbers comes first, and then what we add. **demo**: drawn tiles, never the paper's numbers. \
-**sample**: real images, but fewer than the paper had, or another encoder. **paper**: the paper's own images, encoder \
+**sample**: real images, but fewer than the paper had, or another encoder. **gpu**: the same images, encoder and head \
+trained together at the paper's size. **paper**: the paper's own images, encoder \
 and epochs. **needs …**: what a run on a dataset lacks. Below each table stand its images and its encoder. Numbers \
 like HD-11 or LP-9 are points that a paper leaves open: see the [errata](errata.md). This page is made from `reports/` \
 by notebook 00. Speed: [bench](bench/bench.md). Other processors: [bits](bench/bits.md)."""
@@ -131,7 +132,7 @@ def overview() -> pd.DataFrame:
 
     What is not there has no link, and ``images`` says what it needs. What the paper numbers comes first, in its order.
     """
-    records = [record for profile in ("demo", "sample", "paper") for record in written(profile)]
+    records = [record for profile in ("demo", "sample", "gpu", "paper") for record in written(profile)]
     built = pd.DataFrame(records, columns=COLUMNS)
     rows = pd.concat([built, pd.DataFrame(list(lacking(built)))], ignore_index=True)[COLUMNS]
     key = _key(rows)

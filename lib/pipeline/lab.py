@@ -109,7 +109,7 @@ def command(lab: Path, options: Sequence[str]) -> list[str]:
 
 def environment(lab: Path) -> dict[str, str]:
     """The environment of JupyterLab and its kernels: reports go to the lab; a person's own settings beat the pins."""
-    return pins.PINS | os.environ | {"REPORTS_DIR": str(lab / "reports")}
+    return pins.wanted() | os.environ | {"REPORTS_DIR": str(lab / "reports")}
 
 
 def main() -> None:

@@ -23,8 +23,9 @@ MEANING: dict[str, checks.Check] = checks.MEANING | {
     "decoder_lr": checks.positive,
     **dict.fromkeys(("end_to_end_rates", "classifier_rates"), partial(checks.several, each=checks.positive)),
     **dict.fromkeys(("n_choosing", "n_tried", "resize"), checks.whole),
+    "choosing_steps": partial(checks.whole, least=0),  # 0: as many as the trainings take
     "end_to_end": partial(checks.several, each=name, least=0),  # settings of a head; without any, heads alone learn
-    **dict.fromkeys(("turn_decoders", "published_rates"), checks.switch),
+    **dict.fromkeys(("turn_decoders", "published_rates", "curved"), checks.switch),
     "novel": partial(checks.several, each=name, least=0),  # datasets; without any, pictures are drawn
 }
 """Parameter → the check that refuses a value without meaning."""

@@ -38,6 +38,7 @@ REBUILT = compare.REBUILT
 SECTION = "section of reports"
 REPORT = re.compile(r"README\.md|run\.json|(table|figure)_\w+\.(csv|json|md|png|svg)")
 OS_ERROR = re.compile(r"\[Errno (?P<number>\d+)\] (?P<what>[^:]*)(: '(?P<file>.*)')?")
+FROZEN, WHOLE = "frozen", "gpu"  # cells about heads on frozen features, left out where whole networks are trained
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -144,15 +145,12 @@ def _literal(text: str) -> Any:
 
 
 def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
-    """Run the stripped notebook ``name`` with parameters, headlessly, from the project's root.
+    """Run the stripped notebook ``name`` with parameters, headlessly, from the project's root; returns where it is.
 
     Args:
         name: file name without suffix, for example ``13_hyper_dino_retrieval``.
         profile, dataset: where the executed copy goes; passed on as parameters if the notebook has them.
         words: further parameters, see :func:`read_arguments`.
-
-    Returns:
-        The executed notebook in ``build/executed/<profile>/<dataset>/``.
 
     Raises:
         InputError: unknown notebook or parameter, a value without meaning, or when a cell raised one; the message is
@@ -173,18 +171,20 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
     failed = FAILED / profile / dataset / f"{name}.ipynb"
     failed.unlink(missing_ok=True)
     with whole(target) as draft, reports_whole(bool(values)):
-        _execute(source, draft, values, failed)
+        _execute(source, draft, values, failed, FROZEN if profile == WHOLE else None)
     with whole(done) as draft:
         draft.write_text("done\n", encoding="utf-8")
     return target
 
 
-def _execute(source: Path, draft: Path, values: dict[str, Any], failed: Path) -> None:
-    """Run ``source`` into ``draft``; where a cell fails, what ran is kept as ``failed`` to be looked at."""
+def _execute(source: Path, draft: Path, values: dict[str, Any], failed: Path, without: str | None) -> None:
+    """Run ``source``, ``without`` cells of that tag, into ``draft``; if one fails, what ran is kept as ``failed``."""
     os.environ["HEADLESS"] = "1"
+    notebook = read(source)
+    notebook.cells = [cell for cell in notebook.cells if without not in cell.metadata.get("tags", [])]
     try:
         papermill.execute_notebook(
-            source,
+            notebook,
             draft,
             parameters=values,
             cwd=ROOT,

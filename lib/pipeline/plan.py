@@ -1,6 +1,7 @@
 """What a profile would run: stages, datasets, weights and a rough time, before anything is started."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,16 @@ from lib import paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
 from lib.encoders.models import MODELS, OURS
-from lib.pipeline import params, profiles
+from lib.pipeline import budget, params, profiles
 from lib.pipeline.notebooks import parameters, read
 from lib.results.markdown import markdown_table
+from lib.results.papers import PAPERS
 
+BENCH = paths.COMMITTED / "bench"
+MEASURED = ("features from files", "fine-tuning")
+"""How the rows of :mod:`lib.bench.images` begin that an estimate rests on."""
+
+GPU = "gpu"
 KINDS = 2
 """Losses that a notebook trains an encoder with: Hyp and Sph, SupCon and HWC+LAM."""
 SEVERAL = "hyp_vit_retrieval"
@@ -95,16 +102,35 @@ def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
         for dataset in wanted["datasets"]:
             for encoder in wanted["encoders"]:
                 n = _images(profile, dataset, settings)
-                rows.append(_row(f"{block}@{dataset}-{encoder}", dataset, n, encoder, _hours(n, encoder, settings)))
+                rows.append(
+                    _row(f"{block}@{dataset}-{encoder}", dataset, n, encoder, _hours(n, encoder, settings, profile))
+                )
     for dataset, encoder in content["views"].items():
         n = _images(profile, dataset, settings)
-        hours = (content["n_views"] - 1) * _hours(n, encoder, settings)
+        hours = (content["n_views"] - 1) * _hours(n, encoder, settings, profile)
         rows.append(_row(f"views@{dataset}", dataset, n, encoder, hours))
     for stage, datasets in content["runs"].items():
         for dataset, run in datasets.items():
             n, encoder = _images(profile, dataset, settings), run.get("encoder", "–")
-            rows.append(_row(f"{stage}@{dataset}", dataset, n, encoder, scaled_hours(stage, run, n, settings)))
+            of_gpu = work(stage, dataset, run, n, settings).seconds(settings["plan"]["gpu"]) if profile == GPU else 0
+            hours = of_gpu / 3600 or scaled_hours(stage, run, n, settings)
+            rows.append(_row(f"{stage}@{dataset}", dataset, n, encoder, hours))
     return pd.DataFrame(rows)
+
+
+def work(stage: str, dataset: str, run: dict[str, Any], n: int, settings: dict[str, Any]) -> budget.Work:
+    """What a stage of profile gpu comes to; of ``n`` images those count that another shares its category with."""
+    shared = {name: value for group in settings[_paper(stage)].values() for name, value in group.items()}
+    given = _defaults(stage) | shared | run
+    if (built := paths.table(GPU, dataset)).exists() and "category" in given:
+        names = pd.read_csv(built, usecols=given["category"].split("/"), dtype=str)
+        n = int(names.duplicated(keep=False).sum())
+    return budget.STAGES[stage](given, n)
+
+
+def _paper(stage: str) -> str:
+    """The paper of a stage, as params.yaml calls it."""
+    return next(paper for paper in PAPERS if stage.startswith(f"{paper}_"))
 
 
 def _row(stage: str, dataset: str, n: int, encoder: str, hours: float) -> dict[str, Any]:
@@ -119,9 +145,10 @@ def _row(stage: str, dataset: str, n: int, encoder: str, hours: float) -> dict[s
     }
 
 
-def _hours(n: int, encoder: str, settings: dict[str, Any]) -> float:
+def _hours(n: int, encoder: str, settings: dict[str, Any], profile: str = "") -> float:
     """Hours that an encoder needs for ``n`` images."""
-    return n / _speed(encoder, settings) / 3600
+    speed = settings["plan"]["gpu"]["features_per_second"] if profile == GPU else _speed(encoder, settings)
+    return n / speed / 3600
 
 
 def _speed(encoder: str, settings: dict[str, Any]) -> float:
@@ -145,14 +172,19 @@ def text(profile: str) -> str:
     rows, assumed = table(profile, settings), settings["plan"]
     speeds = ", ".join(f"{encoder} {speed}" for encoder, speed in assumed["images_per_second"].items())
     shown = rows.assign(hours=rows["hours"].map("{:.2f}".format))
-    parts = [
-        f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate, half of it "
-        "where two run at once.",
-        markdown_table(shown),
-        f"The hours are an estimate for {assumed['machine']}. Features: images per second, {speeds}, others "
-        f"{assumed['other_images_per_second']}. Notebooks: the demo's time, times images, epochs and lengths. "
-        f"Encoder and head together: steps x batch x trainings, an image as long as {BACK_AND_FORTH} of its features.",
-    ]
+    if profile == GPU:
+        parts = [f"Profile gpu would run {len(rows)} stages.", markdown_table(shown), *_of_gpu(settings)]
+    else:
+        parts = [
+            f"Profile {profile} would run {len(rows)} stages, {rows['hours'].sum():.1f} hours by estimate, half of it "
+            "where two run at once.",
+            markdown_table(shown),
+            f"The hours are an estimate for {assumed['machine']}. Features: images per second, {speeds}, others "
+            f"{assumed['other_images_per_second']}. Notebooks: the demo's time, times images, epochs and lengths. "
+            "Encoder and head together: steps x batch x trainings, an image as long as "
+            f"{BACK_AND_FORTH} of its features.",
+            on_gpu(profile, rows, settings),
+        ]
     datasets = [stage.rpartition("@")[2].partition("-")[0] for stage in rows["stage"]]
     for dataset in dict.fromkeys(datasets):
         if dataset in DATASETS and not paths.images(dataset).exists():
@@ -164,6 +196,59 @@ def text(profile: str) -> str:
             known = f"{MODELS[name].row} ({name})" if name in MODELS else name
             parts.append(f"needs weights of {known}: {how}")
     return "\n\n".join(parts)
+
+
+def on_gpu(profile: str, rows: pd.DataFrame, settings: dict[str, Any]) -> str:
+    """What a GPU makes of features and end-to-end trainings, by what ``make bench`` measured on one, if it ever did.
+
+    rows: the profile's :func:`table`. A network is as many times faster there as EfficientNet-Lite0.
+    """
+    if profile == "demo":
+        return "The demo stays on the CPU, also beside a GPU, so that its tables are the committed ones."
+    told = [_on_card(card, profile, rows, settings) for card in sorted(BENCH.glob("nvidia*.csv"))]
+    return "\n\n".join(filter(None, told)) or (
+        "On a GPU: not measured. `make bench` on a machine with one writes reports/bench/<card>.csv, and the hours "
+        "that follow from it then stand here."
+    )
+
+
+def _on_card(card: Path, profile: str, rows: pd.DataFrame, settings: dict[str, Any]) -> str:
+    measured = pd.read_csv(card).set_index("what")["our_value"]
+    there = [measured[[what.startswith(name) for what in measured.index]].mean() for name in MEASURED]
+    if np.isnan(there).any():
+        return ""
+    here = _speed("efficientnet_lite0", settings)
+    times = [there[0] / here, there[1] / (here / BACK_AND_FORTH)]
+    features = rows.loc[rows["stage"].str.match("features|views"), "hours"].sum()
+    together = sum(
+        together_seconds(stage, run, _images(profile, dataset, settings), settings) / 3600
+        for stage, datasets in profiles.profile(profile)["runs"].items()
+        for dataset, run in datasets.items()
+    )
+    return (
+        f"On a GPU (reports/bench/{card.name}: {there[0]:,.0f} features and {there[1]:,.0f} training images a second): "
+        f"features {features / times[0]:.1f} hours instead of {features:.1f}, encoder and head together "
+        f"{together / times[1]:.1f} instead of {together:.1f}. Heads on frozen features: not measured."
+    )
+
+
+def _of_gpu(settings: dict[str, Any]) -> list[str]:
+    """The arithmetic of profile gpu: every stage in its order of value, its images and its seconds."""
+    content, speed = profiles.profile(GPU), settings["plan"]["gpu"]
+    rows = []
+    for name in content["order"]:
+        stage, _, dataset = name.partition("@")
+        one = work(stage, dataset, content["runs"][stage][dataset], _images(GPU, dataset, settings), settings)
+        counts = {"trainings": one.trainings, "images learnt from": f"{one.learnt:,.0f}", "seen": f"{one.seen:,.0f}"}
+        rows.append({"stage": name} | counts | {"seconds": round(one.seconds(speed))})
+    total = sum(row["seconds"] for row in rows)
+    said = (
+        f"In this order, about {total / 60:.1f} minutes for {speed['machine']}, if it reaches what the feeder is built "
+        f"for: {speed['training_per_second']:,} images learnt from a second, {speed['features_per_second']:,} others, "
+        f"{speed['start_seconds']} s for a notebook to start, {speed['training_seconds']} s beside every training. "
+        "None of this is measured: `make bench` on a GPU does. A finished training is kept; a stage goes on from it."
+    )
+    return [markdown_table(pd.DataFrame(rows)), said]
 
 
 def backbones(profile: str) -> list[str]:

@@ -16,8 +16,6 @@ from lib.pipeline.notebooks import parameters, read
 FEATURES = ("features", "features_few", "features_more")
 """Blocks of datasets and encoders: frozen features of all of one with all of the other."""
 KEYS = ("profile", "images", "datasets", *FEATURES, "views", "n_views", "runs")
-PROFILES = {"demo": "demo", "sample": "real sample", "paper": "published setting", "own": "your own images"}
-"""Short name and the words that reports have for it."""
 
 
 def settings() -> dict[str, Any]:
@@ -26,7 +24,10 @@ def settings() -> dict[str, Any]:
 
 
 def profile(name: str) -> dict[str, Any]:
-    """What ``demo``, ``sample`` or ``paper`` runs: images, features, and ``runs``: stage → dataset → parameters."""
+    """What ``demo``, ``sample``, ``gpu`` or ``paper`` runs: images, features, ``runs`` (stage → dataset → parameters).
+
+    Of ``gpu`` also ``order``: its stages as stage@dataset, those worth most first.
+    """
     return params.load(paths.PIPELINES / name / "params.yaml")
 
 
@@ -76,7 +77,9 @@ def _check(content: dict[str, Any], where: str, own: str | None, known: Collecti
     datasets = [*LOADERS, *filter(None, [own])]
     defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{one}.ipynb")) for stage, one in notebooks().items()}
     params.check_runs(content.get("runs"), defaults, datasets, known, where)
-    params.check_keys(content, KEYS, where)
+    params.check_keys(content, (*KEYS, "order") if content.get("profile") == "gpu" else KEYS, where)
+    stages = [f"{stage}@{dataset}" for stage, by_dataset in content["runs"].items() for dataset in by_dataset]
+    params.check_names("stage", content.get("order", []), stages, f"{where}, order")
     params.check_names("dataset", content["datasets"], datasets, where)
     params.check_names("dataset", [*content["views"]], content["datasets"], f"{where}, views")
     params.check_names("encoder", [*content["views"].values()], known, f"{where}, views")

@@ -11,10 +11,11 @@ from pathlib import Path
 from lib import errors, paths
 from lib.files import whole
 from lib.results.papers import place
+from lib.results.real import GPU, PROFILE
 
 REAL = paths.BUILD / "real"
-READERS = {"demo": True, "sample": False, "paper": False, "own": False}
-"""Profile → whether its notebooks show the sample's reports (:mod:`lib.results.real`); others have real images."""
+READERS = {"demo": True, "sample": False, "gpu": False, "paper": False, "own": False}
+"""Profile → whether its notebooks show reports of real images (:mod:`lib.results.real`); others have such images."""
 ALSO = re.compile(r'notebook=\\"(\w+)\\"')
 """How a cell, as JSON has it, names a notebook whose reports it shows too."""
 
@@ -30,11 +31,12 @@ def shown(notebook: str) -> list[str]:
 
 
 def reports(notebook: str) -> list[Path]:
-    """The files of the sample that a notebook shows, of all datasets."""
+    """The files of the sample, and of trainings of the papers' size, that a notebook shows, of all datasets."""
     found = (
         file
         for paper, section in map(place, shown(notebook))
-        for file in (paths.COMMITTED / paper / "sample").glob(f"*/{section}/[!.]*")
+        for profile in (PROFILE, GPU)
+        for file in (paths.COMMITTED / paper / profile).glob(f"*/{section}/[!.]*")
     )
     return sorted(file for file in found if file.is_file())
 

@@ -1,8 +1,8 @@
 """Rebuild all results of a profile and compare them with the committed ones; say what it would run; only its features.
 
-``python -m lib.pipeline.reproduce run demo|sample|paper [--data FOLDER] [--name NAME] [--force]``
-``python -m lib.pipeline.reproduce plan demo|sample|paper``
-``python -m lib.pipeline.reproduce features demo|sample|paper``
+``python -m lib.pipeline.reproduce run demo|sample|gpu|paper [--data FOLDER] [--name NAME] [--force]``
+``python -m lib.pipeline.reproduce plan demo|sample|gpu|paper``
+``python -m lib.pipeline.reproduce features demo|sample|gpu|paper``
 """
 
 import argparse
@@ -173,7 +173,7 @@ def main() -> None:
     """Command line, see the top of this module."""
     parser = argparse.ArgumentParser(prog="python -m lib.pipeline.reproduce", description=__doc__.splitlines()[0])
     parser.add_argument("verb", choices=["run", "plan", "features"])
-    parser.add_argument("profile", choices=["demo", "sample", "paper"])
+    parser.add_argument("profile", choices=["demo", "sample", "gpu", "paper"])
     parser.add_argument("--data", type=Path, help="a folder that holds datasets, or your own class folders")
     parser.add_argument("--name", help="which dataset DATA is; or the name of your own images, else the folder's")
     parser.add_argument("--force", action="store_true", help="rebuild everything, also what did not change")

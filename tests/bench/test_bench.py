@@ -1,13 +1,17 @@
 """The benchmark compares like with like and writes what it measured; no time is asserted here."""
 
 import re
+import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from lib import devices
 from lib.bench import __main__ as bench
-from lib.bench import distances, hashes, latency, recall, scoring, searching, sweeping, timing
+from lib.bench import ceilings, distances, hashes, images, latency, recall, scoring, searching, sweeping, timing
+from lib.errors import InputError
 from lib.training.recipes import Recipe
 
 
@@ -38,7 +42,9 @@ def test_relative_errors_leave_out_true_zeros():
 def test_distances_agree_with_the_peer_and_hold_near_duplicates(monkeypatch):
     monkeypatch.setattr(distances, "milliseconds", lambda *_, **__: (1.0, 2.0))
     monkeypatch.setattr(distances, "_hyperbolicity", lambda n=30: real(n))
-    rows = distances.rows(40, 72)
+    rows = distances.rows(40, 72, 50)
+    pairs = [(row.what.split(",")[0], row.what.split()[-3], row.peer.split()[0]) for row in rows if row.aim == "≥ 1/2"]
+    assert pairs == [("forward and backward", n, "torch.cdist") for n in ("40", "50")]
     ours, theirs = (float(word) for word in re.findall(r"\d+e-?\d+", rows[0].check))
     assert ours < 1e-5 < theirs
     exact = next(row for row in rows if "exact form" in row.what)
@@ -76,35 +82,70 @@ def test_scores_equal_the_peers(monkeypatch):
 
 
 def test_sweep_and_loop_train_the_same_heads(monkeypatch):
-    """With the sizes made small: two mappers on five folds, both ways."""
-    trained = []
+    """With the sizes made small: two mappers on five folds, and on the first."""
     monkeypatch.setattr(sweeping, "N_TRAIN", 40)
     monkeypatch.setattr(sweeping, "DIM", 6)
     monkeypatch.setattr(sweeping, "recipes", lambda *_: [Recipe("PCA", 6, 2), Recipe("PCA", 4, 4), Recipe("PCA", 4, 0)])
-    fit_head = sweeping.fit_head
-    monkeypatch.setattr(sweeping, "fit_head", lambda *a, **k: trained.append(fit_head(*a, **k)))
-    (row,) = sweeping.rows(epochs=2)
-    assert len(trained) == 2 * sweeping.FOLDS and all(len(history) == 2 for history in trained)
-    assert row.what == "2 mappers × 5 folds × 2 of 100 epochs, 40 × 6 training features"
-    assert min(row.our_value, row.peer_value) > 0
+    (row,) = sweeping.rows("cpu", (1, 2))
+    assert row.what == "a step of a head; 2 mappers × 5 folds × 2 of 100 epochs, 40 × 6 training features"
+    assert float(row.check.split()[6]) < 1e-5 and min(row.our_value, row.peer_value) > 0
+
+
+class Room:
+    """What the bench finds, whatever room it looks into."""
+
+    @staticmethod
+    def rows() -> list[timing.Row]:
+        return [timing.Row("this", "ms", "ours", "peer", 1.0, 3.0, "≥ 2", "equal")]
 
 
 def test_the_table_says_what_it_was_measured_on(monkeypatch, tmp_path, capsys):
-    class Room:
-        @staticmethod
-        def rows() -> list[timing.Row]:
-            return [timing.Row("this", "ms", "ours", "peer", 1.0, 3.0, "≥ 2", "equal")]
-
     measure, by_radius = latency.measure, recall.measure
     monkeypatch.setattr(recall, "measure", lambda: by_radius(300, 20, (5,)))
-    monkeypatch.setattr(bench, "FOLDER", tmp_path)
-    monkeypatch.setattr(bench, "ROOMS", (Room,))
+    monkeypatch.setattr(bench, "import_module", lambda name: Room)
     monkeypatch.setattr(latency, "measure", lambda: measure((300,)))
+    monkeypatch.setattr(sys, "argv", ["bench", "--out", str(tmp_path)])
     bench.main()
-    assert pd.read_csv(tmp_path / "bench.csv")["ratio"].tolist() == [3.0]
+    assert set(pd.read_csv(tmp_path / "bench.csv")["ratio"]) == {3.0}
     text = (tmp_path / "bench.md").read_text()
-    assert all(word in text for word in ("processors", "torch", "faiss-cpu", "threads"))
+    assert all(word in text for word in ("processors", "no GPU", "torch", "faiss-cpu", "threads"))
     assert text.strip() in capsys.readouterr().out
     times = pd.read_csv(tmp_path / "latency.csv")
     assert len(times) == 4 and (times["recall"] >= 0.99).all() and (tmp_path / "latency.png").exists()
     assert (times["bytes"] >= 4 * latency.DIM).all()
+
+
+def test_a_gpu_has_a_table_of_its_name_and_what_fails_leaves_the_rest(monkeypatch, tmp_path):
+    def look(name: str) -> type[Room]:
+        if name.endswith("sweeping"):
+            raise ModuleNotFoundError("No module named 'geoopt'")
+        return Room
+
+    monkeypatch.setattr(bench, "import_module", look)
+    monkeypatch.setattr(devices, "pick", lambda: torch.device("cuda"))
+    monkeypatch.setattr(devices, "name", lambda: "NVIDIA H100 80GB HBM3")
+    monkeypatch.setattr(sys, "argv", ["bench", "--out", str(tmp_path)])
+    with pytest.raises(InputError, match="sweeping is not measured: ModuleNotFoundError: No module named 'geoopt'"):
+        bench.main()
+    assert {file.name for file in tmp_path.iterdir()} == {"nvidia-h100-80gb-hbm3.csv", "nvidia-h100-80gb-hbm3.md"}
+    assert len(pd.read_csv(tmp_path / "nvidia-h100-80gb-hbm3.csv")) == len(bench.ON_ANY) - 1
+    assert "NVIDIA H100 80GB HBM3" in (tmp_path / "nvidia-h100-80gb-hbm3.md").read_text()
+
+
+def test_a_rate_is_better_where_it_is_higher_and_a_ceiling_has_no_peer():
+    assert timing.Row("features", "images/s", "ours", "alone", 80.0, 100.0).ratio == 0.8
+    copies, *_, metric = ceilings.rows((2**20, 64, 4, 2000))
+    cells = copies.cells()
+    assert cells["unit"] == "GB/s" and cells["our_value"] > 0 and np.isnan(cells["ratio"])
+    assert metric.what.startswith("MAP@1, 5, 10, 20 of 4 queries in 40") and metric.ratio > 0
+
+
+@pytest.mark.slow
+def test_images_are_measured_against_the_network_alone(monkeypatch):
+    times = iter(range(1000))
+    monkeypatch.setattr(images, "milliseconds", lambda ours, peer, **_: (ours(), peer(), (1.0, 2.0))[-1])
+    monkeypatch.setattr(images, "DISTINCT", 4)
+    monkeypatch.setattr(images.time, "perf_counter", lambda: next(times) ** 2)
+    files, decoded, training = images.rows((3, 4, 4, 2), side=32)
+    assert files.what == "features from files, 12 photographs at efficientnet_lite0_32px"
+    assert files.ratio == decoded.ratio == 2 and training.unit == "images/s"

@@ -2,10 +2,13 @@
 
 from typing import ClassVar
 
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
+from lib.datasets import tissue
+from lib.datasets.table import ImageTable
 from lib.encoders import backbones
 
 
@@ -34,3 +37,12 @@ def small(monkeypatch) -> type[nn.Module]:
     """The class of the network that every name loads."""
     monkeypatch.setattr(backbones, "load", lambda name, **options: Encoder())
     return Small
+
+
+@pytest.fixture(scope="module")
+def tiles(tmp_path_factory) -> ImageTable:
+    """Embedded tiles of 32 pixels: eight tissues of six patients."""
+    root = tissue.write(tmp_path_factory.mktemp("tiles") / "set", 96, 6, 32, n_duplicates=0)
+    rows = pd.read_csv(root / "table.csv")
+    rows = rows.assign(label=rows["tissue"], group=rows["patient"])[["image_id", "path", "label", "group"]]
+    return ImageTable("tissue", root, rows, "patient")

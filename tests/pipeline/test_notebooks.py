@@ -9,6 +9,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from papermill.exceptions import PapermillExecutionError
 from PIL import Image
 
 from lib import paths
@@ -349,7 +350,9 @@ def test_an_unknown_notebook_is_named():
 
 def test_what_a_notebook_reads_of_real_images_is_of_this_version_or_named_as_older():
     """What a sample report lacks waits for its next build and is named on that of findings; each has a tolerance."""
-    of_earlier = re.compile(re.escape(real.EARLIER.partition(" and lacks")[0]).replace(r"\{\}", "(.+?)"))
+    of_earlier = re.compile(
+        re.escape(real.EARLIER.partition(" and lacks")[0].replace("{profile}", "sample")).replace(r"\{\}", "(.+?)")
+    )
     lacking = {match for path in ALL for match in of_earlier.findall(path.read_text(encoding="utf-8"))}
     waiting = {
         (title, place[-1])
@@ -366,3 +369,15 @@ def test_every_notebook_is_on_the_map():
     for place in (paths.NOTEBOOKS / "00_start_here.ipynb", paths.ROOT / "README.md"):
         text = place.read_text(encoding="utf-8")
         assert [path.name for path in ALL if path.name not in text and path != place] == []
+
+
+def test_a_profile_that_trains_whole_networks_leaves_out_the_cells_about_frozen_ones(tmp_path, monkeypatch):
+    for name in ("SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD", "REPORTS"):
+        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    source = notebook(("profile = 'demo'", ["parameters"]), ("1 / 0", ["frozen"]), ("print(profile)", []))
+    notebooks.write(stripped(source), tmp_path / "source" / "99_x.ipynb")
+    done = notebooks.read(notebooks.run("99_x", "gpu", "all", []))
+    assert [cell.outputs[0].text for cell in done.cells if cell.outputs] == ["gpu\n"]
+    with pytest.raises(PapermillExecutionError, match="division"):
+        notebooks.run("99_x", "sample", "all", [])

@@ -78,8 +78,9 @@ class Colours:
         self.name = name
         self.provenance = {"encoder": name}
 
-    def encode(self, images: list[Image.Image]) -> np.ndarray:
-        pixels = np.stack([np.asarray(image.convert("RGB").resize((12, 12)), dtype=np.float32) for image in images])
+    def encode(self, images: list[np.ndarray]) -> np.ndarray:
+        small = [Image.fromarray(image).resize((12, 12)) for image in images]
+        pixels = np.stack([np.asarray(image, dtype=np.float32) for image in small])
         parts = pixels.reshape(len(images), 3, 4, 3, 4, 3).transpose(0, 1, 3, 2, 4, 5).reshape(len(images), 9, 16, 3)
         return np.concatenate([parts.mean(axis=2), parts.std(axis=2)], axis=1).reshape(len(images), -1)
 

@@ -233,12 +233,12 @@ def test_runs_of_any_form_are_taken_or_refused(runs):
 # The project's own
 
 
-@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
+@pytest.mark.parametrize("profile", ["demo", "sample", "gpu", "paper"])
 def test_the_runs_of_every_profile_can_be_run(profile):
     profiles.check(paths.PIPELINES / profile / "params.yaml")
 
 
-@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
+@pytest.mark.parametrize("profile", ["demo", "sample", "gpu", "paper"])
 def test_every_encoder_of_a_run_is_extracted(profile):
     content = profiles.profile(profile)
     blocks = [content[name] for name in profiles.FEATURES]

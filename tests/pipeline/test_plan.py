@@ -2,6 +2,7 @@
 
 import re
 
+import pandas as pd
 import pytest
 
 from lib import paths
@@ -92,3 +93,62 @@ def test_epochs_end_to_end_grow_with_the_images(settings):
     run = {"network": "dino_vits16", "end_to_end_epochs": 40, "n_trainings": 5}
     # 40 epochs of 700 images, 5 trainings of ACIR and its two opponents, each image thrice, 14 a second.
     assert plan.together_seconds("acir_ablations", run, 700, settings) == pytest.approx(40 * 700 * 15 * 3 / 14)
+
+
+def test_a_gpu_takes_what_was_measured_on_one_and_nothing_else(settings, monkeypatch, tmp_path):
+    settings["plan"]["images_per_second"] = {"efficientnet_lite0": 20}
+    rows = pd.DataFrame({"stage": ["features@cub-efficientnet_lite0", "views@cub"], "hours": [30.0, 10.0]})
+    run = {"network": "efficientnet_lite0", "end_to_end_epochs": 40, "n_trainings": 5}
+    monkeypatch.setattr(profiles, "profile", lambda name: {"runs": {"acir_ablations": {"cub": run}}})
+    monkeypatch.setattr(plan, "_images", lambda *_: 24_000)
+    monkeypatch.setattr(plan, "BENCH", tmp_path)
+    assert plan.on_gpu("demo", rows, settings).startswith("The demo stays on the CPU")
+    assert plan.on_gpu("sample", rows, settings).startswith("On a GPU: not measured. `make bench`")
+    lines = ["what,our_value", '"features from files, 4,096 photographs",8000', '"fine-tuning in batches of 900",2000']
+    (tmp_path / "nvidia-h100.csv").write_text("\n".join(lines))
+    # Features 400 times as fast; 40 epochs x 24,000 images x 5 trainings x 3 methods, 20 / 3 and 2,000 a second.
+    assert plan.on_gpu("sample", rows, settings) == (
+        "On a GPU (reports/bench/nvidia-h100.csv: 8,000 features and 2,000 training images a second): features 0.1 "
+        "hours instead of 40.0, encoder and head together 2.0 instead of 600.0. Heads on frozen features: not measured."
+    )
+
+
+SAMPLE = {"cub": 4550, "ham10000": 8587, "bh200x": 801, "kather": 240}
+"""Images of the sample that the profile gpu is cut for."""
+
+
+def test_a_stage_on_a_gpu_takes_four_minutes_at_most_and_all_of_them_twenty_five():
+    content, found = profiles.profile("gpu"), profiles.settings()
+    stages = {f"{stage}@{name}" for stage, runs in content["runs"].items() for name in runs}
+    assert set(content["order"]) == stages and len(content["order"]) == len(stages)
+    seconds = {}
+    for name in content["order"]:
+        stage, _, dataset = name.partition("@")
+        n = 3500 if name == "hyp_vit_retrieval@ham10000" else SAMPLE[dataset]  # of lesions with two photographs
+        work = plan.work(stage, dataset, content["runs"][stage][dataset], n, found)
+        seconds[name] = work.seconds(found["plan"]["gpu"])
+    assert max(seconds.values()) <= 240 and sum(seconds.values()) <= 25 * 60
+
+
+def test_the_work_on_a_gpu_is_counted_from_the_parameters(tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "BUILD", tmp_path)
+    found = profiles.settings()
+    run = {"n_classes": 10, "samples": 2, "temperatures": [0.1, 0.2], "end_to_end_rates": [1e-5, 1e-4, 1e-3]}
+    run |= {"n_choosing": 1, "choosing_steps": 5, "steps": 20, "check_every": 10, "n_trainings": 3, "category": "label"}
+    done = plan.work("hyp_vit_retrieval", "cub", run, 800, found)
+    # Three heads at 2 τ and 2 further rates; four heads three times, two once.
+    assert done.trainings == 12 + 14 and done.learnt == 20 * (12 * 5 + 14 * 20)
+    assert done.seen == 12 * (2 * 100 + 800) + 14 * (3 * 500 + 800) + 800
+    built = paths.table("gpu", "cub")
+    built.parent.mkdir(parents=True)
+    built.write_text("image_id,label\n" + "".join(f"{i},{i // 2 if i < 8 else i}\n" for i in range(10)))
+    assert plan.work("hyp_vit_retrieval", "cub", run, 800, found).seen == done.seen / 100
+    speed = {"training_per_second": 10, "features_per_second": 100, "training_seconds": 1, "start_seconds": 7}
+    assert done.seconds(speed) == pytest.approx(done.learnt / 10 + done.seen / 100 + 26 + 7)
+
+
+def test_the_plan_prints_the_arithmetic_of_every_stage_on_a_gpu():
+    text = plan.text("gpu")
+    for name in profiles.profile("gpu")["order"]:
+        assert len(re.findall(rf"^\| {name} \|.* \d+ \|$", text, re.M)) == 1
+    assert re.search(r"In this order, about \d+\.\d minutes for one H100", text)

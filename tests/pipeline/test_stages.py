@@ -19,14 +19,14 @@ from lib.pipeline import notebooks, profiles
 from lib.results.papers import place
 
 PAPERS = sorted(path.name for path in (paths.ROOT / "lib/papers").iterdir() if path.is_dir())
-TEXTS = [paths.PIPELINES / profile / "dvc.yaml" for profile in ("demo", "sample", "paper")]
+TEXTS = [paths.PIPELINES / profile / "dvc.yaml" for profile in ("demo", "sample", "gpu", "paper")]
 
 
 def test_every_profile_runs_the_same_text():
     assert len({text.read_bytes() for text in TEXTS}) == 1
 
 
-@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
+@pytest.mark.parametrize("profile", ["demo", "sample", "gpu", "paper"])
 def test_a_profile_says_of_every_stage_what_it_runs(profile):
     assert set(profiles.runs(profile)) == set(profiles.notebooks())
 
@@ -190,7 +190,7 @@ def test_every_report_belongs_to_a_run():
     """Nothing lies in reports/ that no run of any profile writes."""
     runs = {
         (f"{stage.rpartition('_')[0]}", profile, dataset, stage.rpartition("_")[2])
-        for profile in ("demo", "sample", "paper")
+        for profile in ("demo", "sample", "gpu", "paper")
         for stage, datasets in profiles.runs(profile).items()
         for dataset in datasets
     }

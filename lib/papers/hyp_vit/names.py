@@ -3,6 +3,7 @@
 NONE, NCA, LINEAR = "no head", "NCA", "linear classifier"
 HYP, SPH, PRINTED = "Hyp", "Sph", "Sph, τ as printed"
 FLAT, UNCLIPPED, INSIDE = "flat", "Hyp, not clipped", "Hyp, begun inside"
+ONE, LEARNT = "Sph, τ and rate of Hyp", "Hyp, c learnt"
 END = ", end to end, "
 """Between the kind of head and the place, head or encoder."""
 BEFORE = "before training, encoder"

@@ -23,8 +23,8 @@ CONTROLS = (CONSTANT, CONSTANT_COSINE, NO_TREE, NO_TREE_COSINE)
 FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, *CONTROLS, MARGIN_ALONE, BOTH_PRINTED)
 """Without a hyperbolic row: HXE, cosines, other forms of HWC, controls, and LAM alone (see :func:`alone_in_ball`)."""
 CURVED_AGAINST_FLAT = tuple((name + BALL, name + FLAT) for name in (SUPCON, BOTH))
-TOGETHER = (SUPCON + FLAT, BOTH + FLAT)
-"""What is trained together with the encoder."""
+TOGETHER = (SUPCON, BOTH)
+"""What is trained together with the encoder, on the sphere, and where there is time in the ball."""
 ROWS = (SIMCLR, SUPCON, OUTSIDE, HXE, AS_PRINTED, AS_TOLD, MARGIN, BOTH)
 MAIN = (*(name + FLAT for name in ROWS), BOTH + BALL)
 """The rows of the published tables."""
@@ -34,6 +34,15 @@ TIMES = 5
 """How many times as many epochs."""
 BY_DEPTH = tuple(name for pair in CURVED_AGAINST_FLAT for name in pair)
 """What is trained on trees of every depth."""
+
+
+def together(curved: bool) -> list[str]:
+    """The rows that are trained together with the encoder.
+
+    >>> together(False)
+    ['SupCon (Euclidean)', 'HWC+LAM (Euclidean)']
+    """
+    return [name + space for space in (FLAT, BALL)[: 1 + curved] for name in TOGETHER]
 
 
 def alone_in_ball(chosen: Mapping[str, Objective], curvature: float) -> dict[str, Objective]:

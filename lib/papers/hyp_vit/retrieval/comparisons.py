@@ -15,16 +15,16 @@ from lib.papers.hyp_vit.names import (
     LINEAR,
     NCA,
     NONE,
+    ONE,
     PRINTED,
     SPH,
     UNCLIPPED,
     UNTRAINED,
 )
-from lib.papers.hyp_vit.retrieval import tables
+from lib.papers.hyp_vit.retrieval import tables, warmth
 from lib.papers.hyp_vit.retrieval.frozen import BY_COSINE
 from lib.papers.hyp_vit.retrieval.tables import METRIC, UNSEEN
 from lib.results import answers, paired
-from lib.results.rates import best_rates
 from lib.training.methods import Answer
 
 SAYS = tables.SAYS.replace("all tests of this table", "all tests of one question")
@@ -56,8 +56,13 @@ def pairs(found: Mapping[str, object]) -> dict[str, list[tuple[str, str]]]:
         PRETRAINED: [(name, f"{UNTRAINED}{name}") for name in (NONE, HYP, *(f"{HYP}{END}{place}" for place in PLACES))],
         ALONE: [(f"{UNTRAINED}{HYP}", f"{UNTRAINED}{name}") for name in (NONE, SPH)],
     }
+    tried = f"{ONE}{END}head" in found
+    rivals = (ONE, SPH, FLAT) if tried else ()  # then each at its own τ and rate, and Sph at those of Hyp
+    pairs = [(HYP, rival) for rival in rivals] + [(SPH, ONE)] * tried
+    asked[warmth.QUESTION] = [(f"{one}{END}{place}", f"{it}{END}{place}") for one, it in pairs for place in PLACES]
     for one in ("", *others):
-        asked[BALL] += [(f"{one}{HYP}{END}{place}", f"{one}{SPH}{END}{place}") for place in PLACES]
+        if one or not tried:
+            asked[BALL] += [(f"{one}{HYP}{END}{place}", f"{one}{SPH}{END}{place}") for place in PLACES]
         asked[END_TO_END] += [(f"{one}{kind}{END}encoder", f"{one}{BEFORE}") for kind in (HYP, SPH)]
     asked[ALONE].append((f"{UNTRAINED}{HYP}{END}encoder", f"{UNTRAINED}{BEFORE}"))
     made = {question: [pair for pair in several if set(pair) <= set(found)] for question, several in asked.items()}
@@ -68,17 +73,16 @@ def tests(
     found: Mapping[str, Sequence[Answer]],
     names: np.ndarray,
     ks: Sequence[int],
-    tried: pd.DataFrame,
+    lr: Mapping[str, float],
     seed: int = 0,
 ) -> pd.DataFrame:
     """Paired tests of Recall@K over categories (``names: (n,)`` of all images) and trainings, question by question.
 
-    tried: learning rates, with columns method, lr, chosen, of the heads and of the trainings end to end.
+    lr: learning rates of the heads, and of the encoder in trainings end to end, as "Hyp, end to end".
 
     Columns question, first_rate and second_rate (NaN of what has none), else as :func:`lib.results.answers.compare`,
     with p corrected for the tests of a question.
     """
-    lr = best_rates(tried)
     frames = []
     for question, several in pairs(found).items():
         table = answers.compare({UNSEEN: found}, names, several, ks, metric=METRIC, seed=seed).drop(columns="rule")

@@ -14,15 +14,16 @@ from torch import Tensor, nn
 from lib import paths
 from lib.datasets.categories import Halves, held_out
 from lib.datasets.content import content
+from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
 from lib.encoders import networks
-from lib.geometry import Geometry, Sphere
+from lib.geometry import Geometry, PoincareBall, Sphere
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics import retrieval
 from lib.papers.hyp_vit.names import BEFORE, END
-from lib.results.rates import choose_middle
+from lib.results.rates import best_rates, choose_middle
 from lib.training import finetune, kept, together
-from lib.training.hyp_vit import Settings
+from lib.training.hyp_vit import Settings, warmed
 from lib.training.methods import Answer, Health, Method, points_at_rim
 from lib.training.photos import Preparation
 from lib.training.recipes import Recipe
@@ -33,13 +34,15 @@ from lib.training.splits import Split, repeated
 class EndToEnd:
     """Encoder and head trained together: how long and how fast, and what the network sees.
 
-    encoder: a network as for :func:`lib.encoders.networks.load`. dim_out: length of the embedding.
+    encoder: a network as for :func:`lib.encoders.networks.load`. dim_out: length of the embedding. unseen: whether the
+    images that ask are looked at whenever those that choose the step are, for the course alone.
     """
 
     encoder: str
     dim_out: int
     settings: finetune.Settings
     preparation: Preparation
+    unseen: bool = False
 
 
 def rates(
@@ -49,6 +52,7 @@ def rates(
     plan: EndToEnd,
     candidates: Sequence[float],
     *,
+    temperatures: Sequence[float] = (),
     n_seeds: int = 1,
     seed: int = 0,
     store: Path | str | None = "trained",
@@ -57,18 +61,37 @@ def rates(
 
     It is the mean of ``n_seeds`` trainings, each at its best step, all with the same categories set aside. Columns
     method (the kind), lr, step (largest), loss (mean), and those of :func:`lib.results.rates.choose_middle`, paired
-    over these categories. The first training of the chosen rate is the first one of :func:`end_to_end`.
+    over these categories. The first training of the chosen rate is the first one of :func:`end_to_end`, if it is as
+    long.
+
+    temperatures: τ to be tried of every kind, at the first rate; the rates are then tried at the one that is chosen.
+    Column temperature, NaN without any.
     """
     splits = _splits(halves, seed, n_seeds)
     learnt, aside = held_out(halves, seed)
-    task, rows, values = _Task(images, halves, plan, _folder(store), content(images)), [], []
-    for name, kind in kinds.items():
-        for lr in candidates:
+    task = _Task(images, halves, plan, _folder(store), content(images))
+
+    def tried(grid: Sequence[tuple[str, float, float]]) -> tuple[pd.DataFrame, list[Any]]:
+        rows, values = [], []
+        for name, temperature, lr in grid:
+            kind = kinds[name] if np.isnan(temperature) else warmed(kinds[name], temperature)
             several = [_once(task.at(lr), name, kind, one, learnt, aside) for one in splits]
-            values.append([100 * _right(known, halves, kind, aside) for known in several])
+            values.append([100 * _right(known, halves, _as_learnt(kind, known), aside) for known in several])
             ends = {"step": max(known["best"] for known in several), "loss": np.mean([*map(_last_loss, several)])}
-            rows.append({"method": name, "lr": lr} | ends)
-    return choose_middle(pd.DataFrame(rows), values, halves.codes[aside])
+            rows.append({"method": name, "temperature": temperature, "lr": lr} | ends)
+        return pd.DataFrame(rows), values
+
+    own, first = dict.fromkeys(kinds, np.nan), None
+    if temperatures:
+        grid = [(name, temperature, candidates[0]) for name in kinds for temperature in temperatures]
+        first = choose_middle(*tried(grid), halves.codes[aside], order=("temperature",))
+        own = best_rates(first, value="temperature")
+    then = choose_middle(*tried([(name, own[name], lr) for name in kinds for lr in candidates]), halves.codes[aside])
+    if first is None:
+        return then.drop(columns="temperature")
+    both = pd.concat([first[~first["chosen"]], then]).sort_values(["temperature", "lr"])
+    places = both["method"].map([*kinds].index)
+    return both.iloc[places.argsort(kind="stable")].reset_index(drop=True)
 
 
 def end_to_end(
@@ -87,7 +110,8 @@ def end_to_end(
 
     Names are "Hyp, end to end, head" and "..., encoder", and ``BEFORE``. The step with the best Recall@1 of the head on
     categories set aside is kept (the paper names no rule). Steps count up to it. Columns of the course: method, repeat,
-    step, loss, head, encoder (validation, percent). ``lr_of``: kind → learning rate of the encoder, else the plan's.
+    step, loss, head, encoder (validation, percent), and as :class:`lib.training.finetune.Finetuned` has them those of
+    unseen images and c. ``lr_of``: kind → learning rate of the encoder, else the plan's.
     """
     several = _splits(halves, seed, n_seeds)
     task = _Task(images, halves, plan, _folder(store), content(images))
@@ -99,7 +123,7 @@ def end_to_end(
         for one in several:
             known = _once(at_rate, name, kind, one, *held_out(halves, one.seed))
             courses.append(_course(known, f"{name}, end to end", one.repeat))
-            for place, answer in _asked(halves, name, kind, one, known, ks).items():
+            for place, answer in _asked(halves, name, _as_learnt(kind, known), one, known, ks).items():
                 found.setdefault(place, []).append(answer)
     return found, pd.concat(courses, ignore_index=True)
 
@@ -146,7 +170,7 @@ class _Task:
     def embedded(self, network: nn.Sequential, preparation: Preparation) -> list[Tensor]:
         """Features and embeddings (n, ...) as of :func:`lib.training.finetune.embed`, NaN for images without a use."""
         found = []
-        for points in finetune.embed(network, self.part(self.used), preparation):
+        for points in finetune.embed(network, decode(self.part(self.used)), preparation):
             found.append(points.new_full((len(self.images), points.shape[1]), torch.nan))
             found[-1][torch.from_numpy(self.used)] = points
         return found
@@ -187,9 +211,10 @@ def _trained(
 ) -> dict[str, Any]:
     encoder, plan = task.encoder(), task.plan
     head = kind.make(Recipe("raw", encoder.num_features, plan.dim_out), split.seed)
-    loss = PairwiseCrossEntropy(kind.geometry, kind.temperature, plan.settings.samples, kind.cosine)
+    loss = PairwiseCrossEntropy(head.geometry, kind.temperature, plan.settings.samples, kind.cosine)
     checkpoint = None if task.store is None else task.store / f"{key}.checkpoint"
     options = {"seed": split.seed, "store": checkpoint, "what": f"{name}, end to end, seed {split.seed}"}
+    options["unseen"] = task.part(task.halves.queries) if plan.unseen else None
     preparation = plan.preparation.seen_by(encoder)
     given = encoder, head, loss, *parts, plan.settings, preparation
     done = together.launched(finetune.finetune, *given, **options)
@@ -210,11 +235,19 @@ def _right(known: Mapping[str, Any], halves: Halves, kind: Settings, rows: np.nd
     return asked.values["hit_rate", 1].to_numpy()
 
 
+def _as_learnt(kind: Settings, known: Mapping[str, Any]) -> Settings:
+    """``kind`` with the c that was learnt up to the step that was kept, if any was."""
+    if not kind.learn_c:
+        return kind
+    c = dict(zip(known["scores"]["step"], known["scores"]["c"], strict=True))
+    return replace(kind, geometry=PoincareBall(c[known["best"]]))
+
+
 def _course(known: Mapping[str, Any], name: str, repeat: int) -> pd.DataFrame:
     losses = pd.DataFrame(known["history"])
     losses["step"] += 1  # taken so far, as the scores count them
     scores = pd.DataFrame(known["scores"])
-    scores[["head", "encoder"]] *= 100
+    scores[[name for name in scores if name.endswith(("head", "encoder"))]] *= 100
     return losses.merge(scores, on="step", how="outer").assign(method=name, repeat=repeat)
 
 

@@ -99,7 +99,8 @@ def _scores(axis: plt.Axes, part: pd.DataFrame, method: str, number: int) -> Non
     """Recall@1 of head and encoder over the steps of one training; the head's best, of equal ones the first, ringed."""
     for place, dashes in PLACES.items():
         scores = part.dropna(subset=place)
-        look = {"color": style.PALETTE[number], "marker": style.MARKERS[number], "markersize": 4, "linewidth": 1.1}
+        marker = style.MARKERS[number % len(style.MARKERS)]
+        look = {"color": style.PALETTE[number], "marker": marker, "markersize": 4, "linewidth": 1.1}
         axis.plot(scores["step"], scores[place], dashes, label=f"{method}, {place}", **look)
     heads = part.dropna(subset="head")
     best = heads.loc[heads["head"].idxmax()]

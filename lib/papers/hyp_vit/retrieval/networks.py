@@ -71,7 +71,8 @@ def trained(
     found, courses = {}, []
     for kinds, plan in several:
         of_one, course = end_to_end.end_to_end(images, parts, kinds, plan, ks, **options)
-        before = next(iter(kinds)).removesuffix(HYP)
+        first = next(iter(kinds))
+        before = first.removesuffix(HYP) if first.endswith(HYP) else ""
         found |= {f"{before}{name}" if name == BEFORE else name: answers for name, answers in of_one.items()}
         courses.append(course)
     return found, pd.concat(courses, ignore_index=True)

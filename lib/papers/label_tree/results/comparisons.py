@@ -23,6 +23,7 @@ from lib.papers.label_tree.names import (
     SIMCLR,
     SUPCON,
     SUPCON_COSINE,
+    TOGETHER,
 )
 from lib.papers.label_tree.results import tables
 from lib.papers.label_tree.results.chosen import AT_THEIRS, CHOSEN
@@ -88,13 +89,24 @@ def pairs(found: Collection[str]) -> dict[str, list[tuple[str, str]]]:
     return {question: several for question, several in made.items() if several}
 
 
-def end_pairs() -> dict[str, list[tuple[str, str]]]:
-    """Of trainings end to end: HWC+LAM against SupCon, head and encoder; both against the encoder before training."""
-    kinds = [name + END for name in (BOTH + FLAT, SUPCON + FLAT)]
-    return {
-        "is HWC+LAM better than SupCon?": [(f"{kinds[0]}, {place}", f"{kinds[1]}, {place}") for place in PLACES],
-        "does training the encoder help?": [(f"{kind}, {place}", BEFORE) for kind in kinds for place in PLACES],
+def end_pairs(curved: bool = False) -> dict[str, list[tuple[str, str]]]:
+    """Of trainings end to end: HWC+LAM against SupCon, head and encoder; both against the encoder before training.
+
+    curved: they were trained in the ball as well, and are compared with themselves on the sphere.
+    """
+    spaces = (FLAT, BALL)[: 1 + curved]
+
+    def both(one: str, other: str) -> list[tuple[str, str]]:
+        return [(f"{one}{END}, {place}", f"{other}{END}, {place}") for place in PLACES]
+
+    trained = [name + space + END for space in spaces for name in (BOTH, SUPCON)]
+    asked = {
+        "is HWC+LAM better than SupCon?": [pair for space in spaces for pair in both(BOTH + space, SUPCON + space)],
+        "does training the encoder help?": [(f"{kind}, {place}", BEFORE) for kind in trained for place in PLACES],
     }
+    if curved:
+        asked[IN_THE_BALL] = [pair for name in TOGETHER for pair in both(name + BALL, name + FLAT)]
+    return asked
 
 
 def tests(found: Found, asked: Pairs, seed: int = 0) -> pd.DataFrame:

@@ -1,42 +1,28 @@
 """Encoder and head trained together on new crops in every step, and the encoder as it was before (section 4.2)."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from lib import paths
-from lib.datasets.content import content
 from lib.datasets.table import ImageTable
-from lib.encoders import backbones, lite0
 from lib.geometry import Geometry, Sphere
 from lib.heads.label_tree import ProjectionHead
 from lib.losses import label_tree as losses
 from lib.papers.label_tree import experiment
 from lib.papers.label_tree.experiment import Images, Scored
-from lib.training import finetune, kept, together, two_views
 from lib.training.label_tree import Objective
 from lib.training.methods import Health, points_at_rim
-from lib.training.photos import Preparation
 from lib.training.splits import Split
+from lib.training.whole import Plan, Whole
 
 END, BEFORE = ", end to end", "before training, encoder"
 PLACES = ("head", "encoder")
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is trained: the name of an encoder (lite0 or timm), how long and how fast, and what the network sees."""
-
-    encoder: str
-    settings: two_views.Settings
-    preparation: Preparation
 
 
 def run(
@@ -53,18 +39,15 @@ def run(
     images: the table of ``seen``. Values are those of :func:`lib.papers.label_tree.experiment.measures`: of the head's
     embedding, and of the encoder's feature, which downstream work would take.
     """
-    shown = content(images)
-    untouched = kept.once(store, _key(shown, "before", plan.encoder, plan.preparation), lambda: _before(images, plan))
-    found: dict[str, list[Scored]] = {BEFORE: []}
-    for split in several:
-        found[BEFORE].append(_scored(BEFORE, split, untouched["z"], Sphere(), Health(), [], seen, store))
+    whole = Whole(images, plan, store, frozenset({__name__, losses.__name__, ProjectionHead.__module__}))
+    untouched = whole.before()
+    found = {BEFORE: [_scored(BEFORE, split, untouched, Sphere(), Health(), [], seen, store) for split in several]}
     for name, objective in objectives.items():
         for split in several:
-            key = _key(shown, objective, plan, kept.digest(split.train, seen.leaves), split.seed, seen.tree.parents)
-            start = untouched["z"][torch.from_numpy(split.train)]
-            broken_off = None if store is None else store / f"{key}.checkpoint"
-            train = partial(_trained, seen, images, name, objective, split, plan, start, broken_off)
-            made = kept.once(store, key, train)
+            make = partial(_made, seen, objective, split, plan, untouched[torch.from_numpy(split.train)])
+            what = f"{name}{END}, seed {split.seed}"
+            told = objective, seen.tree.parents
+            made = whole.trained(split.train, seen.leaves[split.train], make, split.seed, what, *told)
             spaces = {"head": objective.geometry, "encoder": Sphere()}
             history = made["history"]
             for place in PLACES:
@@ -78,49 +61,16 @@ def run(
     return found
 
 
-def _key(shown: str, *others: object) -> str:
-    """A hash of what the images ``shown`` hold, of ``others``, by what they print, and of the code that trains."""
-    modules = {__name__, two_views.__name__, losses.__name__, ProjectionHead.__module__}
-    code = kept.code(modules, "torch", "timm", "torchvision", "geoopt", "lightning_fabric")
-    return hashlib.sha256(repr([shown, *others, code]).encode()).hexdigest()
-
-
-def _encoder(plan: Plan) -> nn.Module:
-    return (lite0 if lite0.size(plan.encoder) else backbones).load(plan.encoder).model
-
-
-def _before(images: ImageTable, plan: Plan) -> dict[str, Any]:
-    encoder = _encoder(plan)
-    return {"z": finetune.embed(nn.Sequential(encoder, nn.Identity()), images, plan.preparation.seen_by(encoder))[0]}
-
-
-def _trained(
-    seen: Images,
-    images: ImageTable,
-    name: str,
-    objective: Objective,
-    split: Split,
-    plan: Plan,
-    start: torch.Tensor,
-    store: Path | None,
-) -> dict[str, Any]:
-    """Embeddings of all images and the loss of every step; ``start``: features of the training images before it."""
-    encoder, settings = _encoder(plan), plan.settings
-    generator = torch.Generator().manual_seed(split.seed)
+def _made(
+    seen: Images, objective: Objective, split: Split, plan: Plan, start: torch.Tensor, dim: int
+) -> tuple[nn.Module, nn.Module]:
+    """Head and loss; ``start``: features of the training images before training."""
+    settings, generator = plan.settings, torch.Generator().manual_seed(split.seed)
     options = {"hidden": settings.hidden, "geometry": objective.geometry, "generator": generator}
-    head = ProjectionHead(encoder.num_features, settings.dim_out, **options)
+    head = ProjectionHead(dim, settings.dim_out, **options)
     if objective.start_norm:
         head.start(start, objective.start_norm)
-    loss = objective.loss(seen.tree, settings.dim_out, split.seed)
-    learnt = images.take(images.rows["image_id"].iloc[split.train])
-    what = f"{name}, end to end, seed {split.seed}"
-    leaves = seen.leaves[split.train]
-    preparation = plan.preparation.seen_by(encoder)
-    options = {"seed": split.seed, "store": store, "what": what}
-    given = encoder, head, loss, learnt, leaves, settings, preparation
-    network, done = together.launched(two_views.train, *given, **options)
-    features, z = finetune.embed(network, images, preparation)
-    return {"encoder": features, "head": z, "history": done}
+    return head, objective.loss(seen.tree, settings.dim_out, split.seed)
 
 
 def _scored(

@@ -1,7 +1,6 @@
 """Every question has its pairs and its own correction; heads at unlike rates are told."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib.metrics.retrieval import evaluate
@@ -20,9 +19,7 @@ LABELS = np.repeat(np.arange(10), 4)
 NAMES = np.array([f"c{number}" for number in LABELS])
 ROWS = np.arange(40)
 
-RATES = pd.DataFrame(
-    {"method": [HYP, HYP, SPH, "Hyp, end to end"], "lr": [1e-4, 1e-3, 1e-4, 3.0], "chosen": [False, True, True, True]}
-)
+RATES = {HYP: 1e-3, SPH: 1e-4, "Hyp, end to end": 3.0}
 
 
 def answer(name: str, settings: Settings, noise: float, repeat: int) -> Answer:
@@ -86,8 +83,7 @@ def test_a_further_network_answers_the_questions_of_the_first():
 
 def test_methods_at_different_rates_are_marked(found):
     several = found | {UNCLIPPED: found[SPH], f"{UNCLIPPED}{frozen.BY_COSINE}": found[SPH]}
-    tried = pd.concat([RATES, pd.DataFrame({"method": [UNCLIPPED], "lr": [1e-3], "chosen": [True]})])
-    rows = comparisons.marked(comparisons.tests(several, NAMES, [1], tried))
+    rows = comparisons.marked(comparisons.tests(several, NAMES, [1], RATES | {UNCLIPPED: 1e-3}))
     assert rows[["first", "second"]].values.tolist() == [
         [HYP, NONE],
         [HYP, LINEAR],

@@ -6,6 +6,7 @@ import pytest
 import torch
 from PIL import Image
 from torch import nn
+from torchvision.transforms import v2
 
 from lib.datasets.categories import halves, held_out
 from lib.datasets.table import ImageTable
@@ -85,8 +86,10 @@ def test_before_training_is_the_encoder_on_images_of_the_size_that_it_is_trained
     preparation = Preparation(12, 14)
     plan = end_to_end.EndToEnd("small", 3, finetune.Settings(2, 8, 2, 1e-2, check_every=2), preparation)
     found, _ = end_to_end.end_to_end(photos, PARTS, {"Hyp": Settings()}, plan, [1], n_seeds=2, store=tmp_path)
+    square = [v2.Resize(14, interpolation=v2.InterpolationMode.BICUBIC), v2.CenterCrop(12), v2.ToImage()]
+    testing = v2.Compose([*square, v2.ToDtype(torch.float32, scale=True), v2.Normalize([0.5] * 3, [0.5] * 3)])
     with torch.no_grad():
-        pixels = torch.stack([preparation.testing()(Image.open(photos.path(i))) for i in PARTS.queries])
+        pixels = torch.stack([testing(Image.open(photos.path(i))) for i in PARTS.queries])
         unit = nn.functional.normalize(small()(pixels), dim=1)
     nearest = (unit @ unit.T).fill_diagonal_(-2).argmax(dim=1)
     codes = PARTS.codes[PARTS.queries]

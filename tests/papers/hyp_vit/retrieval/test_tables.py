@@ -171,6 +171,8 @@ def test_figures_draw_their_rows(found):
     assert head.get_xydata().tolist() == [[0, 50], [2, 60]] and ringed.get_xydata().tolist() == [[2, 60]]
     assert head.get_linestyle() != encoder.get_linestyle() and head.get_marker() != of_sph.get_marker()
     assert len(scores.lines) == 6 and len(of_control.lines) == 3
+    many = pd.concat([course.assign(method=f"Hyp at rate {n}, end to end") for n in range(8)])
+    assert len(figures.course(many).subfigs[0].axes) == 8  # more than there are markers
     axis = figures.rest(tables.rest(found), tables.bound(Settings(PoincareBall(0.1)))).axes[0]
     assert axis.get_xlim()[1] > 100 and any(line.get_linestyle() == "--" for line in axis.lines)
     plt.close("all")

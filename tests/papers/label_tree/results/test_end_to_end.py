@@ -8,13 +8,14 @@ import pytest
 from PIL import Image
 
 from lib.datasets.table import ImageTable
-from lib.papers.label_tree import experiment
+from lib.papers.label_tree import experiment, names
 from lib.papers.label_tree.results import comparisons, end_to_end
 from lib.training import two_views
 from lib.training.label_tree import Objective
 from lib.training.photos import Preparation
+from lib.training.whole import Plan
 
-PLAN = end_to_end.Plan("small", two_views.Settings(6, 16, 1e-3, 1e-2, 0.0, 8, 4), Preparation(16, 16))
+PLAN = Plan("small", two_views.Settings(6, 16, 1e-3, 1e-2, 0.0, 8, 4), Preparation(16, 16))
 BOTH = {"HWC+LAM (Euclidean)": Objective("HWC", margin_weight=1.0)}
 
 
@@ -76,6 +77,17 @@ def test_another_picture_under_an_old_name_is_trained_anew(seen, images, several
             end_to_end.run(seen, images, BOTH, several[:1], PLAN, store=tmp_path)
     finally:
         path.write_bytes(before)
+
+
+def test_in_both_geometries_each_loss_is_asked_against_the_other_and_against_itself():
+    trained = names.together(curved=True)
+    assert set(trained) < set(names.objectives(Objective(), 1.0, 1.0)) and trained[:2] == names.together(curved=False)
+    asked = comparisons.end_pairs(curved=True)
+    for one, other in asked["is HWC+LAM better than SupCon?"]:
+        assert other == one.replace("HWC+LAM", "SupCon")
+    for one, other in asked[comparisons.IN_THE_BALL]:
+        assert other == one.replace("Hyperbolic", "Euclidean") != one
+    assert [len(several) for several in asked.values()] == [4, 8, 4]
 
 
 @pytest.mark.slow

@@ -1,0 +1,115 @@
+"""One lease of a GPU ends in time, brings home what there is, and the next one goes on."""
+
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from lib import paths
+from lib.pipeline import gpu, plan, profiles
+from lib.pipeline.gpu import Step
+
+PATIENT = """
+import sys, time, subprocess
+from pathlib import Path
+kept = Path("build/trained/steps")
+kept.parent.mkdir(parents=True, exist_ok=True)
+beat = "import time\\nfor _ in range(600):\\n    open('beats', 'a').write('x'); time.sleep(0.1)"
+child = subprocess.Popen([sys.executable, "-c", beat])
+n = int(kept.read_text()) if kept.exists() else 0
+kept.write_text(str(n + 1))
+if n < 1:
+    time.sleep(60)
+child.kill()
+print("went on from", n)
+"""
+
+
+def python(text: str) -> list[str]:
+    return [sys.executable, "-c", text]
+
+
+TODO = [
+    Step("tests", python("print('fine')"), 0),
+    Step("broken", python("raise ValueError('no image of class 3')"), 0),
+    Step("patient", python(PATIENT), 0, most=2),
+    Step("long", python("open('never', 'w')"), 100),
+    Step("quick", python("from pathlib import Path; f = Path('reports/p/gpu/d/s/t.csv'); "
+                         "f.parent.mkdir(parents=True); f.write_text('1'); open('count', 'a').write('x')"), 0),
+]  # fmt: skip
+
+
+@pytest.fixture
+def project(monkeypatch, tmp_path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    monkeypatch.setattr(paths, "ROOT", root)
+    monkeypatch.setattr(gpu, "RESERVE", 1.0)
+    monkeypatch.setattr(gpu, "GRACE", 1.0)
+    return root
+
+
+def test_a_lease_ends_in_time_and_the_next_one_goes_on(project, monkeypatch, tmp_path):
+    out, start = tmp_path / "out", time.monotonic()
+    states = gpu.lease(TODO, 20, out, "gpu", "On a toaster.")
+    assert time.monotonic() - start < 20
+    assert states["tests"].startswith("done in ") and states["quick"].startswith("done in ")
+    assert states["broken"].endswith("(exit status 1): ValueError: no image of class 3")
+    assert states["patient"].startswith("ended after 2 s") or states["patient"].startswith("ended after 3 s")
+    assert states["long"].startswith("not started: needs about 100 s, 1")
+    assert not (project / "never").exists() and (out / "logs/tests.log").read_text() == "fine\n"
+    assert (out / "reports/p/gpu/d/s/t.csv").read_text() == "1" and (out / "build/trained/steps").read_text() == "1"
+    text = (out / "summary.md").read_text()
+    assert "On a toaster." in text and "Left: broken, patient, long." in text
+    beats = (project / "beats").stat().st_size  # of the process that the ended step had started
+    time.sleep(0.5)
+    assert beats == (project / "beats").stat().st_size > 0
+
+    fresh = tmp_path / "fresh"  # a bare machine again: only the folder is the same
+    fresh.mkdir()
+    monkeypatch.setattr(paths, "ROOT", fresh)
+    todo = [Step(step.name, step.command, 0) if step.name == "long" else step for step in TODO]
+    again = gpu.lease(todo, 20, out, "gpu", "On a toaster.")
+    assert (out / "logs/patient.log").read_text().endswith("went on from 1\n") and again["patient"].startswith(
+        "done in "
+    )
+    assert again["quick"] == states["quick"] and not (fresh / "count").exists()
+    assert (fresh / "never").exists() and (fresh / "reports/p/gpu/d/s/t.csv").exists()
+    assert "Left: broken. " in (out / "summary.md").read_text()
+
+
+def test_nothing_is_started_when_the_time_is_up(project, tmp_path):
+    states = gpu.lease([Step("tests", python("open('never', 'w')"))], 30, tmp_path / "out", "gpu", "")
+    assert states == {"tests": "not started: needs about 60 s, 29 s were left"}
+    assert not (project / "never").exists()
+
+
+def test_the_steps_follow_the_order_of_the_profile_and_take_as_long_as_planned(monkeypatch, tmp_path):
+    content = {"runs": {"hyp_vit_retrieval": {"cub": {}, "ham10000": {}}, "acir_ablations": {"bh200x": {}}}}
+    planned = {"acir_ablations@bh200x": 0.1, "hyp_vit_retrieval@cub": 0.05, "hyp_vit_retrieval@ham10000": 0.05}
+    monkeypatch.setattr(profiles, "profile", lambda name: content)
+    monkeypatch.setattr(plan, "table", lambda *_: pd.DataFrame({"stage": planned.keys(), "hours": planned.values()}))
+    names = [step.name for step in gpu.steps("gpu", tmp_path)]
+    assert names == ["tests", "bench", "hyp_vit_retrieval@cub", "hyp_vit_retrieval@ham10000", "acir_ablations@bh200x"]
+    content["order"] = ["acir_ablations@bh200x", "hyp_vit_retrieval@cub"]
+    tests, _, first, second = gpu.steps("gpu", tmp_path)
+    assert (first.name, first.seconds, second.seconds) == ("acir_ablations@bh200x", 360, 180)
+    assert first.command[-1] == "pipelines/gpu/dvc.yaml:acir_ablations@bh200x"
+    assert any(word.endswith("test_sweep.py") for word in tests.command)
+
+
+def test_packages_that_are_not_here_or_too_new_are_named(monkeypatch):
+    assert gpu.lacking() == []
+    known = gpu.version
+
+    def version(name: str) -> str:
+        if name == "dvc":
+            raise gpu.PackageNotFoundError
+        return "2.5.1" if name == "numpy" else known(name)
+
+    monkeypatch.setattr(gpu, "version", version)
+    dvc, numpy = gpu.lacking()
+    assert dvc.startswith("dvc") and dvc.endswith(": not here")
+    assert numpy.startswith("numpy") and numpy.endswith(": 2.5.1 is here")
