@@ -43,7 +43,7 @@ $(READY): requirements.lock pyproject.toml | $(UV)
 	python3 -m venv .uv
 	.uv/bin/pip install --quiet uv
 
-reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, paper) from DATA (called NAME) and compare with the committed ones (RENEW=1 replaces them even if they agree, PROCESSES=4 shares end-to-end trainings among as many GPUs, FORMAT=svg also draws figures into build/svg)
+reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, gpu, paper) from DATA (called NAME) and compare with the committed ones (RENEW=1 replaces them even if they agree, PROCESSES=4 shares end-to-end trainings among as many GPUs, FORMAT=svg also draws figures into build/svg)
 	python -m lib.pinned lib.pipeline.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(NAME),--name "$(NAME)") $(if $(FORCE),--force)
 
 plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weights, estimated hours
