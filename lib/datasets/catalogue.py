@@ -242,7 +242,7 @@ def missing(name: str, root: Path, why: str, profile: str = "sample") -> Missing
     what = facts(name)
     way_out = (
         f"Use your copy: put it into data/{name} in the project folder, "
-        f"or run: make reproduce PROFILE={profile} DATA=<folder that holds it>"
+        f"or run: make {'gpu' if profile == 'gpu' else f'reproduce PROFILE={profile}'} DATA=<folder that holds it>"
     )
     if name in paths.DRAWN:
         way_out = "Draw it with: make reproduce"

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torchvision.transforms.v2 import InterpolationMode
 
 from lib import checks, devices, paths
-from lib.datasets.crops import cut, shapes_of, whole_boxes
+from lib.datasets.crops import cut, mirrored, random_boxes, shapes_of, whole_boxes
 from lib.encoders import taps
 from lib.encoders.backbones import state_sha256
 from lib.encoders.taps import Stem
@@ -31,7 +31,6 @@ from lib.training.divergence import Watch
 from lib.training.finetune import thaw
 from lib.training.fit import epoch_means
 from lib.training.hashing import Even
-from lib.training.multicrop import crops
 from lib.training.together import fitting
 
 AREA = (0.8, 1.0)
@@ -160,7 +159,7 @@ def _trained(
     batches = schedule.batches(labels, job.seed)
     for step, rows in enumerate(track(batches, total=total, what=what, unit="steps")):
         with fitting(len(rows), pixels):
-            code = whole(crops(images[rows], pixels, AREA, generator, 0.0, aspect=1.0, turned=False)).code
+            code = whole(_crops(images[rows], pixels, generator)).code
             if getattr(job.loss, "fingerprint", 0):
                 code = torch.cat([code, seen[rows]], dim=1)
             value = job.loss(code, labels[rows])
@@ -186,5 +185,17 @@ def _start(whole: Whole, images: Tensor, pixels: int) -> None:
 def _squares(images: Tensor, pixels: int) -> Iterator[Tensor]:
     """Images (b, 3, pixels, pixels) from 0 to 1, squashed to the square, on the device of ``images``."""
     for x in images.split(AT_ONCE):
-        boxes, how = whole_boxes(shapes_of(x)), {"interpolation": InterpolationMode.BILINEAR}
-        yield cut(x, boxes, (pixels, pixels), x.device, **how).float() / 255
+        yield _resized(x, whole_boxes(shapes_of(x)), pixels)
+
+
+def _crops(images: Tensor, pixels: int, generator: Generator) -> Tensor:
+    """A random crop of each image in its shape, squashed to the square and mirrored half of the time, either way."""
+    height, width = images.shape[2:]
+    x = _resized(images, random_boxes(shapes_of(images), AREA, generator, (width / height,) * 2), pixels)
+    across, over = torch.randint(2, (2, len(x)), generator=generator).bool()
+    return mirrored(mirrored(x, across).mT, over).mT
+
+
+def _resized(images: Tensor, boxes: Tensor, pixels: int) -> Tensor:
+    how = {"interpolation": InterpolationMode.BILINEAR}
+    return cut(images, boxes, (pixels, pixels), images.device, **how).float() / 255

@@ -28,33 +28,27 @@ def crops(
     area: tuple[float, float],
     generator: Generator,
     stain: float = 0.2,
-    *,
-    aspect: float = ASPECT,
-    turned: bool = True,
 ) -> Tensor:
     """One random crop of each image as (n, 3, size, size) float32 from 0 to 1, on the images' device.
 
     images: (n, 3, h, w) uint8; size: side of the crops in pixels; area: least and most of the image that a crop
     covers, as a fraction; generator: on the CPU; stain: factors of :func:`jitter` are drawn from 1 - stain to
-    1 + stain; aspect: the most that a crop is stretched, either way. A crop is mirrored in either direction, and if
-    ``turned``, by a multiple of 90 degrees: a tile has no up.
+    1 + stain. A crop is mirrored in either direction and turned by a multiple of 90 degrees: a tile has no up.
     """
-    theta = placements(len(images), area, generator, aspect, turned).to(images.device)
+    theta = placements(len(images), area, generator).to(images.device)
     grid = functional.affine_grid(theta, [len(images), 3, size, size], align_corners=False)
     pixels = functional.grid_sample(images.float() / 255, grid, padding_mode="border", align_corners=False)
     return jitter(pixels, _uniform((len(images), 3), (1 - stain, 1 + stain), generator)) if stain else pixels
 
 
-def placements(
-    n: int, area: tuple[float, float], generator: Generator, aspect: float = ASPECT, turned: bool = True
-) -> Tensor:
+def placements(n: int, area: tuple[float, float], generator: Generator) -> Tensor:
     """Affine maps (n, 2, 3) from the crop's coordinates to the image's, both from -1 to 1."""
-    ratio = _uniform((n,), (-math.log(aspect), math.log(aspect)), generator).exp()
+    ratio = _uniform((n,), (-math.log(ASPECT), math.log(ASPECT)), generator).exp()
     covered = _uniform((n,), area, generator)
     side = torch.stack([root(covered * ratio), root(covered / ratio)], dim=-1).clamp(max=1)
     centre = (1 - side) * _uniform((n, 2), (-1, 1), generator)
     mirrored = 2 * torch.randint(2, (n, 2), generator=generator) - 1
-    transposed = torch.randint(2, (n,), generator=generator).bool() & turned
+    transposed = torch.randint(2, (n,), generator=generator).bool()
     linear = torch.diag_embed(side * mirrored)
     linear = torch.where(transposed[:, None, None], linear.flip(-1), linear)
     return torch.cat([linear, centre[:, :, None]], dim=-1)

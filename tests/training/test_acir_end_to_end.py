@@ -7,7 +7,7 @@ import torch
 from lib.errors import InputError
 from lib.losses.acir import StructureAware
 from lib.training.acir import Design, Job
-from lib.training.acir_end_to_end import fit_end_to_end
+from lib.training.acir_end_to_end import _crops, fit_end_to_end
 from lib.training.hashing import Even
 
 ENCODER = "efficientnet_lite0_64px-untrained"
@@ -75,3 +75,19 @@ def test_what_was_trained_is_kept_and_a_seed_makes_it_again(images, tmp_path):
 def test_what_does_not_fit_is_refused_in_words(images, change, words):
     with pytest.raises(InputError, match=words):
         fit(change(images))
+
+
+def test_a_crop_has_the_shape_of_the_image_at_a_stated_share_and_both_ways():
+    """Of an image whose red is x and green is y, the ends of a crop tell where it lies and how it is turned."""
+    line = torch.linspace(0, 1, 64)
+    image = torch.stack([line.expand(64, 64), line[:, None].expand(64, 64), torch.ones(64, 64)])
+    images = (255 * image).round().byte().expand(400, 3, 64, 64)
+    x = _crops(images, 32, torch.Generator().manual_seed(0))
+    wide = x[:, 0, 16, -1] - x[:, 0, 16, 0]
+    tall = x[:, 1, -1, 16] - x[:, 1, 0, 16]
+    assert 0.3 < (wide < 0).float().mean() < 0.7 and 0.3 < (tall < 0).float().mean() < 0.7
+    assert torch.allclose(wide.abs(), tall.abs(), atol=1e-2)  # the shape is kept
+    area = (wide.abs() * 32 / 31 * 63 / 64) ** 2
+    assert area.min() > 0.77 and area.max() < 1.03
+    assert area.max() - area.min() > 0.15
+    assert torch.allclose(x[:, 2], torch.ones(400, 32, 32))

@@ -13,8 +13,8 @@ from lib.heads.dino import ProjectionHead
 from lib.losses.hyper_dino import ContrastiveLoss
 from lib.losses.linear_prototypes import NAMES, Comparison
 from lib.papers.hyper_dino.mapper import grid
-from lib.papers.linear_prototypes.plane import experiment as plane
-from lib.papers.linear_prototypes.retrieval import sweeps
+from lib.papers.linear_prototypes import plane
+from lib.papers.linear_prototypes import retrieval as sweeps
 from lib.training import dino, distillation, experiment, hyper_dino, linear_prototypes, sweep
 from lib.training.divergence import GROWTH, Diverged, Watch, norms
 from lib.training.episodes import Episodes

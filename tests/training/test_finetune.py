@@ -315,3 +315,30 @@ def test_a_c_that_learns_moves_and_stays_a_curvature(tables, head_lr):
     c = done.scores["c"]
     assert c[0] == pytest.approx(0.1) and c.nunique() > 1 and (c > 0).all()
     assert head.geometry.c is head.c and head.c.item() == pytest.approx(c[done.best.name])
+
+
+def test_images_are_searched_with_a_learnt_c_as_a_number(tables, monkeypatch):
+    """Embeddings are on the CPU then; a weight on a GPU could not be multiplied with them."""
+    encoder, _ = network()
+    head = ClippedProjection(encoder.num_features, 8, geometry=PoincareBall(0.1), learn_c=True)
+    seen = []
+    spy = lambda *given: seen.append(given[4]) or evaluate(*given)  # noqa: E731
+    monkeypatch.setattr("lib.training.finetune.evaluate", spy)
+    options = {"seed": 0, "device": "cpu"}
+    loss = PairwiseCrossEntropy(head.geometry, samples=2)
+    done = finetune(encoder, head, loss, *tables, SHORT, Preparation.of(encoder, SIZE), **options)
+    learnt = [space.c for space in seen if isinstance(space, PoincareBall)]
+    assert [type(c) for c in learnt] == [float] * len(done.scores) and learnt == done.scores["c"].tolist()
+
+
+def test_what_trains_in_bfloat16_is_looked_at_in_float32(tables):
+    encoder, head = network()
+    cast = {True: set(), False: set()}
+
+    def note(*_):
+        cast[torch.is_inference_mode_enabled()].add(torch.is_autocast_enabled("cpu"))
+
+    encoder.register_forward_pre_hook(note)
+    options = {"seed": 0, "device": "cpu", "bf16": True}
+    finetune(encoder, head, LOSS, *tables, replace(SHORT, steps=1), Preparation.of(encoder, SIZE), **options)
+    assert cast == {True: {False}, False: {True}}

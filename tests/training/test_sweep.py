@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
+from bench.timing import megabytes
 from lib import paths
-from lib.bench.timing import megabytes
 from lib.errors import InputError
 from lib.geometry import Euclidean
 from lib.heads.hyp_vit import ClippedProjection
