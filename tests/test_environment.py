@@ -37,12 +37,11 @@ def imports(source: str) -> set[str]:
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module.split(".")[0])
-    return names - set(sys.stdlib_module_names) - {"lib"}
+    return names - set(sys.stdlib_module_names) - {"lib", "bench"}
 
 
-def sources(folder: str, without: str = "-") -> str:
-    files = [path for path in sorted((paths.ROOT / folder).rglob("*.py")) if without not in path.parts]
-    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+def sources(folder: str) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted((paths.ROOT / folder).rglob("*.py")))
 
 
 def undeclared(modules: set[str], allowed: set[str]) -> set[str]:
@@ -83,8 +82,8 @@ def test_every_import_is_declared():
         for c in notebooks.read(path).cells
         if c.cell_type == "code"
     ]
-    assert undeclared(imports(sources("lib", without="bench")) | imports("\n".join(cells)), RUNTIME) == set()
-    assert undeclared(imports(sources("lib/bench")), RUNTIME | OPTIONAL | DEVELOPMENT) == set()
+    assert undeclared(imports(sources("lib")) | imports("\n".join(cells)), RUNTIME) == set()
+    assert undeclared(imports(sources("bench")), RUNTIME | OPTIONAL | DEVELOPMENT) == set()
     ours = {path.stem for path in Path(__file__).parent.rglob("*.py")}
     assert undeclared(imports(sources("tests")) - ours, RUNTIME | OPTIONAL | DEVELOPMENT) == set()
 
@@ -96,7 +95,7 @@ def test_every_declared_dependency_is_used():
     owners = packages_distributions()
     imported = {
         canonical(owner)
-        for module in imports(sources("lib")) | imports(sources("tests"))
+        for module in imports(sources("lib")) | imports(sources("bench")) | imports(sources("tests"))
         for owner in owners.get(module, [])
     }
     assert (RUNTIME | DEVELOPMENT) - called - imported == set()

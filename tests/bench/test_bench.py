@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 import torch
 
+from bench import __main__ as bench
+from bench import ceilings, distances, hashes, images, latency, recall, scoring, searching, sweeping, timing
 from lib import devices
-from lib.bench import __main__ as bench
-from lib.bench import ceilings, distances, hashes, images, latency, recall, scoring, searching, sweeping, timing
 from lib.errors import InputError
 from lib.training.recipes import Recipe
 
@@ -130,6 +130,13 @@ def test_a_gpu_has_a_table_of_its_name_and_what_fails_leaves_the_rest(monkeypatc
     assert {file.name for file in tmp_path.iterdir()} == {"nvidia-h100-80gb-hbm3.csv", "nvidia-h100-80gb-hbm3.md"}
     assert len(pd.read_csv(tmp_path / "nvidia-h100-80gb-hbm3.csv")) == len(bench.ON_ANY) - 1
     assert "NVIDIA H100 80GB HBM3" in (tmp_path / "nvidia-h100-80gb-hbm3.md").read_text()
+
+    again = []
+    monkeypatch.setattr(bench, "import_module", lambda name: again.append(name) or Room)
+    monkeypatch.setattr(sys, "argv", ["bench", "--out", str(tmp_path), "--resume"])
+    bench.main()
+    assert again == ["bench.sweeping"]
+    assert set(pd.read_csv(tmp_path / "nvidia-h100-80gb-hbm3.csv")["group"]) == set(bench.ON_ANY)
 
 
 def test_a_rate_is_better_where_it_is_higher_and_a_ceiling_has_no_peer():

@@ -7,8 +7,8 @@ import sys
 import numpy as np
 import pytest
 
+from bench import bits
 from lib import paths
-from lib.bench import bits
 
 
 def test_one_bit_makes_another_hash():
@@ -19,7 +19,7 @@ def test_one_bit_makes_another_hash():
 
 
 def test_every_step_gives_the_same_bits_in_another_process():
-    code = "from lib import pins; pins.pin(); import json; from lib.bench import bits; "
+    code = "from lib import pins; pins.pin(); import json; from bench import bits; "
     code += "print(json.dumps({name: bits.digest(step(1)) for name, step in bits.STEPS.items()}))"
     command = [sys.executable, "-c", code]
     there = subprocess.run(command, cwd=paths.ROOT, capture_output=True, text=True, check=True)

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
+from bench.searching import codes
+from bench.timing import Row, milliseconds
 from lib import devices
-from lib.bench.searching import codes
-from lib.bench.timing import Row, milliseconds
 from lib.geometry import PoincareBall
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics.retrieval import evaluate

@@ -3,7 +3,7 @@
 import faiss
 import numpy as np
 
-from lib.bench.timing import Row, milliseconds
+from bench.timing import Row, milliseconds
 from lib.search.binary import BinaryIndex, exact
 
 K = 20

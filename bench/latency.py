@@ -11,7 +11,7 @@ import pandas as pd
 from torch import Tensor
 
 from lib.geometry import PoincareBall
-from lib.papers.beyond.storage.tables import overlap
+from lib.papers.beyond.storage import overlap
 from lib.progress import track
 from lib.search import nearest
 from lib.search.index import FaissFlat, FaissHnsw, Index, Qdrant

@@ -4,9 +4,9 @@ import faiss
 import torch
 from torch import Tensor
 
-from lib.bench.timing import Row, Work, milliseconds
+from bench.timing import Row, Work, milliseconds
 from lib.geometry import PoincareBall
-from lib.papers.beyond.storage.tables import overlap
+from lib.papers.beyond.storage import overlap
 from lib.search import nearest
 from lib.search.index import FaissHnsw, Index, Qdrant
 from lib.search.inner import InnerProduct

@@ -4,8 +4,8 @@ from itertools import product
 
 import numpy as np
 
+from bench.timing import Row, milliseconds
 from lib import devices
-from lib.bench.timing import Row, milliseconds
 from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.training import sweep
 from lib.training.fit import Schedule, fit_head

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lib.geometry import PoincareBall
-from lib.papers.beyond.storage.tables import overlap
+from lib.papers.beyond.storage import overlap
 from lib.progress import track
 from lib.search import nearest
 from lib.search.index import FaissHnsw

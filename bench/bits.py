@@ -1,4 +1,4 @@
-"""Does every step give the same bits on another processor? ``python -m lib.bench.bits`` writes ``reports/bench/bits``.
+"""Does every step give the same bits on another processor? ``python -m bench.bits`` writes ``reports/bench/bits``.
 
 Each step computes something small, and the SHA-256 of its result is compared with the one of this processor. Other
 processors are imitated by the switches of the numerical libraries and, where ``qemu-x86_64`` is installed, emulated.
@@ -7,7 +7,7 @@ What real processors gave stands in ``reports/bench/bits.json``: each machine wh
 is compared with all others on record that had the same versions of the packages.
 
 Every finished step is kept in ``build/bits``, so a run that was interrupted goes on, and one that could not reach all
-steps in :data:`MINUTES` reaches more when it is started again; ``python -m lib.bench.bits 30`` gives it 30.
+steps in :data:`MINUTES` reaches more when it is started again; ``python -m bench.bits 30`` gives it 30.
 """
 
 import contextlib
@@ -37,9 +37,9 @@ from lib.heads import Reduction
 from lib.losses.linear_prototypes import Comparison
 from lib.metrics.significance import paired_permutation
 from lib.progress import track
-from lib.results import answers
-from lib.results.markdown import markdown_table
 from lib.search import nearest
+from lib.study.markdown import markdown_table
+from lib.study.scores import of_answers
 from lib.training import dino, hyper_dino, linear_prototypes, sweep
 from lib.training.distillation import Settings
 from lib.training.episodes import Episodes
@@ -144,7 +144,7 @@ def _table(size: int) -> list:
     )
     units = np.concatenate([groups[one.split.test] for one in found["mapper"]])
     test = paired_permutation(first, second, groups=units, n_resamples=500, seed=0)
-    return [answers.values({"by group": found}).to_csv(index=False, float_format="%.4f"), repr(test)]
+    return [of_answers({"by group": found}).means().to_csv(index=False, float_format="%.4f"), repr(test)]
 
 
 STEPS: dict[str, Callable[[int], Any]] = {
@@ -197,7 +197,7 @@ def run(
     if todo := [step for step in STEPS if step not in _read(journal)]:
         switches, emulator = processors()[processor]
         environment = {name: value for name, value in os.environ.items() if name not in pins.PINS} | switches
-        module = ["lib.pinned", "lib.bench.bits"] if pinned else ["lib.bench.bits"]
+        module = ["lib.pinned", "bench.bits"] if pinned else ["bench.bits"]
         command = [*emulator, sys.executable, "-m", *module, "steps", str(size), str(times), *todo]
         with journal.open("a") as lines, contextlib.suppress(subprocess.TimeoutExpired):
             limit = 60 * minutes if minutes and emulator else None

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from bench.timing import Row, Work, megabytes, milliseconds, relative_error
 from lib import devices
-from lib.bench.timing import Row, Work, megabytes, milliseconds, relative_error
 from lib.geometry import PoincareBall
 from lib.geometry.hyperbolicity import max_min_product
 

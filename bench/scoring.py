@@ -8,8 +8,8 @@ from torch import Tensor
 from torchmetrics.functional.retrieval import retrieval_average_precision
 from torchmetrics.retrieval import RetrievalMAP
 
-from lib.bench.searching import BALL, codes
-from lib.bench.timing import Row, milliseconds
+from bench.searching import BALL, codes
+from bench.timing import Row, milliseconds
 from lib.geometry import PoincareBall
 from lib.metrics.retrieval import evaluate
 from lib.search import nearest

@@ -15,16 +15,17 @@ from pathlib import Path
 import pandas as pd
 import torch
 
+from bench.timing import REPEATS
 from lib import devices, errors, files, paths
-from lib.bench.timing import REPEATS, Row
 from lib.errors import InputError
 from lib.progress import track
-from lib.results.markdown import markdown_table
+from lib.study.markdown import markdown_table
 
 PEERS = ("geoopt", "faiss-cpu", "qdrant-client", "torchmetrics", "pytorch-metric-learning")
 FOLDER = paths.REPORTS / "bench"
 ON_ANY = ("ceilings", "images", "distances", "sweeping")
 ON_CPU = ("searching", "hashes", "scoring")
+COLUMNS = ["group", "what", "unit", "ours", "our_value", "peer", "peer_value", "ratio", "aim", "check"]
 NOTE = (
     "Ratio: how many times less we need than the peer, or how many times more a second; below 1 the peer is better. "
     f"Medians of {REPEATS} turns, one for what takes seconds."
@@ -50,41 +51,43 @@ def _version(package: str) -> str:
 
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(prog="python -m lib.bench", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the tables (default: %(default)s)")
-    folder = parser.parse_args().out
+    parser.add_argument("--resume", action="store_true", help="keep the groups that the tables there have")
+    arguments = parser.parse_args()
+    folder, resume = arguments.out, arguments.resume
     if devices.pick().type == "cuda":
-        speed(folder, re.sub(r"\W+", "-", devices.name().lower()), ON_ANY)
+        speed(folder, re.sub(r"\W+", "-", devices.name().lower()), ON_ANY, resume)
         return
-    from lib.bench import latency, recall
+    from bench import latency, recall
     from lib.figures import style
-    from lib.papers.beyond.storage import figures
+    from lib.papers.beyond.storage import figure_latency
 
-    speed(folder, "bench", (*ON_ANY, *ON_CPU))
+    speed(folder, "bench", (*ON_ANY, *ON_CPU), resume)
     where = f"Measured on {machine()}."
     title = "Recall of a graph by hyperbolic radius"
     print(_write(folder, "recall", title, recall.measure(), f"{recall.CAPTION} {where}"))
     times = latency.measure()
     print(_write(folder, "latency", "Latency and cost of an index", times, f"{latency.CAPTION} {where}"))
-    style.save(figures.latency(times), folder / "latency.png")
+    style.save(figure_latency(times), folder / "latency.png")
 
 
-def speed(folder: Path, name: str, rooms: tuple[str, ...]) -> None:
-    """Measure the ``rooms`` and write the table after each.
+def speed(folder: Path, name: str, rooms: tuple[str, ...], resume: bool = False) -> None:
+    """Measure the ``rooms`` and write the table after each; ``resume`` keeps those that the table has.
 
     Raises:
         InputError: at the end, if some could not be measured: which, and why.
     """
-    found: list[Row] = []
-    faults, text = [], ""
-    for room in track(rooms, total=len(rooms), what="bench", unit="groups"):
+    file, faults, text = folder / f"{name}.csv", [], ""
+    table = pd.read_csv(file) if resume and file.exists() else pd.DataFrame(columns=COLUMNS)
+    left = [room for room in rooms if room not in set(table["group"])]
+    for room in track(left, total=len(left), what="bench", unit="groups"):
         try:
-            found += import_module(f"lib.bench.{room}").rows()
+            rows = pd.DataFrame([row.cells() | {"group": room} for row in import_module(f"bench.{room}").rows()])
         except Exception as error:  # a package that is missing, memory that is too small: others can still be measured
             faults.append(f"{room} is not measured: {type(error).__name__}: {error}")
             continue
-        table = pd.DataFrame([row.cells() for row in found])
-        table = table[["what", "unit", "ours", "our_value", "peer", "peer_value", "ratio", "aim", "check"]]
+        table = pd.concat([table, rows[COLUMNS]], ignore_index=True) if len(table) else rows[COLUMNS]
         text = _write(folder, name, "Speed and memory", table, f"{NOTE} Measured on {machine()}.")
     print(text)
     if faults:

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from PIL import Image
 
+from bench.timing import Row, milliseconds, settle
 from lib import devices
-from lib.bench.timing import Row, milliseconds, settle
 from lib.datasets import loaders, pixels
 from lib.datasets.table import ImageTable
 from lib.encoders import cache, networks
