@@ -8,7 +8,7 @@ A room imports only rooms on lower floors:
    trees
 2. ``losses`` ``heads`` ``metrics``, ``datasets`` ``encoders``
 3. ``training`` ``search``
-4. ``results`` ``figures`` ``widgets``: tidy rows beside the published numbers, plots as pure functions, sliders
+4. ``study`` ``figures`` ``widgets``: what queries got, declared tables, paired tests; plots as pure functions; sliders
 5. ``papers``: one room for each, a module for each notebook
-6. ``pipeline`` ``bench``: running the whole house, and how fast it is
+6. ``pipeline``: running the whole house
 """

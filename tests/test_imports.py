@@ -17,7 +17,7 @@ def imported(statements: str) -> set[str]:
     return set(done.stdout.split("\n")[-2].split())
 
 
-@pytest.mark.parametrize("module", ["reproduce", "notebooks", "code", "lab", "readme"])
+@pytest.mark.parametrize("module", ["reproduce", "notebooks", "code", "lab", "pages"])
 def test_a_command_of_the_pipeline_needs_nothing_heavy_to_begin(module):
     assert imported(f"import lib.pipeline.{module}") == set()
 

@@ -29,11 +29,10 @@ FLOORS = {
     "metrics": 2,
     "search": 3,
     "training": 3,
-    "results": 4,
+    "study": 4,
     "figures": 4,
     "widgets": 4,
     "papers": 5,
-    "bench": 6,
     "pipeline": 6,
 }
 NEIGHBOURS = {
@@ -44,8 +43,7 @@ NEIGHBOURS = {
     ("processes", "files"),
     ("pinned", "pins"),
     ("encoders", "datasets"),
-    ("pipeline", "bench"),
-    ("results", "figures"),
+    ("study", "figures"),
     ("widgets", "figures"),
 }
 FILES = sorted((paths.ROOT / "lib").rglob("*.py"))

@@ -11,11 +11,9 @@ from PIL import Image
 
 from lib import paths
 from lib.figures import strips, style
-from lib.figures.confusion import confusion
-from lib.papers.hyper_dino.mapper import figures as contrastive
-from lib.papers.hyper_dino.retrieval import pictures as retrieval
-from lib.papers.linear_prototypes import figures as prototypes
-from lib.papers.linear_prototypes.plane import experiment as plane
+from lib.figures.heat import confusion
+from lib.papers.hyper_dino.mapper import grid
+from lib.papers.linear_prototypes import plane, space
 
 NAMES = ["肝臓", "피부", "กล้ามเนื้อ", "Größe", r"$\frac$ $y$"]
 CODES = np.arange(12) % 5
@@ -23,18 +21,16 @@ POINTS = np.stack([np.linspace(-0.4, 0.4, 12), np.linspace(0.3, -0.2, 12)], axis
 
 
 def pairs():
-    return contrastive.pairs(POINTS, CODES, NAMES, np.linalg.norm(POINTS[:, None] - POINTS, axis=-1), 0.2)
+    return grid.pairs(POINTS, CODES, NAMES, np.linalg.norm(POINTS[:, None] - POINTS, axis=-1), 0.2)
 
 
 def regions():
     v = torch.from_numpy(POINTS)
-    return prototypes.regions(
-        plane.place(v, torch.from_numpy(CODES), torch.arange(12), 1, 1.0, 0.5), CODES, NAMES, 11, 1, 1
-    )
+    return plane.regions(plane.place(v, torch.from_numpy(CODES), torch.arange(12), 1, 1.0, 0.5), CODES, NAMES, 11, 1, 1)
 
 
 def components():
-    return prototypes.components({"head": (np.pad(POINTS, ((0, 0), (0, 1))), (50, 30, 20))}, np.array(NAMES)[CODES])
+    return space.figure_4({"head": (np.pad(POINTS, ((0, 0), (0, 1))), (50, 30, 20))}, np.array(NAMES)[CODES])
 
 
 def answers():
@@ -48,11 +44,6 @@ def mistakes():
     return confusion(pd.DataFrame(rows, columns=["rule", "query_class", "answer_class", "share"]))
 
 
-def list_of_answers():
-    rows = pd.DataFrame({"rank": range(1, 6), "label": NAMES, "right": True, "precision": 1.0})
-    return retrieval.precisions(rows, [None] * 6, {"5": 1.0})
-
-
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
     monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
@@ -61,7 +52,7 @@ def folders(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("draw", [pairs, regions, components, answers, mistakes, list_of_answers])
+@pytest.mark.parametrize("draw", [pairs, regions, components, answers, mistakes])
 def test_no_name_is_taken_for_a_formula(draw, folders):
     style.save(draw(), folders / "reports/p/figure.png")
     assert NAMES[-1] in "".join(ElementTree.parse(folders / "build/svg/p/figure.svg").getroot().itertext())

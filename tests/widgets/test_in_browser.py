@@ -23,11 +23,9 @@ from lib.encoders import cache, registry
 from lib.errors import MissingDataset
 from lib.heads import HyperbolicMapper, Reduction
 from lib.papers.hyp_vit.loss import sliders as softmax
-from lib.papers.hyper_dino.ball import sliders as ball
+from lib.papers.hyper_dino import ball
 from lib.papers.hyper_dino.mapper import grid
-from lib.papers.hyper_dino.mapper import sliders as contrastive
-from lib.papers.linear_prototypes.plane import experiment as plane
-from lib.papers.linear_prototypes.plane import sliders as prototypes
+from lib.papers.linear_prototypes import plane
 from lib.pipeline import lab as working
 from lib.pipeline import notebooks
 from lib.training.episodes import Episodes
@@ -222,7 +220,7 @@ def board_of_the_plane() -> Board:
     v, _ = plane.flat_embedding(x[rows], labels, Episodes(epochs=own["epochs"]), seed=own["seed"])
     shown = of_each_class(labels, own["seed"], per_class=own["images_per_class"])
     v, y = v[shown], torch.from_numpy(labels[shown])
-    return prototypes.explore(v, y, images.classes[: own["n_classes"]], plane.hardest(v, y), own["seed"])
+    return plane.explore(v, y, images.classes[: own["n_classes"]], plane.hardest(v, y), own["seed"])
 
 
 def published_board() -> Board:
@@ -232,9 +230,9 @@ def published_board() -> Board:
     small = Reduction.fit(x, images.codes, "PCA", 32)(x[few])
     head = HyperbolicMapper(32, 2, generator=torch.Generator().manual_seed(0))
     head.start(torch.from_numpy(small), 0.3)
-    values = contrastive.M0, contrastive.ALPHA, contrastive.NORM_WEIGHT, contrastive.STEPS
+    values = grid.M0, grid.ALPHA, grid.NORM_WEIGHT, grid.STEPS
     trained = grid.fit(head, small, np.asarray(images.codes[few]), *values)
-    return contrastive.explore(trained, images.classes, step=30)
+    return grid.explore(trained, images.classes, step=30)
 
 
 BOARDS = [(BALL, ball.explore), (LOSS, published_board), (SOFTMAX, softmax.explore), (PLANE, board_of_the_plane)]
@@ -266,5 +264,5 @@ def test_what_is_run_and_saved_in_the_lab_stays_in_the_lab(lab, home, browser):
     assert_nothing_failed(page)
     page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
     page.close()
-    assert notebook.read_bytes() != before[0][0] and "figure_ball" in index.read_text()
+    assert notebook.read_bytes() != before[0][0] and "hyper_dino/demo/all/ball" in index.read_text()
     assert [(path.read_bytes(), path.stat().st_mtime_ns) for path in ours] == before

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib.errors import InputError
-from lib.papers.hyper_dino.ball import sliders as ball
+from lib.papers.hyper_dino import ball
 from lib.widgets.slider import Slider
 
 

@@ -7,9 +7,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 from lib import paths
-from lib.results import saved
-from lib.results.shown import Figure, Table
-from lib.results.store import Run
+from lib.study import saved
+from lib.study.shown import Figure, Table
+from lib.study.store import Run
 
 ROWS = pd.DataFrame({"reference": ["a"], "ours": [1.0]})
 RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "10 images", "abc", "texture (156 numbers)", {"epochs": 3})

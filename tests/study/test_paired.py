@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from lib.metrics.retrieval import PerQuery
-from lib.results import differences, paired
+from lib.study import differences, paired
 
 GROUPS = np.array(["p", "p", "q", "q", "r", "r", "s", "s"])
 
@@ -26,8 +26,8 @@ def tests() -> pd.DataFrame:
 def test_queries_are_paired_and_groups_averaged(tests):
     assert tests.loc[0, ["difference", "n_units", "p_value"]].tolist() == pytest.approx([20, 4, 0.125])
     half = stats.t.ppf(0.975, 3) * np.std([10, 10, 30, 30], ddof=1) / 2
-    numbers = f"| +20.00 | {20 - half:+.2f} to {20 + half:+.2f} | ≤ 0.1250 | 0.1250 | nothing | 4 | 1 |"
-    heads = "| 95 % interval | p | p, Holm | could have shown | groups | seeds |"
+    numbers = f"| +20.00 | {20 - half:+.2f} to {20 + half:+.2f} | ≤ 0.1250 | 0.1250 | cannot tell | nothing | 4 | 1 |"
+    heads = "| 95 % interval | p | p, Holm | verdict | could have shown | groups | seeds |"
     assert paired.tests_layout(tests).splitlines()[::2] == [
         f"| first | second | first − second, points {heads}",
         f"| mapper | none {numbers}",
@@ -47,8 +47,8 @@ def test_columns_stand_where_they_are_named_under_their_titles(tests):
 
 
 def test_four_groups_cannot_tell(tests):
-    (said,) = paired.sentences(tests)
-    assert said.startswith("mapper against none: by image, k = 20 cannot be told with 4 groups (+20.00 points, ")
+    assert paired.verdict(next(tests.itertuples())) == "cannot tell"
+    assert paired.relation(next(tests.itertuples())) == "cannot, with 4 groups, be told from"
 
 
 @pytest.mark.parametrize(
@@ -57,22 +57,17 @@ def test_four_groups_cannot_tell(tests):
 )
 def test_enough_groups_give_a_verdict(tests, p_holm, difference, words):
     enough = tests.assign(n_units=8, p_floor=0.0078, p_holm=p_holm, difference=difference)
-    (said,) = paired.sentences(enough)
-    assert said.startswith(f"mapper against none: by image, k = 20 {words} ({difference:+.2f} points, ")
+    assert paired.verdict(next(enough.itertuples())) == words
 
 
 def test_what_is_not_clear_says_what_it_could_have_shown(tests):
     """Of eight groups and 3 degrees of freedom: t(0.975) of one test is 3.18 errors, t(0.9958) of six 6.23."""
     unclear = tests.assign(n_units=8, p_floor=0.0078, p_value=0.02, p_holm=0.12, n_tests=6)
     assert paired.could_show(unclear).item() == pytest.approx(stats.t.ppf(1 - 0.05 / 12, 3) * 20 / np.sqrt(12))
-    (said,) = paired.sentences(unclear)
-    assert said.endswith("p (Holm) = 0.120; could have shown 35.98)")
-    assert "| 0.1200 | ± 35.98 | 8 |" in paired.tests_layout(unclear)
-    assert "could have" not in paired.sentences(unclear.assign(p_holm=0.01))[0]
+    assert "| 0.1200 | not clearly different | ± 35.98 | 8 |" in paired.tests_layout(unclear)
     same = unclear.assign(low=0.0, high=0.0, difference=0.0)  # in every query
-    assert "could have" not in paired.sentences(same)[0] + paired.unclear(same)
-    assert "| 0.1200 | – | 8 |" in paired.tests_layout(same)
-    assert "could have" not in paired.sentences(unclear.assign(n_tests=7))[0]  # 7 · 0.0078 > 0.05: cannot be told
+    assert "| 0.1200 | not clearly different | – | 8 |" in paired.tests_layout(same)
+    assert "| cannot tell | nothing |" in paired.tests_layout(unclear.assign(n_tests=7))  # 7 · 0.0078 > 0.05
 
 
 def test_what_could_show_nothing_is_no_no_and_a_head_at_the_rim_no_evidence(tests):
@@ -87,24 +82,10 @@ def test_what_could_show_nothing_is_no_no_and_a_head_at_the_rim_no_evidence(test
     assert cells == ["0.0 % |", "5.0 % |", "5.1 %, not counted |", "– |", "27.0 %, not counted |"]
 
 
-def test_where_is_what_the_columns_say(tests):
-    named = tests.assign(low=float("nan")).rename(columns={"rule": "archive"})
-    assert paired.sentences(named.assign(archive="open"))[0].startswith("mapper against none: open, k = 20 cannot")
-    (said,) = paired.sentences(named.drop(columns=["archive", "k"]))
-    assert said == "mapper against none: cannot be told with 4 groups (+20.00 points; p (Holm) ≤ 0.125)"
-
-
-def test_what_several_are_compared_with_is_named_once(tests):
-    rivals = [tests.assign(first=name, rule=rule) for name in ("ball", "flat") for rule in ("by image", "by patient")]
-    head, *lines = paired.sentences(pd.concat(rivals))
-    assert head == "Against none:" and [line.partition(":")[0] for line in lines] == ["  ball", "  flat"]
-    assert all("by image, k = 20" in line and "; by patient, k = 20" in line for line in lines)
-
-
 def test_a_verdict_rests_on_all_tests_of_its_table(tests):
     """Of eight tests Holm's strongest has eight times its p: with 8 groups, whose p is at least 0.0078, 0.06."""
     one = tests.iloc[0].to_dict() | {"n_units": 8, "p_floor": 2 / 2**8, "p_value": 2 / 2**8}
     several = differences.together([one] * 6)
     assert several["p_holm"].tolist() == pytest.approx([12 / 2**8] * 6) and set(several["n_tests"]) == {6}
-    assert " better (" in paired.sentences(several)[0]
-    assert "cannot be told with 8 groups and 8 tests" in paired.sentences(differences.together([one] * 8))[0]
+    verdicts = [paired.verdict(next(differences.together([one] * n).itertuples())) for n in (6, 8)]
+    assert verdicts == ["better", "cannot tell"]

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 from lib import devices, paths
 from lib.figures import style
 from lib.files import whole
-from lib.results import saved
-from lib.results.markdown import literal
-from lib.results.papers import PAPERS, place
-from lib.results.shown import Figure, Table
-from lib.results.tolerance import SHARE
+from lib.study import saved
+from lib.study.markdown import literal
+from lib.study.papers import PAPERS, place
+from lib.study.shown import Figure, Table
+from lib.study.tolerance import SHARE
 
 P_VALUES = ("p_value", "p_seeds", "p_holm", "wilcoxon_p", "wilcoxon_holm")
 """Columns that no rebuild is compared in: without an effect any p is as likely as another."""
@@ -79,7 +79,7 @@ class Run:
 
         Both get ``<name>.csv`` (every number), a part of the folder's page (a table in the paper's layout, or the
         picture, above the caption) and of its record (where they come from and how far a rebuild may deviate), see
-        :mod:`lib.results.saved`; a figure also ``<name>.png``.
+        :mod:`lib.study.saved`; a figure also ``<name>.png``.
         """
         title = f"{PAPERS[self.paper]}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
         with whole(self.folder / f"{name}.csv") as draft:

@@ -8,7 +8,7 @@ from lib import paths
 from lib.datasets import loaders
 from lib.encoders import cache, views
 from lib.errors import InputError, MissingWeights
-from lib.results import inputs
+from lib.study import inputs
 
 
 class Means:

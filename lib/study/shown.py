@@ -1,4 +1,4 @@
-"""Tables and figures that show themselves in a notebook; :meth:`lib.results.store.Run.save` writes them."""
+"""Tables and figures that show themselves in a notebook; :meth:`lib.study.store.Run.save` writes them."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import pandas as pd
 from IPython.display import Markdown, display
 from matplotlib import figure as mpl
 
-from lib.results.markdown import literal
+from lib.study.markdown import literal
 
 
 @dataclass(frozen=True, eq=False)

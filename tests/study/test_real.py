@@ -10,8 +10,8 @@ from PIL import Image as Pictures
 from lib import paths
 from lib.pipeline import notebooks
 from lib.pipeline import real as hashes
-from lib.results import real, saved
-from lib.results.store import Run
+from lib.study import real, saved
+from lib.study.store import Run
 
 RUN = Run("13_hyper_dino_retrieval", "demo", "tissue", "10 tiles", "abc", "texture")
 TESTS = pd.DataFrame(
@@ -93,17 +93,17 @@ def test_a_missing_report_is_named(reports):
     save(reports, "kather", "table_tests", TESTS)
     save(reports, "ham10000", "table_other", TESTS)
     save(reports, "bh200x", "table_tests", TESTS, section="beyond")  # nothing of this section was asked of it
-    text = real.tests(RUN, "table_tests").markdown
+    text = real.tables(RUN, "table_tests").markdown
     assert text.endswith("No sample report of table_tests yet: HAM10000.")
-    assert text.count("- Against flat:") == 0 and text.count("- ball against flat: by image, k = 1 not clearly") == 1
+    assert text.count("**Kather 2016**") == 1
 
 
 def test_a_dataset_that_has_one_of_several_names_misses_none_of_them(reports):
     save(reports, "kather", "table_2", TESTS)
     save(reports, "bh200x", "table_5", TESTS)
-    assert "No sample report" not in real.tests(RUN, "table_2", "table_5").markdown
+    assert "No sample report" not in real.tables(RUN, "table_2", "table_5").markdown
     save(reports, "ham10000", "table_other", TESTS)
-    found = real.tests(RUN, "table_2", "table_5")
+    found = real.tables(RUN, "table_2", "table_5")
     assert found.parts[-1] == "No sample report of table_2, table_5 yet: HAM10000." and len(found.parts) == 3
 
 
@@ -112,9 +112,15 @@ def test_a_table_that_a_dataset_never_has_is_told_with_the_reason(reports):
     save(reports, "kather", "table_tests", TESTS)
     save(reports, "ham10000", "table_other", TESTS)
     save(reports, "bh200x", "table_tests", TESTS, section="beyond")
-    *_, reason = real.tests(RUN, "table_tests", lacking="no tree").parts
+    *_, reason = real.tables(RUN, "table_tests", lacking="no tree").parts
     assert reason == "HAM10000: no tree."
     assert "HAM10000: no tree." in real.tables(RUN, "table_tests", lacking="no tree").markdown
+
+
+def test_a_table_can_be_laid_out_anew_from_its_csv(reports):
+    save(reports, "kather", "table_tests", TESTS)
+    assert "rows: " in real.tables(RUN, "table_tests", layout=lambda rows: f"rows: {len(rows)}").markdown
+    assert "of an earlier version" in real.tables(RUN, "table_tests", layout=lambda rows: rows["absent"]).markdown
 
 
 def test_a_pattern_is_told_in_words(reports):
@@ -153,22 +159,6 @@ def test_a_run_on_real_images_shows_no_others(reports, profile):
     assert pictures(found) == [] and "real images already" in found.markdown
 
 
-def test_a_table_of_an_earlier_version_stops_nothing(reports):
-    save(reports, "kather", "table_space", TESTS)
-    save(reports, "ham10000", "table_space", TESTS.rename(columns={"difference": "gain"}))
-    text = real.sentences(RUN, lambda rows: [f"{rows['gain'].max():g} points"], "table_space").markdown
-    assert "**Kather 2016**: the sample report table_space is of an earlier version" in text
-    assert "**HAM10000**\n\n- 4 points\n\nProfile: sample" in text
-
-
-def test_a_dataset_of_which_nothing_is_to_be_said_has_no_part(reports):
-    save(reports, "kather", "table_space", TESTS)
-    save(reports, "ham10000", "table_space", TESTS.assign(difference=-1.0))
-    parts = real.sentences(RUN, lambda rows: ["a gain"] * bool(rows["difference"].max() > 0), "table_space").parts
-    assert [part.partition("\n")[0] for part in parts] == ["**Kather 2016**"]
-    assert real.sentences(RUN, lambda rows: [], "table_space").parts == ()
-
-
 def test_the_demo_runs_again_when_a_sample_report_changes_and_the_sample_does_not(reports, tmp_path, monkeypatch):
     monkeypatch.setattr(hashes, "REAL", tmp_path / "real")
     file = save(reports, "kather", "figure_3", TESTS)
@@ -205,9 +195,13 @@ def test_committed_reports_can_be_shown():
 
 def test_trainings_of_the_papers_size_are_shown_beside_or_said_not_to_have_been_run(reports):
     save(reports, "kather", "table_tests", TESTS)
-    shown = real.all_of(real.tests(RUN, "table_tests", profile=real.GPU), real.tables(RUN, "table_2", profile=real.GPU))
+    shown = real.all_of(
+        real.tables(RUN, "table_tests", profile=real.GPU), real.tables(RUN, "table_2", profile=real.GPU)
+    )
     assert shown.parts == (real.NOTHING[real.GPU],) and "`make gpu`" in shown.markdown
     (reports / "hyper_dino" / "sample").rename(reports / "hyper_dino" / "gpu")
-    shown = real.all_of(real.tests(RUN, "table_tests", profile=real.GPU), real.tables(RUN, "table_2", profile=real.GPU))
-    assert "ball against flat" in shown.markdown and real.NOTHING[real.GPU] in shown.parts
+    shown = real.all_of(
+        real.tables(RUN, "table_tests", profile=real.GPU), real.tables(RUN, "table_2", profile=real.GPU)
+    )
+    assert "**Kather 2016**" in shown.markdown and real.NOTHING[real.GPU] in shown.parts
     assert "table_tests" in "".join(hashes.hashes(RUN.notebook)) or "run.json" in hashes.hashes(RUN.notebook)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib.errors import InputError
-from lib.results import differences
+from lib.study import differences
 
 
 def test_shares_are_tested_in_points_over_groups_or_over_classes():

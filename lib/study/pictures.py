@@ -7,8 +7,8 @@ from matplotlib import figure as mpl
 from lib import paths
 from lib.datasets.catalogue import facts
 from lib.figures import style
-from lib.results.shown import Figure
-from lib.results.store import Run
+from lib.study.shown import Figure
+from lib.study.store import Run
 
 
 def save(run: Run, name: str, shown: Figure, bare: mpl.Figure) -> Figure:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.metrics.retrieval import PerQuery
-from lib.results import answerable
+from lib.study import answerable
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
 from lib.training.recipes import Recipe

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from lib.metrics.retrieval import PerQuery
-from lib.results import answers
+from lib.study import answers
+from lib.study.scores import of_answers
 from lib.training.experiment import Voted
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
@@ -41,7 +42,7 @@ FOUND = {"by image": {"ball": BALL, "no mapper": [answer([0, 2], [0.5, 0.5]), an
 
 @pytest.fixture(scope="module")
 def rows() -> pd.DataFrame:
-    return answers.values(FOUND)
+    return of_answers(FOUND).means()
 
 
 def test_values_are_means_over_splits_in_percent(rows):
@@ -54,7 +55,7 @@ def test_values_are_means_over_splits_in_percent(rows):
 def test_trainings_are_averaged_and_their_spread_stands_beside_that_of_the_folds():
     """Folds have 90 and 80 with one seed, 70 and 40 with the other: folds average 80 and 60, seeds 85 and 55."""
     again = [answer([0, 2], [0.8, 0.6], repeat=1), answer([1, 3], [0.4, np.nan], fold=1, repeat=1)]
-    row = answers.values({"by image": {"ball": BALL + again}}).query("metric == 'ap_min' and k == 20").iloc[0]
+    row = of_answers({"by image": {"ball": BALL + again}}).means().query("metric == 'ap_min' and k == 20").iloc[0]
     assert row["ours"] == pytest.approx(70) and row["n_seeds"] == 2
     assert row["spread"] == pytest.approx(np.std([80, 60], ddof=1))
     assert row["seeds_spread"] == pytest.approx(np.std([85, 55], ddof=1))
@@ -76,9 +77,9 @@ def test_a_class_mean_pools_the_queries_of_all_folds():
     """
     first, second = answer([0, 2, 4, 1], [1.0, 1.0, 1.0, 0.0]), answer([6, 3, 5, 7], [1.0] * 4, fold=1)
     again = [answer([0, 2, 4, 1], [0.0] * 4, repeat=1), answer([6, 3, 5, 7], [0.0] * 4, fold=1, repeat=1)]
-    of_class = answers.class_means([first, second])["class_mean"]
-    assert of_class["ap_min", 1] == pytest.approx(87.5) != pytest.approx((50 + 100) / 2)
-    row = answers.values({"": {"ball": [first, second, *again]}}).query("metric == 'ap_min' and k == 1").iloc[0]
+    rows = of_answers({"": {"ball": [first, second]}}).means().query("metric == 'ap_min' and k == 1")
+    assert rows["class_mean"].item() == pytest.approx(87.5) != pytest.approx((50 + 100) / 2)
+    row = of_answers({"": {"ball": [first, second, *again]}}).means().query("metric == 'ap_min' and k == 1").iloc[0]
     assert row["class_mean"] == pytest.approx(87.5 / 2)
 
 
@@ -88,16 +89,17 @@ def test_chance_of_class_means_pools_the_queries_of_all_folds_as_well():
     few = replace(few, per_query=replace(few.per_query, n_relevant=np.array([9, 9, 9, 5])))
     other = replace(other, per_query=replace(other.per_query, n_relevant=np.array([1])))
     found = {"open": {"ball": [few, other], "flat": [few, other]}}
-    rows = answers.values(found).query("metric == 'ap_min' and k == 1").rename(columns={"rule": "archive"})
+    rows = of_answers(found).means().query("metric == 'ap_min' and k == 1").rename(columns={"rule": "archive"})
     fold_by_fold, pooled = (80 + 10) / 2, ((3 * 90 + 10) / 4 + 50) / 2
     assert rows[["chance", "class_chance"]].to_numpy() == pytest.approx(np.array([[fold_by_fold, pooled]] * 2))
     assert rows.columns.get_loc("class_chance") == rows.columns.get_loc("chance") + 1
-    assert answers.chance_cells(rows) == {"MAP@1, open": "45.0 (60.0)"}
 
 
 def test_chance_of_class_means_leaves_out_whom_the_class_means_leave_out():
     """Query 3 has no answer: its class is that of query 1 alone."""
-    assert answers.class_means(BALL)["class_chance"]["ap_min", 1] == pytest.approx(50)
+    assert of_answers({"": {"ball": BALL}}).means().query("metric == 'ap_min' and k == 1")[
+        "class_chance"
+    ].item() == pytest.approx(50)
 
 
 def test_votes_of_all_folds_are_one_f1_for_each_training():
@@ -148,15 +150,15 @@ def test_a_flat_head_has_a_loss_and_no_rim():
 
 def test_tests_pair_methods_on_the_same_queries_and_average_groups():
     """Group p is better by 40 and 50 points, group q by 30 and by nothing that could be answered."""
-    row = answers.compare(FOUND, GROUPS, [("ball", "no mapper")], [1]).iloc[0]
+    row = of_answers(FOUND, GROUPS).tests([("ball", "no mapper")], [1]).iloc[0]
     assert row[["rule", "first", "second", "k", "n_units"]].tolist() == ["by image", "ball", "no mapper", 1, 2]
     assert row["difference"] == pytest.approx((45 + 30) / 2)
-    turned = answers.compare(FOUND, GROUPS, [("no mapper", "ball")], [1]).iloc[0]
+    turned = of_answers(FOUND, GROUPS).tests([("no mapper", "ball")], [1]).iloc[0]
     assert turned["difference"] == -row["difference"]
 
 
 def test_there_is_a_row_for_each_rule_pair_and_k():
     both = {**FOUND, "by group": FOUND["by image"]}
-    table = answers.compare(both, GROUPS, [("ball", "no mapper"), ("ball", "ball")], [1, 20])
+    table = of_answers(both, GROUPS).tests([("ball", "no mapper"), ("ball", "ball")], [1, 20])
     assert len(table) == 8 and not table.duplicated(["rule", "first", "second", "k"]).any()
     assert (table[table["second"] == "ball"]["difference"] == 0).all()

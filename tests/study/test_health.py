@@ -10,8 +10,8 @@ from lib import paths
 from lib.papers.hyp_vit.names import UNCLIPPED
 from lib.papers.hyper_dino.mapper.start import PRINTED
 from lib.papers.label_tree.names import BALL, MARGIN_ALONE
-from lib.papers.linear_prototypes.retrieval.choice import LEFT
-from lib.results.answers import values
+from lib.papers.linear_prototypes.tuning import LEFT
+from lib.study.scores import of_answers
 from lib.training.experiment import answers
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings
@@ -73,7 +73,9 @@ def test_a_head_that_begins_at_the_rim_and_stays_there_is_found(tmp_path, monkey
     found = answers(x, labels, methods, splits(np.arange(60) % 2, 0)[:1], (1,), workers=1)
     file = tmp_path / "hyper_dino/demo/tissue/section/t.csv"
     file.parent.mkdir(parents=True)
-    values({"by image": {f"{method} head": several for several in found.values()}}).to_csv(file, index=False)
+    of_answers({"by image": {f"{method} head": several for several in found.values()}}).means().to_csv(
+        file, index=False
+    )
     assert held(tmp_path) == expected
 
 

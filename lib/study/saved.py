@@ -11,7 +11,7 @@ from typing import Any
 
 from lib import devices
 from lib.files import whole
-from lib.results.papers import PAPERS
+from lib.study.papers import PAPERS
 
 PAGE = "README.md"
 RECORD = "run.json"

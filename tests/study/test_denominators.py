@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from lib.metrics.retrieval import PerQuery
-from lib.results import answers, denominators
+from lib.study import denominators
+from lib.study.scores import of_answers
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
 from lib.training.recipes import Recipe
@@ -35,7 +36,7 @@ PAIRS = [("ball", "flat"), ("ball", "raw")]
 def test_the_longest_list_is_tested_by_hits_too_and_the_other_tests_stay_as_they_are(by_class):
     tests = denominators.compare(FOUND, GROUPS, PAIRS, (1, 20), by_class=by_class)
     by_min = denominators.by_min(tests).drop(columns="metric").reset_index(drop=True)
-    pd.testing.assert_frame_equal(by_min, answers.compare(FOUND, GROUPS, PAIRS, (1, 20), by_class=by_class))
+    pd.testing.assert_frame_equal(by_min, of_answers(FOUND, GROUPS).tests(PAIRS, (1, 20), by_class=by_class))
     by_hits = tests[tests["metric"] == "ap_hits"]
     assert by_hits["k"].tolist() == [20] * 4 and set(by_hits["n_tests"]) == {4}
     assert by_hits["difference"].to_numpy() == pytest.approx(np.array([-1, 5] * 2), abs=0.2)
@@ -48,15 +49,13 @@ def test_first_answers_alone_are_the_same_by_both():
     assert set(tests["metric"]) == {"ap_min"} and denominators.named(tests)["k"].tolist() == ["1"] * 4
 
 
-def test_sentences_and_table_name_the_denominator_of_a_list():
+def test_a_table_names_the_denominator_of_a_list():
     tests = denominators.compare({"by image": FOUND["by image"]}, GROUPS, [("ball", "flat")], (1, 20))
-    (line,) = denominators.sentences(tests)
-    assert "by image, k = 20 ÷ min(k, R) better (+20.00" in line and "by image, k = 20 ÷ hits worse (-1.00" in line
     shown = denominators.table(tests, "paired tests", "MAP@k.")
     assert "| ball | flat | 20 ÷ hits |" in shown.markdown and shown.rows["k"].tolist() == [1, 20, 20]
     assert "family of their own" in shown.caption
 
 
 def test_tests_of_an_earlier_version_are_by_min_and_named_as_they_were():
-    tests = answers.compare(FOUND, GROUPS, PAIRS, (1, 20))
+    tests = of_answers(FOUND, GROUPS).tests(PAIRS, (1, 20))
     assert denominators.by_min(tests) is denominators.named(tests) is tests and list(denominators.ways(tests)) == [""]

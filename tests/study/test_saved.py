@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 
 from lib import devices, paths
-from lib.results import saved
-from lib.results.shown import Table
-from lib.results.store import Run
+from lib.study import saved
+from lib.study.shown import Table
+from lib.study.store import Run
 
 RUN = {"profile": "demo", "encoder": "texture", "parameters": {"epochs": 3}}
 

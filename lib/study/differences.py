@@ -1,4 +1,4 @@
-"""Is the difference real? Paired tests between methods, as rows; :mod:`lib.results.paired` says what came out."""
+"""Is the difference real? Paired tests between methods, as rows; :mod:`lib.study.paired` says what came out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict

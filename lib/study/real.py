@@ -2,7 +2,7 @@
 
 No image is needed: the tables and figures are in ``reports/<paper>/sample/<dataset>/<section>/`` of every clone. A
 figure is a link to its file: ``reports/`` lies beside ``notebooks/``, in JupyterLab's copies too. Beside them stand
-trainings of the papers' size, of the profile ``gpu``, once they have been run.
+the large trainings of the profile ``gpu``, once they have been run.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from IPython.display import Markdown, display
 
 from lib import paths
 from lib.datasets.catalogue import DATASETS, facts
-from lib.results import denominators, saved
-from lib.results.store import Run
+from lib.study import saved
+from lib.study.store import Run
 
 PROFILE, GPU = "sample", "gpu"
 REAL_ALREADY = "These are real images already; what others say is in [reports/index.md](../reports/index.md)."
 NOTHING = {
     PROFILE: "There is no sample report of {}; `make reproduce PROFILE=sample DATA=<folder>` makes it.",
-    GPU: "Trainings of the paper's size were not run yet; on a machine with a GPU, `make gpu` runs them.",
+    GPU: "Large trainings (224 px, the papers' batches, fewer steps) were not run yet; on a GPU, `make gpu` runs them.",
 }
 ABSENT = "No {} report of {} yet: {}."
 LACKING = "{}: {}."
@@ -69,47 +69,30 @@ def figures(run: Run, *names: str, profile: str = PROFILE) -> Real:
     return _collected(run, names, ".png", shown, profile=profile)
 
 
-def tables(run: Run, *names: str, lacking: str = "", profile: str = PROFILE) -> Real:
+def tables(
+    run: Run,
+    *names: str,
+    layout: Callable[[pd.DataFrame], str] | None = None,
+    lacking: str = "",
+    profile: str = PROFILE,
+) -> Real:
     """The tables of the sample as they were saved, published rows and ours, each with caption, images and encoder.
 
-    lacking, profile: as in :func:`sentences`.
+    layout: how the csv becomes Markdown, if not as it was saved; a table that lacks what it reads is named as such.
+    lacking: why a dataset with other reports of the notebook has no such table; without it, it is said to be missing.
     """
 
     def shown(record: dict[str, Any], file: Path) -> str:
         _, *rows, _, _ = saved.text(file).split("\n\n")  # below the title, above caption and stamp
         rows = "\n\n".join(rows)
+        if layout is not None:
+            try:
+                rows = layout(pd.read_csv(file))
+            except (AttributeError, KeyError):
+                return EARLIER.format(facts(record["dataset"]).title, record["name"], profile=profile)
         return f"**{facts(record['dataset']).title}**\n\n{rows}\n\n*{record['caption']}*\n\n{_stamp(record)}"
 
     return _collected(run, names, ".csv", shown, lacking, profile)
-
-
-def tests(run: Run, *names: str, **options: str) -> Real:
-    """What paired tests of the sample say, as :func:`lib.results.denominators.sentences`; ``names`` of their tables.
-
-    options: as in :func:`sentences`.
-    """
-    return sentences(run, denominators.sentences, *names, **options)
-
-
-def sentences(
-    run: Run, say: Callable[[pd.DataFrame], list[str]], *names: str, lacking: str = "", profile: str = PROFILE
-) -> Real:
-    """What ``say`` makes of the rows of a table of the sample; a table that lacks what it reads is named as such.
-
-    A dataset of which nothing is to be said has no part.
-    lacking: why a dataset with other reports of the notebook has no such table, where some never have one; without it
-    the table is said to be missing. profile: as in :func:`figures`.
-    """
-
-    def said(record: dict[str, Any], file: Path) -> str:
-        title = facts(record["dataset"]).title
-        try:
-            lines = say(pd.read_csv(file.with_suffix(".csv")))
-        except (AttributeError, KeyError):
-            return EARLIER.format(title, record["name"], profile=profile)
-        return "\n".join([f"**{title}**", "", *map(_item, lines), "", _stamp(record)]) if lines else ""
-
-    return _collected(run, names, ".csv", said, lacking, profile)
 
 
 def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str) -> Real:
@@ -119,15 +102,6 @@ def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str)
     files = {facts(dataset).title: folder / f"{name}.csv" for dataset, folder in _folders(run).items()}
     found = {title: pd.read_csv(file) for title, file in files.items() if file.exists()}
     return Real((say(found) if found else NOTHING[PROFILE].format(name),))
-
-
-def _item(line: str) -> str:
-    """A line of a Markdown list, as far in as the ``line``.
-
-    >>> _item("Against flat:"), _item("  ball: better")
-    ('- Against flat:', '  - ball: better')
-    """
-    return " " * (len(line) - len(line.lstrip())) + f"- {line.lstrip()}"
 
 
 def _collected(
@@ -141,23 +115,20 @@ def _collected(
     """A part for each file of each dataset of the profile.
 
     Of several ``names`` a dataset may have its own: it is said to miss them where it has none, but others of the
-    section. ``lacking``: as in :func:`sentences`.
+    section. ``lacking``: as in :func:`tables`.
     """
     if run.profile != "demo":
         return Real((REAL_ALREADY,))
     parts: list[str] = []
-    silent = False
     absent: list[str] = []
     for dataset, folder in _folders(run, profile).items():
         files = [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
         for file in files:
-            told = text(saved.record(file), file)
-            parts += [told] if told else []
-            silent = silent or not told
+            parts.append(text(saved.record(file), file))
         if not files:
             absent.append(facts(dataset).title)
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
-    if not parts and not silent:
+    if not parts:
         return Real((NOTHING[profile].format(called),))
     if absent:
         titles = ", ".join(absent)

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.results import answers, paired
-from lib.results.answers import Answers
-from lib.results.shown import Table
+from lib.study import paired
+from lib.study.scores import Answers, of_answers
+from lib.study.shown import Table
 
 DIVIDED = {"ap_min": "÷ min(k, R)", "ap_hits": "÷ hits"}
 """The two denominators: the metric of :class:`lib.metrics.retrieval.PerQuery`, and how a table calls it."""
@@ -29,17 +29,17 @@ def compare(
     by_class: bool = False,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """:func:`lib.results.answers.compare` by min(k, R), and below each test of the longest list the same by hits.
+    """:func:`lib.study.answers.compare` by min(k, R), and below each test of the longest list the same by hits.
 
     metric, behind k, says which; at k = 1 they are one. The tests by hits are a family of their own for Holm's
     correction: they are the same questions once more.
     """
     how = {"by_class": by_class, "seed": seed}
-    by_min = answers.compare(found, groups, pairs, ks, metric="ap_min", **how)
+    by_min = of_answers(found, groups).tests(pairs, ks, metric="ap_min", **how)
     longest = by_min["k"] == max(ks)
     if max(ks) == 1:
         return with_metric(by_min, "ap_min")
-    by_hits = answers.compare(found, groups, pairs, [max(ks)], metric="ap_hits", **how)
+    by_hits = of_answers(found, groups).tests(pairs, [max(ks)], metric="ap_hits", **how)
     by_hits.index = by_min.index[longest]
     both = [with_metric(by_min, "ap_min"), with_metric(by_hits, "ap_hits")]
     return pd.concat(both).sort_index(kind="stable", ignore_index=True)
@@ -80,12 +80,12 @@ def ways(tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {"": by_min(tests)} | ({", ÷ hits": by_hits} if len(by_hits) else {})
 
 
+def layout(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> str:
+    """The tests of :func:`compare` as Markdown; ``what`` heads the ``column``."""
+    names = {column: what} | paired.METHODS | {"k": "k"}
+    return paired.tests_layout(named(tests), names, "first − second, pp")
+
+
 def table(tests: pd.DataFrame, title: str, text: str, what: str = "folds", column: str = "rule") -> Table:
-    """:func:`lib.results.paired.table` of the tests of :func:`compare`, which keep their numbers as rows."""
-    shown = paired.table(named(tests), title, f"{text} {SAYS}".strip(), what, column)
-    return Table(shown.title, tests, shown.caption, markdown=shown.markdown)
-
-
-def sentences(tests: pd.DataFrame) -> list[str]:
-    """:func:`lib.results.paired.sentences` of the tests of :func:`compare`."""
-    return paired.sentences(named(tests))
+    """:func:`lib.study.paired.table` of the tests of :func:`compare`, which keep their numbers as rows."""
+    return Table(title, tests, f"{text} {SAYS} {paired.SAYS}".strip(), markdown=layout(tests, what, column))

@@ -14,7 +14,7 @@ from lib.datasets.table import ImageTable
 from lib.encoders import cache
 from lib.encoders.cache import Features
 from lib.errors import InputError, MissingWeights
-from lib.results.store import Run
+from lib.study.store import Run
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from lib.errors import InputError
 from lib.metrics.significance import student
-from lib.results.markdown import markdown_table
-from lib.results.shown import Table
+from lib.study.markdown import markdown_table
+from lib.study.shown import Table
 
 FREE = ["chosen", "within", "se"]
 """Columns of :func:`choose_middle` that a rebuild need not agree in: another best turns all of them over."""

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.results.rates import RULE, best_rates, choose_middle, flatness, rates_layout, rates_table, standard_error
+from lib.study.rates import RULE, best_rates, choose_middle, flatness, rates_layout, rates_table, standard_error
 
 RATES = [1e-4, 1e-3, 1e-2, 1e-1]
 
