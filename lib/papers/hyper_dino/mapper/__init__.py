@@ -1,1 +1,1 @@
-"""Notebook 12: mapper and contrastive loss (sections 2.2 and 2.3)."""
+"""Notebook 12, the mapper and its loss (sections 2.2 to 3.2): where heads begin, and a grid of heads for sliders."""

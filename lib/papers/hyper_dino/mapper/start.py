@@ -6,14 +6,20 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import torch
+from matplotlib.figure import Figure
 
+from lib.figures.forest import forest
+from lib.figures.lines import lines
+from lib.geometry import PoincareBall
 from lib.heads import HyperbolicMapper
 from lib.losses.hyper_dino import contrastive
 from lib.papers.hyper_dino.recipes import recipes
+from lib.study.columns import HEALTH, Column, Layout
+from lib.study.scores import Answers, of_answers
 from lib.training import experiment
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings
-from lib.training.methods import Fitted, at_rim, of_recipes
+from lib.training.methods import RIM, Fitted, at_rim, of_recipes
 from lib.training.recipes import Recipe
 from lib.training.splits import Split
 
@@ -23,6 +29,27 @@ NORMS = (0.0, 0.1, 0.3, 0.76)
 
 Arms = Mapping[str, Mapping[str, Sequence[Fitted]]]
 """Start → method → the head fitted on each split."""
+
+MAP = (Column("MAP@{}", "ours", over="k", pm="seeds_spread"), Column("class mean@{}", "class_mean", over="k"))
+STARTS = (
+    *(Column("norm before", "before", "3"), Column("norm after", "after", "3")),
+    *(Column("at the rim before", "rim_before", "1 %"), Column("at the rim after", "rim", "1 %")),
+    *(Column("held", form="1 %"), Column("two classes apart", "apart", "1 m")),
+)
+BY_GROUP = Layout(
+    [
+        *(Column("start", "rule"), Column("method"), Column("MAP@{}", "ours", over="k", pm="spread", chance="chance")),
+        *(Column("class mean@{}", "class_mean", over="k"), Column("± seeds, k = {}", "seeds_spread", over="k")),
+        *(Column("queries", "n_queries", "0"), Column("left out", "n_without_relevant", "0"), *HEALTH),
+    ],
+    block="rule",
+)
+HEAD = (Column("head", "method"), Column("start"))
+LAYOUTS = {
+    "table_starts": Layout([*HEAD, *STARTS, HEALTH[0], HEALTH[2], *MAP], by=("start",), block="method"),
+    "table_starts_by_group": lambda rows: BY_GROUP(rows[rows["metric"] == "ap_min"]),
+    "table_choice": Layout([*HEAD, *MAP, *HEALTH], by=("start",), block="method"),
+}
 
 
 def arm(norm: float) -> str:
@@ -73,15 +100,9 @@ def fit(
     *,
     workers: int = -1,
 ) -> dict[str, dict[str, list[Fitted]]]:
-    """Train every head from every start; the seeds of a head are one stack, as few are trained one by one so slowly.
+    """Train every head of ``todo`` from every start; 0 of ``norms`` is the printed way. Start → method → one per split.
 
-    Args:
-        x: (n, dim) features. labels: (n,).
-        todo: the heads.
-        settings, schedule: of all; ``start_norm`` is replaced.
-        where: a split, and repeats of it with other seeds.
-        norms: at which the untrained heads begin; 0 is the printed way.
-        workers: as in :func:`lib.training.sweep.fit`.
+    The seeds of a head, repeats of a split in ``where``, are one stack: few are trained one by one so slowly.
     """
     together = [replace(split, repeat=0) for split in where]
     found = {}
@@ -95,15 +116,71 @@ def fit(
     return found
 
 
+def values(found: Mapping[str, Answers]) -> pd.DataFrame:
+    """The means of what the heads of every start answered, AP over min(k, relevant); columns start, method, k, …"""
+    return of_answers(found, rule="start").means().query("metric == 'ap_min'").drop(columns="metric")
+
+
+def curves(fitted: Arms) -> pd.DataFrame:
+    """How the training loss fell: columns start, head, seed, epoch, iteration, loss; ``fitted``: of one split.
+
+    ``loss`` is the mean over an epoch, ``iteration`` the number of batches seen at its end.
+    """
+    rows = [
+        (begin, name, one.split.seed, epoch, epoch * one.method.schedule.steps(len(one.split.train)), loss)
+        for begin, by_name in fitted.items()
+        for name, several in by_name.items()
+        for one in several
+        for epoch, loss in enumerate(one.history, start=1)
+    ]
+    return pd.DataFrame(rows, columns=["start", "head", "seed", "epoch", "iteration", "loss"])
+
+
+def figure_2(rows: pd.DataFrame) -> Figure:
+    """The rows of :func:`curves`, a panel per start and a line per head; bars: deviation over the seeds."""
+    names = ["start", "head", "iteration"]
+    shown = rows.groupby(names, sort=False)["loss"].agg(y="mean", spread="std").reset_index()
+    shown.columns = ["panel", "line", "x", "y", "spread"]
+    figure = lines(shown, xlabel="training iterations (batches)", ylabel="mean loss of an epoch")
+    figure.axes[0].set_yscale("log")
+    return figure
+
+
+def figure_starts(rows: pd.DataFrame, geometry: PoincareBall, delta: float, resting: float) -> Figure:
+    """Where the rows of :func:`courses` lie, by distance from the centre: hollow before training, filled after.
+
+    resting: a norm to mark; grey: what counts as at the rim, for heads that keep within 1 − delta of the radius.
+    """
+    root = geometry.c**0.5
+
+    def place(norm: float | pd.Series) -> float | pd.Series:
+        return 2 / root * np.arctanh(root * norm)
+
+    parts = []
+    for when in ("before", "after"):
+        where = {
+            name: place(rows[f"{when}{end}"])
+            for name, end in {"difference": "", "low": "_low", "high": "_high"}.items()
+        }
+        parts.append(
+            rows.assign(
+                **where, name=rows["method"], panel=rows["start"], series=f"{when} training", clear=when == "after"
+            )
+        )
+    figure = forest(pd.concat(parts), xlabel="distance from the centre")
+    for axis in figure.axes:
+        axis.axvspan(*place(np.array([RIM, 1]) * (1 - delta) / root), color="0.85")
+        axis.axvline(place(resting), color="black", linestyle="--", linewidth=1)
+    return figure
+
+
 def length(rms: float, dim_in: int, dim_out: int, hidden: int) -> float:
     """The expected length of an untrained mapper's output e, before ``exp0``, by its initial weights.
 
     Weights and biases are uniform in ±1/√(their layer's inputs), so of variance 1/(3·inputs). The hidden numbers have
     mean square (rms² + 1/dim_in)/6 after the ReLU, the output numbers (that + 1/hidden)/3.
 
-    Args:
-        rms: root mean square of the numbers that go in.
-        dim_in, dim_out, hidden: numbers in, out and between.
+    rms: root mean square of the numbers that go in; dim_in, dim_out, hidden: numbers in, out and between.
 
     >>> round(length(1.0, 1280, 1280, 256), 1)
     8.5
@@ -112,15 +189,12 @@ def length(rms: float, dim_in: int, dim_out: int, hidden: int) -> float:
 
 
 def courses(fitted: Arms, x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
-    """Where the training images of every head lie before and after its training, and what its first batch asks.
+    """Where the training images of every head lie before and after its training, and what its first batch does.
 
-    Args:
-        fitted: of one split, and of repeats of it with other seeds, which are pooled.
-        x: (n, dim) features of all images. labels: (n,).
+    fitted: of one split, and of repeats of it with other seeds, which are pooled.
 
-    Returns:
-        One row per start and head: start, method; before_low, before, before_high and the same after (norms of the
-        embeddings: 5 %, median, 95 %); rim_before (percent at the rim); held and apart (:func:`first_gradient`).
+    Columns start, method; before_low, before, before_high and the same after (norms of the embeddings: 5 %, median,
+    95 %); rim_before (percent at the rim); held and apart (:func:`first_gradient`).
     """
     lines = []
     for begin, by_name in fitted.items():
@@ -134,8 +208,8 @@ def courses(fitted: Arms, x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
                 low, median, high = pooled.quantile(torch.tensor([0.05, 0.5, 0.95])).tolist()
                 line |= {f"{when}_low": low, when: median, f"{when}_high": high}
             line["rim_before"] = np.mean([at_rim(one.method.head, new, rows) for one, new in pairs])
-            asked = pd.DataFrame([first_gradient(one, new, rows, labels) for one, new in pairs])
-            lines.append(line | asked.mean().to_dict())
+            pushed = pd.DataFrame([first_gradient(one, new, rows, labels) for one, new in pairs])
+            lines.append(line | pushed.mean().to_dict())
     return pd.DataFrame(lines)
 
 
@@ -152,18 +226,11 @@ def _norms(one: Fitted, network: HyperbolicMapper, rows: np.ndarray) -> torch.Te
 
 
 def first_gradient(one: Fitted, network: HyperbolicMapper, rows: np.ndarray, labels: np.ndarray) -> dict[str, float]:
-    """What the loss of the first batch asks of a ``network``.
+    """What the first batch does to an untrained ``network``; rows: (m, dim_in), its reduced training images.
 
-    Args:
-        one: whose loss, seed and images these are.
-        network: untrained.
-        rows: (m, dim_in), its reduced training images.
-        labels: (n,) of all images.
-
-    Returns:
-        held: how many images (percent) have a gradient with respect to their output e without any part towards the
-        centre or away from it, as the projection onto the rim leaves none. apart: mean distance of the pairs of two
-        classes, in margins; from 1 on a pair is not pushed any more.
+    held: percent of the images whose gradient with respect to their output e has no part towards the centre or away
+    from it, as the projection onto the rim leaves none. apart: mean distance of the pairs of two classes, in margins;
+    from 1 on a pair is not pushed any more.
     """
     head, classes = one.method.head, torch.from_numpy(labels[one.split.labelled])
     batch = next(one.method.schedule.batches(classes, one.split.seed))

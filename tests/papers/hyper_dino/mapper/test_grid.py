@@ -1,11 +1,16 @@
-"""Training every combination side by side ends where training one head alone ends."""
+"""Training every combination side by side ends where one head alone ends; sliders show what was trained."""
 
 import copy
+import os
+import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 
+from lib import paths
 from lib.errors import InputError
 from lib.geometry import PoincareBall
 from lib.heads import HyperbolicMapper
@@ -44,23 +49,12 @@ def test_every_combination_ends_as_one_head_alone(trained, values, step):
     torch.testing.assert_close(trained.at(*values, step), expected, atol=2e-4, rtol=0)
 
 
-def test_combinations_differ_after_training_and_not_before(trained):
-    first, last = trained.at(0.3, 0.0, 1e-3, 12), trained.at(0.9, 0.4, 1e-3, 12)
-    assert (first - last).abs().max() > 0.01
-    assert torch.equal(trained.at(0.3, 0.0, 1e-3, 0), trained.at(0.9, 0.4, 0.5, 0))
-
-
 def test_the_head_and_the_threads_are_left_as_they_were():
     head, threads = untrained(), torch.get_num_threads()
     before = copy.deepcopy(head.state_dict())
     grid.fit(head, X, LABELS, M0, ALPHA, NORM_WEIGHT, STEPS)
     assert all(torch.equal(value, before[name]) for name, value in head.state_dict().items())
     assert torch.get_num_threads() == threads
-
-
-def test_two_runs_are_equal(trained):
-    again = grid.fit(untrained(), X, LABELS, M0, ALPHA, NORM_WEIGHT, STEPS, lr=0.02)
-    assert torch.equal(again.embeddings, trained.embeddings)
 
 
 def test_a_value_that_adds_up_with_rounding_is_found(trained):
@@ -70,3 +64,54 @@ def test_a_value_that_adds_up_with_rounding_is_found(trained):
 def test_a_value_that_was_not_trained_is_refused(trained):
     with pytest.raises(InputError, match=r"alpha = 0\.2 was not trained: choose one of 0, 0\.4"):
         trained.at(0.3, 0.2, 1e-3, 4)
+
+
+def test_a_readout_belongs_to_the_embedding_of_its_values():
+    """Pair by pair, at a position of the sliders that is not the first."""
+    values = grid.M0, grid.ALPHA, grid.NORM_WEIGHT, (0, 30)
+    board = grid.explore(grid.fit(untrained(), X, LABELS, *values, lr=0.01), ["a", "b", "c", "d"], step=30)
+    before = board.text
+    board.sliders["m0"].value = 1.5
+    h = grid.fit(untrained(), X, LABELS, (1.5,), (0.1,), (1e-3,), (0, 30), lr=0.01).embeddings[0, 0, 0, 1]
+    pairs = [(LABELS[i] == LABELS[j], PoincareBall().between(h[i], h[j]).item()) for i in range(N) for j in range(i)]
+    mean = np.mean([distance for _, distance in pairs])
+    same, other = ([distance for alike, distance in pairs if alike == wanted] for wanted in (True, False))
+    margin = 1.5 + 0.1 * mean
+    push = np.mean([max(0, margin - distance) for distance in other])
+    norm = 1e-3 * h.norm(dim=-1).mean().item()
+    expected = [margin, mean, np.mean(same), np.mean(other), np.mean(same), push, norm, np.mean(same) + push + norm]
+    expected += [h.norm(dim=-1).max().item(), sum(distance < margin for distance in other), len(other)]
+    assert numbers(board.text) == pytest.approx(expected, abs=2e-3)
+    assert board.text != before
+
+
+def numbers(text: str) -> list[float]:
+    """Those that stand alone in a readout."""
+    return [float(number) for number in re.findall(r"(?<=\s)\d+\.?\d*", text)]
+
+
+@pytest.mark.parametrize(("margin", "pushed"), [(0.5, []), (2.5, [(0, 2)]), (4.5, [(0, 2), (0, 3), (1, 2)])])
+def test_lines_join_the_pairs_of_two_classes_inside_the_margin(margin, pushed):
+    points = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.2], [0.3, 0.3]])
+    distance = np.array([[0, 1, 2, 3], [1, 0, 4, 5], [2, 4, 0, 6], [3, 5, 6, 0]], dtype=float)
+    disk, _ = grid.pairs(points, np.array([0, 0, 1, 1]), ["fat", "gland"], distance, margin).axes
+    drawn = [np.array(line).tolist() for line in disk.collections[0].get_segments()]
+    assert drawn == [points[list(pair)].tolist() for pair in pushed]
+
+
+FIRST = """
+from IPython.core.interactiveshell import InteractiveShell
+import numpy as np
+from lib.papers.hyper_dino.mapper.grid import pairs
+
+shell = InteractiveShell.instance()
+drawn = pairs(np.zeros((2, 2)), np.array([0, 1]), ["a", "b"], np.ones((2, 2)), 0.5)
+print(*shell.display_formatter.format(drawn)[0])
+"""
+
+
+def test_a_notebook_shows_the_pairs_as_its_first_figure():
+    """What is drawn past pyplot before any other figure has a name in a notebook, and no picture."""
+    inline = os.environ | {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    done = subprocess.run([sys.executable, "-c", FIRST], env=inline, cwd=paths.ROOT, capture_output=True, text=True)
+    assert "image/png" in done.stdout.split(), done.stderr

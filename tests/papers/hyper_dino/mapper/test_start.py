@@ -1,9 +1,8 @@
-"""Where heads begin: by counting, by measuring, and what the loss asks of them there."""
+"""Where heads begin: by counting, by measuring, and what the first batch does to them there."""
 
 import itertools
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -28,13 +27,6 @@ def fitted(tmp_path_factory) -> start.Arms:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lib.paths.TRAINED", tmp_path_factory.mktemp("trained"))
         return start.fit(X, LABELS, [WIDE, LONG, SHORT], Settings(), SCHEDULE, repeated(WHERE, 2), [0, 0.3], workers=1)
-
-
-def test_heads_are_both_families_of_every_input():
-    names = [recipe.name for recipe in start.heads(300, [10, "full"], [4, 10], dim_out=8, longest=60)]
-    inputs = ["300 scaled", "PCA(10)", "PCA(60)", "NCA(10)"]
-    both = [f"Hyper-DINO({name}, {out})" for name in inputs for out in (8, name.strip("PCAN( scaled)"))]
-    assert names == [*both[:-2], "Hyper-DINO(NCA(4), 4)", *both[-2:]]
 
 
 def test_a_longer_pca_than_there_are_images_is_still_compared_with_the_scaled_features():
@@ -122,6 +114,18 @@ def test_what_the_first_batch_asks_is_that_of_plain_differences(fitted, begin, r
         assert 0 < expected["held"] < 100
 
 
-def test_starts_have_names_of_their_own(fitted):
-    assert list(fitted) == ["as printed", "start norm 0.3"]
-    assert pd.Series([start.arm(norm) for norm in start.NORMS]).is_unique
+def test_a_curve_counts_batches(fitted):
+    """Sixty images in batches of thirty are two batches an epoch."""
+    rows = start.curves(fitted).query("start == 'as printed'")
+    of_short = rows[rows["head"] == SHORT.name]
+    assert of_short["iteration"].tolist() == [2, 4, 6] * 2 and of_short["seed"].nunique() == 2
+    assert of_short["loss"].tolist()[:3] == fitted["as printed"][SHORT.name][0].history
+    assert len(start.figure_2(rows).axes[0].containers) == 3
+
+
+def test_the_figure_of_starts_is_spaced_by_the_distance_from_the_centre(fitted):
+    rows = start.courses(fitted, X, LABELS)
+    printed, _ = start.figure_starts(rows, PoincareBall(), 1e-3, 0.178).axes
+    drawn = [line.get_xdata()[0] for line in printed.lines if line.get_marker() == "o" and len(line.get_xdata())]
+    expected = 2 * np.arctanh(rows.query("start == 'as printed'")["before"])
+    assert drawn == pytest.approx(expected.tolist(), rel=1e-6)

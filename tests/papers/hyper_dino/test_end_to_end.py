@@ -5,7 +5,8 @@ import pytest
 
 from lib.datasets import folds
 from lib.geometry import Euclidean, PoincareBall
-from lib.papers.hyper_dino.beyond import end_to_end
+from lib.papers.hyper_dino import end_to_end
+from lib.study import denominators
 from lib.training import two_views
 from lib.training.hyper_dino import Settings
 from lib.training.photos import Preparation
@@ -36,7 +37,7 @@ def test_head_and_encoder_answer_beside_the_encoder_before(tiles, splits_of, sma
         assert isinstance(ball.method.head.geometry, PoincareBall) and (ball.norms < 1).all()
         assert isinstance(flat.method.head.geometry, Euclidean) and flat.method.head.m0 == ball.method.head.m0 / 2
         assert np.median(ball.norms) > 0.05 and ball.history != answers[names[0]][1].history
-    tests = end_to_end.tests(found, tiles.groups, (1, 5))
+    tests = denominators.compare(found, tiles.groups, end_to_end.PAIRS, (1, 5))
     assert set(tests["rule"]) == set(found) and len(tests) == 2 * len(end_to_end.PAIRS) * 3
     monkeypatch.setattr(two_views, "train", lambda *given, **options: pytest.fail("trained again"))
     again = end_to_end.run(*given, store=tmp_path)

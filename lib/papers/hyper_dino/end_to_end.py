@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import Tensor, nn
 
@@ -16,7 +15,6 @@ from lib.geometry import Geometry, Sphere
 from lib.heads import HyperbolicMapper
 from lib.losses.hyper_dino import ContrastiveLoss
 from lib.metrics import retrieval
-from lib.results import denominators
 from lib.training.hyper_dino import Settings, flat
 from lib.training.methods import Answer, Health, Method, points_at_rim
 from lib.training.recipes import Recipe
@@ -58,7 +56,7 @@ def run(
 ) -> dict[str, dict[str, list[Answer]]]:
     """Rule of the folds → "ball, end to end, head", "..., encoder", the same of the flat twin, and ``BEFORE``.
 
-    The closed gallery is asked, as in the paper; ``splits_of``: rule → splits. The mapper sees the feature itself, 32
+    The gallery is closed, as in the paper; ``splits_of``: rule → splits. The mapper sees the feature itself, 32
     or so numbers (``plan.settings.dim_out``) come out; encoders are searched by the cosine.
     """
     modules = {Settings.__module__, HyperbolicMapper.__module__, ContrastiveLoss.__module__}
@@ -99,10 +97,3 @@ def _answer(
     values = retrieval.evaluate(query, gallery, labels[split.test], labels[split.train], space, tuple(ks))
     method = Method(name, Recipe("raw", z.shape[1], z.shape[1]), kind)
     return Answer(method, split, Health(), [], gallery.norm(dim=-1).numpy(), values)
-
-
-def tests(
-    found: Mapping[str, Mapping[str, Sequence[Answer]]], groups: np.ndarray, ks: Sequence[int], seed: int = 0
-) -> pd.DataFrame:
-    """Paired tests of :data:`PAIRS`, as :func:`lib.results.denominators.compare`."""
-    return denominators.compare(found, groups, PAIRS, ks, seed=seed)

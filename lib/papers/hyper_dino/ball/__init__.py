@@ -1,1 +1,0 @@
-"""Notebook 11: the Poincaré ball (section 2.2)."""

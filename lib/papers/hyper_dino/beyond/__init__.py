@@ -1,1 +1,0 @@
-"""Notebook 16: flat control, leakage, galleries, switches."""

@@ -1,1 +1,0 @@
-"""Notebook 15: self-distillation of the small encoder."""

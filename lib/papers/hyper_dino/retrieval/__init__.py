@@ -1,1 +1,0 @@
-"""Notebook 13: retrieval, Tables 1 to 6 and Fig. 3."""
