@@ -13,12 +13,11 @@ from lib.datasets.categories import halves, held_out
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.geometry import PoincareBall
+from lib.papers.hyp_vit import hyperparameters as section
 from lib.papers.hyp_vit import names, published
-from lib.papers.hyp_vit.hyperparameters import changes, trained
-from lib.papers.hyp_vit.hyperparameters import tables as settings_tables
 from lib.papers.hyp_vit.retrieval import end_to_end, frozen, tables
 from lib.pipeline import notebooks, profiles
-from lib.results.store import Run
+from lib.study.run import at_rates
 from lib.training import experiment as training
 from lib.training import finetune, sweep
 from lib.training.by_class import ByClass
@@ -117,29 +116,26 @@ def test_a_stand_in_goes_from_its_files_to_the_tables(write, tmp_path, monkeypat
     assert len(parts.queries) == ASKING * IMAGES // (2 if dataset == "in_shop" else 1)
 
     in_one_process(monkeypatch, tmp_path)
-    monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
     x = np.stack([np.asarray(read_image(images.path(i))).mean((0, 1)) for i in range(len(images))]).astype(np.float32)
     settings, schedule = Settings(PoincareBall(0.1), nca_images=40), ByClass(2, 8, samples=2)
-    candidates = [*frozen.heads(settings, 3, 2, schedule)[:2], frozen.linear(3, TEACHING, schedule)]
-    chosen = frozen.rates(x, parts, candidates, [1e-3, 1e-2])
-    heads = [*frozen.opponents(settings, 3, 2), *frozen.at_rates(candidates, chosen)]
-    found = frozen.answers(x, parts, heads, [1, 2], n_seeds=2)
+    *plain, linear = frozen.arms(frozen.opponents(settings, 3, 2, TEACHING, schedule), "colours")
+    heads = [linear, *frozen.arms(frozen.heads(settings, 3, 2, schedule)[:2], "colours")]
+    study = frozen.study({"colours": x}, parts, [1, 2], n_seeds=2)
+    found = study.answers([*plain, *at_rates(heads, study.choose(heads, [1e-3, 1e-2]))])["own"]
 
     plan = end_to_end.EndToEnd("small", 2, finetune.Settings(2, 8, 2, 1e-3, check_every=2), Preparation(16, 16))
     kinds = {names.HYP: settings, names.SPH: spherical(settings)}
     together, _ = end_to_end.end_to_end(images, parts, kinds, plan, [1, 2], store=None)
     rows = tables.recall(found | together)
-    run = Run("22_hyp_vit_retrieval", "paper", dataset, images.describe(), "abc", "colours")
-    table = tables.numbered(run, rows, published.recall(2), "Table 2: heads", "")
-    assert "| Hyp-ViT (ViT-S) | published |" in table.markdown and "| no head | ours | 3 |" in table.markdown
+    table = tables.layout(rows, tables.of_dataset(2, dataset))
+    assert "| Hyp-ViT (ViT-S) | published |" in table and "| no head | ours | 3 |" in table
     assert rows.set_index(["method", "k"]).loc[(names.NONE, 1), "ours"] > 80  # colours tell the categories apart
 
-    default = changes.default(settings, 3, 2, schedule)
-    several = [*changes.published(default, published.settings(), parts), *changes.room(default)]
-    assert [one.method.name for one in several].count("batch of 4") == 1  # 200 and 400 of 900 are both two classes
-    chosen = frozen.rates(x, parts, [one.method for one in several], [1e-2])
-    asked = changes.answers(x, parts, several, chosen, [1])
-    assert len(settings_tables.settings(asked, several, chosen, published.settings(), 1)) == len(several)
+    arms = section.arms(section.default(settings, 3, 2, schedule), "colours", parts)
+    assert [arm.name for arm in arms].count("batch of 4") == 1  # 200 and 400 of 900 are both two classes
+    tried = study.choose(arms, [1e-2])
+    answers = study.answers(at_rates(arms, tried))
+    assert len(section.settings(answers, arms, tried, 1, "default", {})) == len(arms)
 
 
 RETRIEVAL, SETTINGS = "hyp_vit_retrieval", "hyp_vit_hyperparameters"
@@ -168,15 +164,15 @@ def test_the_papers_parameters_take_a_step_on_a_stand_in(write, teaching, asking
     parts = halves(images, given["category"])
     assert (parts.count(parts.learnt), parts.count(parts.queries)) == (teaching, asking)  # the standard split
     left = parts.count(held_out(parts, 0)[0])
-    assert classes in (left, left - 1) and changes.PUBLISHED_BATCH - samples * 2 <= classes * samples <= 900  # HV-7
+    assert classes in (left, left - 1) and section.BATCH - samples * 2 <= classes * samples <= 900  # HV-7
 
     in_one_process(monkeypatch, tmp_path)
     settings = Settings(PoincareBall(given["curvature"]), given["clip_radius"], given["temperature"])
     schedule = ByClass(1, classes * samples, weight_decay=given["weight_decay"], samples=samples)
     x = np.random.default_rng(0).normal(size=(len(images), 8)).astype(np.float32)
-    heads = frozen.heads(settings, 8, given["dim_out"], schedule)[:2]
-    chosen = frozen.rates(x, parts, heads, given["rates"][:1])
-    (hyp, *_), _ = frozen.answers(x, parts, frozen.at_rates(heads, chosen), ks).values()
+    heads = frozen.arms(frozen.heads(settings, 8, given["dim_out"], schedule)[:2], "noise")
+    study = frozen.study({"noise": x}, parts, ks)
+    (hyp, *_), _ = study.answers(at_rates(heads, study.choose(heads, given["rates"][:1])))["own"].values()
     assert hyp.health.steps == 2 and np.isfinite(hyp.health.loss)  # 1,200 photos or nearly, in batches of 900
 
     assert given["published_rates"]  # of each network its own, for encoder and head
@@ -201,9 +197,8 @@ def test_every_row_of_table_5_is_trained_end_to_end_with_the_papers_parameters(w
     in_one_process(monkeypatch, tmp_path)
     settings = Settings(PoincareBall(given["curvature"]), given["clip_radius"], given["temperature"])
     schedule = ByClass(1, classes * samples, weight_decay=given["weight_decay"], samples=samples)
-    default = changes.default(settings, 8, given["dim_out"], schedule)
-    several = changes.published(default, published.settings(), parts)
-    assert [one.setting for one in several] == given["end_to_end"]  # all, the default first
+    arms = section.arms(section.default(settings, 8, given["dim_out"], schedule), "noise", parts)
+    published_rows = [arm for arm in arms if arm.about["of"] != "room"]
     rates = given["end_to_end_lr"], given["head_lr"], given["weight_decay"]
     assert rates[:2] == (published.rate(given["network"]),) * 2
     plan = end_to_end.EndToEnd(
@@ -212,17 +207,17 @@ def test_every_row_of_table_5_is_trained_end_to_end_with_the_papers_parameters(w
         finetune.Settings(1, classes * samples, samples, *rates, check_every=1),
         Preparation(16, 16),
     )
-    found, course = trained.answers(images, parts, trained.chosen(several, given["end_to_end"]), plan, ks)
-    dims, losses = tables.recall(found).set_index("method")["dim"].to_dict(), course.dropna(subset="loss")["loss"]
-    lengths = [given["dim_out"]] * 6 + [16, 32, 64] + [given["dim_out"]] * 3
-    for one, length in zip(several, lengths, strict=True):
-        assert dims[f"{one.method.name}{names.END}head"] == length and dims[f"{one.method.name}{names.END}encoder"] == 4
-    monkeypatch.setattr(paths, "REPORTS", tmp_path / "reports")
-    run = Run("23_hyp_vit_hyperparameters", "paper", write.__name__, images.describe(), "abc", "small")
-    shown = trained.show(run, found, trained.says(plan, several, 1)).markdown
+    found = section.trained(images, parts, arms, given["end_to_end"], plan, ks)
+    rows = tables.recall(found).set_index("method")
+    for arm, length in zip(published_rows, [128] * 6 + [16, 32, 64] + [128] * 3, strict=True):  # all, in their order
+        places = [f"{arm.name}{names.END}{place}" for place in ("head", "encoder")]
+        assert rows.loc[places, "dim"].unique().tolist() == [length, 4]
+    others = [arm.name for arm in published_rows if arm.about["of"] != "head_dim"]  # four numbers keep all distances
+    losses = {found[f"{name}{names.END}head"][0].health.loss for name in others}
+    assert len(losses) == len(others) == 9 and np.isfinite([*losses]).all()
+    shown = tables.layout(rows.reset_index())
     assert shown.count("| ours |") == 1 + 2 * 12 and shown.splitlines()[-1].startswith("| chance |")
-    assert len(trained.show_tests(run, found, several, parts, 1).rows) == 2 * 11 + 12
-    sizes = [one.method.schedule.batch_size // samples for one in several if one.of == "batch_size"]
+    pairs = section.trained_pairs(found)
+    assert len(section.tests(found, parts.names, {"end to end": pairs}, 1)) == len(pairs) == 2 * 11 + 12
+    sizes = [arm.method.schedule.batch_size // samples for arm in arms if arm.about["of"] == "batch_size"]
     assert sizes == [2, 4, 16]  # of 900, 9 here: 200, 400 and 1,600
-    others = losses[[one.of != "head_dim" for one in several]]  # of four numbers every length keeps all distances
-    assert others.nunique() == len(others) == 9 and np.isfinite(losses).all()

@@ -1,14 +1,12 @@
-"""Embeddings on the disk, a head of two numbers, and a grid of images."""
+"""Embeddings on the disk."""
 
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle
-from PIL import Image
 
 from lib.figures import style
 
@@ -27,9 +25,6 @@ LOOKS = (
 """The marks of kinds, told apart in grey as well: by shape, and by being full, hollow or a cross."""
 SHOWN = len(LOOKS)
 """Kinds that have a mark of their own; the others are grey dots."""
-TILE = 20
-"""Pixels of an image in the grid: enough to see what lies beside what, and the file stays small."""
-WIDE = 4.0  # inches: the side of the grid
 DENSE = 300
 """Points of a kind beyond which they are drawn smaller, and as pixels in a vector graphic."""
 TITLE, LINE = 0.35, 0.14  # inches: a title with the space around it, and a line of a legend
@@ -113,30 +108,3 @@ def _rim(axis: plt.Axes, circle: float | None) -> None:
     axis.set_ylim(-1.04, 1.04)
     axis.set_aspect("equal")
     axis.set_axis_off()
-
-
-def grid(rows: np.ndarray, columns: np.ndarray, images: Sequence[Image.Image] | None, kinds: Sequence[str]) -> Figure:
-    """Images in their places of a grid; without ``images`` the mark of their kind, grey dots for all but the largest.
-
-    rows, columns, kinds: (n,) of the images.
-    """
-    height, width = rows.max() + 1, columns.max() + 1
-    tall = WIDE * height / width
-    with style.house():
-        legend = 0 if images else LINE * -(-SHOWN // 4) + 0.1
-        figure, axis = plt.subplots(figsize=(WIDE, tall + legend))
-        if images is None:
-            kinds = pd.Series(kinds)
-            size = 0.6 * 72 * WIDE / width  # points: a place is a little wider than its mark
-            handles = _points(axis, pd.Series(columns), pd.Series(rows), kinds, largest(kinds), size)
-            axis.set(xlim=(-0.7, width - 0.3), ylim=(height - 0.3, -0.7), aspect="equal")
-            figure.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=6, handletextpad=0.1)
-        else:
-            sheet = np.full((height * TILE, width * TILE, 3), 255, np.uint8)
-            for row, column, image in zip(rows, columns, images, strict=True):
-                place = np.s_[row * TILE : (row + 1) * TILE, column * TILE : (column + 1) * TILE]
-                sheet[place] = np.asarray(image.convert("RGB").resize((TILE, TILE)))
-            axis.imshow(sheet, interpolation="nearest")
-        axis.set_axis_off()
-        plt.close(figure)
-    return figure

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import torch
-from scipy.optimize import linear_sum_assignment
 from scipy.stats import spearmanr
 from torch import Tensor
 
@@ -20,7 +19,7 @@ NEIGHBOURS = 15
 NEAR = 10
 """How many neighbours the tables look at."""
 LARGEST = 4000
-"""Images of a picture, the first ones: as many as in the supplement's Figs. 5 and 6."""
+"""Images of a picture, the first ones: as many as in the supplement."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,34 +135,3 @@ def _chance(codes: np.ndarray) -> float:
     _, inverse, counts = np.unique(codes, return_inverse=True, return_counts=True)
     others, most = counts[inverse] - 1, possible(codes)
     return float((NEAR * others[most > 0] / (len(codes) - 1) / most[most > 0]).mean())
-
-
-def on_grid(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns (n,) of a full grid for points (n, 2): every point gets a place of its own.
-
-    The sum of squared moves is the smallest possible (the supplement names no rule), with points taken by their order
-    in x and in y, so that a crowded picture fills the grid.
-
-    >>> rows, columns = on_grid(np.array([[0.0, 0.0], [1.0, 0.1], [0.1, 1.0], [5.0, 5.0]]))
-    >>> rows.tolist(), columns.tolist()
-    ([1, 1, 0, 0], [0, 1, 0, 1])
-    """
-    n = len(places)
-    width = int(np.ceil(np.sqrt(n)))
-    ranks = places.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable") / max(1, n - 1)
-    cell = np.arange(n)
-    height = -(-n // width)
-    centres = np.stack([cell % width / max(1, width - 1), 1 - cell // width / max(1, height - 1)], axis=1)
-    cost = ((ranks[:, None] - centres) ** 2).sum(axis=-1)
-    _, chosen = linear_sum_assignment(cost)
-    return chosen // width, chosen % width
-
-
-def beside(rows: np.ndarray, columns: np.ndarray, codes: np.ndarray) -> float:
-    """Of all pairs of neighbours in a grid, left and right or above and below, the percentage of one category."""
-    grid = np.full((rows.max() + 1, columns.max() + 1), -1)
-    grid[rows, columns] = codes
-    pairs = [(grid[:, 1:], grid[:, :-1]), (grid[1:], grid[:-1])]
-    first, second = (np.concatenate([pair[side].ravel() for pair in pairs]) for side in (0, 1))
-    there = (first >= 0) & (second >= 0)
-    return 100 * (first[there] == second[there]).mean()

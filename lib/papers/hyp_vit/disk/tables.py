@@ -1,44 +1,61 @@
-"""What the pictures hold, as rows and as sentences."""
+"""Three heads on frozen features, what a picture of them holds, and the one image that everybody finds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
-from lib.datasets.categories import Halves
+from lib.datasets.categories import Halves, held_out
 from lib.datasets.table import ImageTable
+from lib.geometry import Euclidean, Geometry, Sphere, clip
+from lib.metrics import retrieval
 from lib.papers.hyp_vit.disk import figures
 from lib.papers.hyp_vit.disk.layout import NEAR
-from lib.papers.hyp_vit.names import HYP, UNCLIPPED
-from lib.papers.hyp_vit.retrieval import frozen
-from lib.papers.hyp_vit.retrieval import tables as recalls
-from lib.results.markdown import markdown_table
+from lib.search.exact import nearest
+from lib.study import paired
+from lib.study.columns import Column, Layout
+from lib.study.run import Arm, Study
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
-from lib.training.methods import Method
+from lib.training.methods import Fitted, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split
 
-TWO = "Hyp, two numbers"
-NO_HEAD = ", no head"
-"""Behind the name of a picture: the features of the same images."""
-NOISE = "noise"
+HYP, UNCLIPPED, TWO = "Hyp", "Hyp, not clipped", "Hyp, two numbers"
+BY_COSINE = ", by D_cos"
+"""The same network, searched by the cosine."""
+NO_HEAD, NOISE = ", no head", "noise"
 OF_A_LAYOUT = ("begun", "shown", "shown_low", "shown_high", "kept", "same_shown", "mixed")
 """Columns that rest on UMAP, whose steps depend on the last bit of every number before them."""
+SAYS = paired.SAYS.replace("averaged per group first", "averaged per category first").replace("groups", "categories")
+"""What the paired tests say about themselves, where the groups are categories."""
 
 
-def heads(settings: Settings, dim: int, dim_out: int, schedule: ByClass) -> list[Method]:
+def study(x: np.ndarray, encoder: str, parts: Halves, n_seeds: int, seed: int) -> Study:
+    """Half of the categories teach; the others search each other, and no image finds itself."""
+    learnt, aside = held_out(parts, seed)
+    whole = Split(0, parts.learnt, parts.queries, seed, held_out=parts.gallery)
+    itself = np.arange(len(parts.codes))
+    rules = {"metric": "hit_rate", "gallery": "open", "apart": itself, "n_seeds": n_seeds}
+    return Study({encoder: x}, parts.codes, parts.names, [whole], Split(0, learnt, aside, seed), [1], **rules)
+
+
+def arms(settings: Settings, encoder: str, dim: int, dim_out: int, schedule: ByClass) -> list[Arm]:
     """The head of the paper, the same not clipped, and the same with two numbers."""
-    wanted = (HYP, UNCLIPPED)
-    known = [one for one in frozen.heads(settings, dim, dim_out, schedule) if one.name in wanted]
-    return [*known, replace(known[0], name=TWO, recipe=replace(known[0].recipe, dim_out=2))]
+    hyp = Method(HYP, Recipe("raw", dim, dim_out), settings, schedule)
+    unclipped = replace(hyp, name=UNCLIPPED, head=replace(settings, clip_radius=None))
+    return [
+        Arm(one, encoder) for one in (hyp, unclipped, replace(hyp, name=TWO, recipe=replace(hyp.recipe, dim_out=2)))
+    ]
 
 
 def kinds(images: ImageTable, parts: Halves, *columns: str) -> tuple[str, np.ndarray]:
-    """What the points of a picture are marked by, where categories may be too many to tell apart.
+    """What the points of a picture are marked by: the name, and the kind of every image, (n,).
 
-    The first of ``columns`` that the images have with fewer values than there are categories, else the categories:
-    what it is called, and the kind of every image, (n,).
+    The first of ``columns`` that the images have with fewer values than there are categories, else the categories.
     """
     used = np.union1d(parts.learnt, parts.queries)
     for column in columns:
@@ -60,12 +77,9 @@ def marks(of: str, kind: np.ndarray, rows: np.ndarray) -> str:
 
 
 def placed(points: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray], kind: np.ndarray) -> pd.DataFrame:
-    """Columns picture, x, y, kind: a row per image and picture.
+    """A row per image and picture: picture, x, y, kind.
 
-    Args:
-        points: picture → (n, 2) in the unit disk.
-        rows: picture → (n,) the images of its points.
-        kind: of all images.
+    points: picture → (n, 2) in the unit disk. rows: picture → (n,) its images. kind: of all images.
     """
     frames = [
         pd.DataFrame({"picture": name, "x": xy[:, 0], "y": xy[:, 1], "kind": kind[rows[name]]})
@@ -74,113 +88,98 @@ def placed(points: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray], kin
     return pd.concat(frames, ignore_index=True)
 
 
-def bound_sentences(points: Mapping[str, Sequence[Tensor]], settings: Settings) -> list[str]:
-    """Which part of the embeddings (n, dim) of each head's trainings is at the bound that clipping sets."""
-    furthest = recalls.bound(settings)
-    lines = []
-    for name, trainings in points.items():
-        norms = [embedded.norm(dim=-1).numpy() for embedded in trainings]
-        at_bound = [recalls.clipped(settings, one) for one in norms]
-        innermost = min(recalls.shares(settings, one).min() for one in norms)
-        lines.append(
-            f"{name}: {np.mean(at_bound):.1f} % at the bound of {furthest:.1f} % ({min(at_bound):.1f} to "
-            f"{max(at_bound):.1f} over {len(norms)} trainings), the innermost of all at {innermost:.1f} %"
-        )
-    return lines
+D_HYP, D_COS, D_FLAT = "D_hyp", "D_cos", "flat"
+"""How one network is searched: its points in the ball by D_hyp or D_cos, or its outputs by their flat distance."""
 
 
-def compared_layout(rows: pd.DataFrame) -> str:
-    """:func:`lib.papers.hyp_vit.disk.layout.compared` as Markdown."""
-    lines = [
-        {
-            "picture": row.picture,
-            "images": row.images,
-            "embeddings rest at": "–" if np.isnan(row.rest) else f"{row.rest:.1f} %",
-            "picture begins at": f"{row.begun:.1f} %",
-            "shown at": f"{row.shown:.1f} % ({row.shown_low:.1f} to {row.shown_high:.1f})",
-            f"nearest {NEAR} kept (by chance)": f"{row.kept:.1f} % ({_kept_by_chance(row.images):.1f})",
-            f"of {NEAR}, own category at most": f"{row.at_most:.2f}",
-            "of these, embedding": f"{row.same:.1f} %",
-            "of these, picture": f"{row.same_shown:.1f} %",
-            "by chance": f"{row.chance:.1f} %",
-            "radius with own neighbours (at most)": f"{_signed(row.mixed)} ({_signed(row.mixed_most)})",
-        }
-        for row in rows.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
+def hubs(fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarray, queries: np.ndarray) -> pd.DataFrame:
+    """How often the commonest first answer is given, and where it lies; every image of ``queries`` searches the others.
 
-
-def _kept_by_chance(images: int) -> float:
-    """Of :data:`NEAR` images of a picture, how many are true neighbours if it shows none; percent.
-
-    >>> _kept_by_chance(101)
-    10.0
+    Columns method, repeat, search, recall (Recall@1, of equally near answers its expected value), most (of all queries,
+    those whose first answer is the commonest one), rest_of_it and rest (norm in the ball of that answer, and the median
+    of all, percent of the radius); percent.
     """
-    return 100 * NEAR / (images - 1)
+    lines = []
+    for name, several in fitted.items():
+        for one in several:
+            embedded, e = one.embed(x[queries]), outputs(one, x[queries])
+            rest = 100 * one.geometry.c**0.5 * embedded.norm(dim=-1)
+            spaces = {D_HYP: (embedded, one.geometry), D_COS: (embedded, Sphere()), D_FLAT: (e, Euclidean())}
+            for search, (points, space) in spaces.items():
+                cells = _hub(points, space, codes[queries], rest)
+                lines.append({"method": name, "repeat": one.split.repeat, "search": search} | cells)
+    return pd.DataFrame(lines)
 
 
-ONCE = "Of one training and one seed of UMAP: differences between these numbers were seen once, and not tested."
-"""What heads the sentences about pictures."""
+@torch.inference_mode()
+def outputs(one: Fitted, x: np.ndarray) -> Tensor:
+    """What the head hands to exp0, (n, d): vectors of flat space, clipped where the head clips."""
+    e, radius = one.network.linear(torch.from_numpy(one.reduction(x))), one.network.clip_radius
+    return e if radius is None else clip(e, radius)
 
 
-def disk_sentences(rows: pd.DataFrame) -> list[str]:
-    """:data:`ONCE`; where embeddings rest and where a picture shows them, its true neighbours, and what radii say."""
-    told = [
-        f"{row.picture}: {_resting(row.rest)}the picture begins at {row.begun:.1f} % and shows half of them between "
-        f"{row.shown_low:.1f} and {row.shown_high:.1f} %; of ten neighbours in it {row.kept / 10:.1f} are true "
-        f"(by chance {_kept_by_chance(row.images) / 10:.2f}); of at most {row.at_most:.2f} of the own category "
-        f"{row.same_shown:.1f} % are among them (in the embedding {row.same:.1f} %, by chance {row.chance:.1f} %)"
-        for row in rows.itertuples()
+def _hub(points: Tensor, space: Geometry, codes: np.ndarray, rest: Tensor) -> dict[str, float]:
+    """The commonest first answer among ``points: (n, d)``; codes, rest: (n,) category and norm of each."""
+    own = np.arange(len(points))
+    first = nearest(points, points, 1, space, own, own)[1][:, 0]
+    hits = retrieval.evaluate(points, points, codes, codes, space, (1,), own, own).values["hit_rate", 1]
+    counts = torch.bincount(first, minlength=len(points))
+    commonest = counts.argmax()
+    return {
+        "recall": 100 * float(hits.mean()),
+        "most": 100 * counts[commonest].item() / len(points),
+        "rest_of_it": rest[commonest].item(),
+        "rest": rest.median().item(),
+    }
+
+
+def hub_tests(study: Study, arms: Sequence[Arm], seed: int = 0) -> pd.DataFrame:
+    """Paired tests of Recall@1 over categories: D_cos against D_hyp on the same networks, and Hyp against others by
+    D_cos, which says whether anything is left that the search does not account for.
+    """
+    cosine = [replace(arm, method=replace(arm.method, name=f"{arm.name}{BY_COSINE}", search="cosine")) for arm in arms]
+    pairs = [(by_cosine.name, arm.name) for by_cosine, arm in zip(cosine, arms, strict=True)]
+    pairs += [(HYP, by_cosine) for by_cosine, name in pairs if name != HYP]
+    scores = study.run([*arms, *cosine])
+    return scores.tests(pairs, [1], metric="hit_rate", seed=seed).drop(columns="search")
+
+
+def hub_layout(rows: pd.DataFrame) -> str:
+    """Means over the trainings."""
+    columns = [
+        Column("method"),
+        Column("search"),
+        Column("Recall@1", "recall"),
+        Column("queries with the commonest first answer", "most", "1 %"),
+        Column("it rests at", "rest_of_it", "2 %"),
+        Column("median of all", "rest", "2 %"),
     ]
-    return [ONCE, *told, ends(rows), radii(rows)]
+    means = rows.groupby(["method", "search"], sort=False).mean(numeric_only=True).reset_index()
+    return Layout(columns, ("method", "search"))(means)
 
 
-def ends(rows: pd.DataFrame) -> str:
-    """Where pictures begin and end, and where that of noise does."""
-    noise = rows.set_index("picture")["shown"][NOISE]
-    return (
-        f"median radius of the pictures: they begin at {rows['begun'].min():.1f} to {rows['begun'].max():.1f} % and "
-        f"end at {rows['shown'].min():.1f} to {rows['shown'].max():.1f} %, that of noise at {noise:.1f} %"
-    )
+def tests_layout(tests: pd.DataFrame) -> str:
+    """The tests of :func:`hub_tests`."""
+    return paired.tests_layout(tests, paired.METHODS | {"k": "K"})
 
 
-def radii(rows: pd.DataFrame) -> str:
-    """Whether points further in have more mixed neighbours, beside the same images without a head, and noise."""
-    by = rows.set_index("picture")
-    told = []
-    for name in (name for name in by.index if not name.endswith(NO_HEAD)):
-        bare = f"{name}{NO_HEAD}"
-        beside = f", without a head {_bounded(by.loc[bare])}" if bare in by.index else ""
-        told.append(f"{name} {_bounded(by.loc[name])}{beside}")
-    return (
-        "rank correlation of the radius in the picture with the own category's share of the nearest embeddings, "
-        "above 0 where points further in have more mixed neighbours; in brackets the most that it could be, since "
-        f"images with equal shares are tied: {'; '.join(told)}"
-    )
-
-
-def _bounded(row: pd.Series) -> str:
-    return f"{_signed(row['mixed'])} ({_signed(row['mixed_most'])})"
-
-
-def in_short(rows: pd.DataFrame) -> list[str]:
-    """The two things that a picture is read for, with the head, without it, and of noise; rows of ``compared``."""
-    by = rows.set_index("picture")
-    radius = [f"{name} {by.loc[name, 'shown']:.1f} %" for name in by.index]
-    own = [
-        f"{name} {by.loc[name, 'same_shown']:.1f} % with the head, {by.loc[name + NO_HEAD, 'same_shown']:.1f} % without"
-        for name in by.index
-        if name + NO_HEAD in by.index
-    ]
-    return [
-        f"median radius in the picture: {'; '.join(radius)}",
-        f"own category among the nearest in the picture, of what is possible: {'; '.join(own)}",
-    ]
-
-
-def _signed(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:+.2f}"
-
-
-def _resting(rest: float) -> str:
-    return "" if np.isnan(rest) else f"embeddings rest at {rest:.1f} % of the radius, "
+LAYOUTS = {
+    "table_disk": Layout(
+        [
+            Column("picture"),
+            Column("images", form="0"),
+            Column("embeddings rest at", "rest", "1 %"),
+            Column("picture begins at", "begun", "1 %"),
+            Column("shown at", "shown", "1 %"),
+            Column(f"nearest {NEAR} kept", "kept", "1 %"),
+            Column(f"of {NEAR}, own category at most", "at_most"),
+            Column("of these, embedding", "same", "1 %"),
+            Column("of these, picture", "same_shown", "1 %"),
+            Column("by chance", "chance", "1 %"),
+            Column("radius with own neighbours", "mixed", "+2", brackets="mixed_most"),
+        ],
+        ("picture",),
+    ),
+    "table_hubs": hub_layout,
+    "table_hub_tests": tests_layout,
+}

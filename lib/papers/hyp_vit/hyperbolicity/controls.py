@@ -14,12 +14,6 @@ BALL = (1.0, 5.0, 10.0)
 Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 """Features (n, d) → other features of the same images, at random."""
 
-TREE = torch.tensor([[0.0, 2, 3, 3], [2, 0, 3, 3], [3, 3, 0, 2], [3, 3, 2, 0]])
-"""Distances of the leaves w, x | y, z of a tree whose five edges all have length 1."""
-
-SQUARE = Euclidean().pairwise(*(2 * [torch.tensor([[0.0, 0], [2, 0], [2, 2], [0, 2]])]))
-"""Distances of the corners w, x, y, z of a flat square with sides of length 2, in turn."""
-
 
 def known(size: int, lengths: list[int], random: np.random.Generator) -> Iterator[tuple[str, int, Tensor]]:
     """One sample of ``size`` points of every control: its name, the dimension (0: none) and the distances (n, n).

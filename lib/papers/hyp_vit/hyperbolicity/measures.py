@@ -16,7 +16,7 @@ from lib.metrics import retrieval
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyp_vit.hyperbolicity import controls
 from lib.papers.hyp_vit.hyperbolicity.controls import Change
-from lib.results import differences
+from lib.study import differences
 from lib.training.splits import Split
 
 CLIP = 2.3
@@ -66,7 +66,7 @@ def of_features(
 
 
 def of_controls(lengths: Sequence[int], size: int, draws: int, seed: int) -> pd.DataFrame:
-    """δ of every draw of :func:`lib.papers.hyp_vit.hyperbolicity.controls.known`: columns as there, then δ's."""
+    """δ of every draw of :func:`controls.known`: columns as there, then δ's."""
     lines = []
     for draw in range(draws):
         for name, d, distances in controls.known(size, list(lengths), np.random.default_rng([seed, draw])):

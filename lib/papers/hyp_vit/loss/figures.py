@@ -1,4 +1,4 @@
-"""The loss of Hyp-ViT in pictures: the small batch in the disk, the softmax of an anchor, the rim, the gradient."""
+"""The loss of Hyp-ViT in pictures: the small batch in the disk, the softmax of an anchor, the gradient."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,25 +6,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
-from matplotlib.patches import Circle, Patch
+from matplotlib.patches import Circle
 from torch import Tensor
 
 from lib.figures import style
 from lib.papers.hyp_vit.loss import tables
 
-HATCHES = ("", "////", "xx")
 EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5}
 WIDEST = 6.5
 """Half the width of a picture of the flat plane, and the most that a ball of little curvature gets."""
-ROLES = (
-    ("not in the sum", "white", ""),
-    ("another class, pushed away (−)", "#cfe3f2", "−"),
-    ("the positive, pulled near (+)", style.PALETTE[1], "+"),
-    ("own class, yet pushed away (×)", style.PALETTE[3], "×"),
-)
-"""Name, colour, and a sign that is read in grey too, in the order of :data:`lib.papers.hyp_vit.loss.tables.ROLES`."""
 
 
 def method(e: Tensor, labels: Tensor, c: float, clip_radius: float, share: Tensor) -> Figure:
@@ -69,117 +60,6 @@ def _heat(axis: plt.Axes, share: Tensor, names: Sequence[str]) -> None:
     axis.set_xlabel("other image k")
     axis.set_ylabel("anchor i")
     axis.grid(False)
-
-
-def softmaxes(z: Tensor, labels: Tensor, c: float, clip_radius: float, rows: pd.DataFrame) -> Figure:
-    """The batch in the disk with the anchor ringed, and its softmax for each distance, a bar for each temperature.
-
-    Args:
-        z: (n, 2) points of the ball of curvature −c, c > 0.
-        labels: (n,) classes.
-        rows: of :func:`lib.papers.hyp_vit.loss.tables.shares` with two distances.
-    """
-    with style.house():
-        # Placed by hand: laid out by matplotlib, this figure came out in two versions that differ in the last bit.
-        figure = plt.figure(figsize=(style.WIDTH, 2.9), layout="none")
-        axes = [figure.add_axes((left, 0.16, 0.25, 0.75)) for left in (0.075, 0.42, 0.735)]
-        disk(axes[0], z, labels, c, clip_radius, anchor=tables.ANCHOR)
-        axes[0].set_title(f"anchor {tables.names(labels)[tables.ANCHOR]} (ringed)")
-        for axis, (name, part) in zip(axes[1:], rows.groupby("distance", sort=False), strict=True):
-            for number, (tau, bars) in enumerate(part.groupby("temperature", sort=False)):
-                _bars(axis, bars, number, part["temperature"].nunique(), f"τ = {tau:g}")
-            axis.set_title(f"$D_\\mathrm{{{name.removeprefix('D_')}}}$")
-            axis.set_ylim(0, 100)
-            axis.set_xlabel("other image (bold: positive)")
-        axes[1].set_ylabel("share of the softmax (%)")
-        axes[2].legend(loc="upper right")
-        plt.close(figure)
-    return figure
-
-
-def _bars(axis: plt.Axes, rows: pd.DataFrame, number: int, of: int, label: str) -> None:
-    """One group of bars, the ``number``-th ``of`` so many at each image; rows: columns image, positive, share."""
-    width = 0.84 / of
-    at = np.arange(len(rows)) + (number - (of - 1) / 2) * width
-    look = {"color": style.PALETTE[number], "hatch": HATCHES[number], "edgecolor": "black", "linewidth": 0.5}
-    axis.bar(at, rows["share"], width, label=label, **look)
-    axis.set_xticks(range(len(rows)), labels=rows["image"])
-    for tick, positive in zip(axis.get_xticklabels(), rows["positive"], strict=True):
-        tick.set_fontweight("bold" if positive else "normal")
-    axis.grid(False, axis="x")
-
-
-def subsets(n: int, d: int, chosen: tuple[int, int]) -> Figure:
-    """What is below the line of Equation 5 for the anchors of two subsets: as in section 2.2, and over the batch.
-
-    n, d: classes, and images of each. chosen: which two subsets, from 0.
-    """
-    ticks = [f"{tables.CLASSES[row // d]}{row % d + 1}" for row in range(n * d)]
-    with style.house():
-        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 4.6), sharey=True)
-        titles = (f"section 2.2: subsets {chosen[0] + 1} and {chosen[1] + 1}", "the same pairs, over the whole batch")
-        for axis, whole, title in zip(axes, (False, True), titles, strict=True):
-            grid = tables.below_the_line(n, d, chosen, whole)
-            axis.imshow(grid, cmap=ListedColormap([colour for _, colour, _ in ROLES]), vmin=0, vmax=3)
-            for row, column in np.argwhere(grid):
-                axis.text(column, row, ROLES[grid[row, column]][2], ha="center", va="center", fontsize=9)
-            axis.set_xticks(range(n * d), labels=ticks)
-            axis.set_yticks(range(n * d), labels=ticks)
-            axis.set_xticks(np.arange(n * d + 1) - 0.5, minor=True)
-            axis.set_yticks(np.arange(n * d + 1) - 0.5, minor=True)
-            axis.grid(False)
-            axis.grid(which="minor", color="0.8", linewidth=0.6)
-            axis.set(title=title, xlabel="other image k")
-        axes[0].set_ylabel("anchor i")
-        handles = [Patch(facecolor=c, edgecolor="0.5", label=name) for name, c, _ in ROLES]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2)
-        plt.close(figure)
-    return figure
-
-
-def temperature(weights: pd.DataFrame, rows: pd.DataFrame) -> Figure:
-    """The two temperatures on the sphere (erratum HV-8): the weight of an angle, and the softmax of the anchor.
-
-    weights: of :func:`lib.papers.hyp_vit.loss.tables.turned`. rows: columns formula, image, positive, share.
-    """
-    with style.house():
-        figure, (left, right) = plt.subplots(1, 2, figsize=(style.WIDTH, 2.8))
-        for number, (formula, part) in enumerate(weights.groupby("formula", sort=False)):
-            look = _line(number)
-            if formula.startswith("code"):
-                look = {"color": "black", "linestyle": "", "marker": "o", "markersize": 3.5, "markerfacecolor": "none"}
-            left.plot(part["angle"], part["weight"], label=formula, **look)
-        left.set(
-            xlabel="angle from the anchor (degrees)", ylabel="weight (% of that at 0°)", xlim=(0, 90), ylim=(0, 102)
-        )
-        for number, (formula, part) in enumerate(rows.groupby("formula", sort=False)):
-            _bars(right, part, number, rows["formula"].nunique(), formula)
-        right.set(xlabel="other image (bold: positive)", ylabel="share of the softmax (%)", ylim=(0, 100))
-        for axis in (left, right):
-            axis.legend(loc="upper right")
-        plt.close(figure)
-    return figure
-
-
-def rim(rows: pd.DataFrame, published: Mapping[str, float]) -> Figure:
-    """How near the rim clipping lets points come: against r a line for every c, against c·r² one line for all.
-
-    rows: of :func:`lib.papers.hyp_vit.loss.tables.reach`. published: one row of the same, which is marked.
-    """
-    with style.house():
-        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, 2.8), sharey=True)
-        for axis, by in zip(axes, ("r", "c_r2"), strict=True):
-            for number, (c, part) in enumerate(rows.groupby("c", sort=False)):
-                axis.plot(part[by], part["share"], label=f"c = {c:g}", **_line(number))
-            label = f"published: r = {published['r']:g}, c = {published['c']:g}"
-            axis.plot(published[by], published["share"], "k*", markersize=9, label=label, zorder=3)
-            axis.set_ylim(0, 102)
-        axes[0].set(xlabel="clip radius r (length of e)", ylabel="norm of the point (% of radius)")
-        axes[1].set(xlabel="c · r² (no unit, log scale)", xscale="log", xlim=(1e-2, 1e2))
-        axes[0].set_xlim(0, rows["r"].max())
-        axes[0].legend(loc="lower right")
-        plt.close(figure)
-    return figure
 
 
 def gradient(small: pd.DataFrame, done: pd.DataFrame, marks: Mapping[str, float]) -> Figure:

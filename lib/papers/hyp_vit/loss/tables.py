@@ -7,21 +7,17 @@ Outputs ``e`` of a head are plain vectors. :func:`place` brings them into the ba
 import math
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
 from lib.geometry import PoincareBall, clip
-from lib.losses.hyp_vit import PairwiseCrossEntropy, cosine_distance
+from lib.losses.hyp_vit import PairwiseCrossEntropy
 
 CLASSES = "ABCD"
 SEED = 2569
 """Of a small batch whose first image, :data:`ANCHOR`, has its positive and two others within reach of a softmax."""
 ANCHOR = 0
-ROLES = ("not in the sum", "another class", "the positive", "own class, not the positive")
-"""What an image is to an anchor below the line of Equation 5, by its code in :func:`below_the_line`."""
-UNUSED, NEGATIVE, POSITIVE, OWN = range(4)
 KINDS = ("no clipping", "boundary clip only", "feature clipping", "no clipping, Riemannian gradient")
 """Rows of :func:`gradient`."""
 
@@ -118,61 +114,6 @@ def whole_batch(distance: Tensor, d: int, temperature: float) -> Tensor:
     label = torch.arange(n).repeat_interleave(d)
     pairs = (label[:, None] == label) & ~torch.eye(n * d, dtype=torch.bool)
     return -softmax(distance, temperature).log()[pairs].sum() / n
-
-
-def below_the_line(n: int, d: int, subsets: tuple[int, int], whole: bool) -> np.ndarray:
-    """What every image is to every anchor of a pair of subsets, in the order of the batch.
-
-    Args:
-        n, d: classes, and images of each.
-        subsets: which two, from 0; their images are the anchors.
-        whole: whether the sum goes over the whole batch, or over the two subsets as in section 2.2.
-
-    Returns:
-        (n·d, n·d) codes of :data:`ROLES`.
-    """
-    label, subset = np.repeat(np.arange(n), d), np.tile(np.arange(d), n)
-    chosen = np.isin(subset, subsets)
-    same = label[:, None] == label
-    own = np.where(chosen[None], POSITIVE, OWN)
-    grid = np.where(same, own, NEGATIVE)
-    used = chosen[:, None] & ~np.eye(n * d, dtype=bool) & (True if whole else chosen[None])
-    return np.where(used, grid, UNUSED)
-
-
-def roles(n: int, d: int, subsets: tuple[int, int]) -> pd.DataFrame:
-    """:func:`below_the_line` in words: columns anchor, image, section_2_2, whole_batch."""
-    images = [f"{CLASSES[row // d]}{row % d + 1}" for row in range(n * d)]
-    grids = [np.array(ROLES)[below_the_line(n, d, subsets, whole)].ravel() for whole in (False, True)]
-    pairs = pd.MultiIndex.from_product([images, images], names=["anchor", "image"]).to_frame(index=False)
-    return pairs.assign(section_2_2=grids[0], whole_batch=grids[1])
-
-
-def spherical(e: Tensor, labels: Tensor, temperatures: Sequence[float], scale: float) -> pd.DataFrame:
-    """The softmax of the anchor by the formulas of :func:`turned`; columns formula, image, positive, share (%)."""
-    apart = cosine_distance(e, e)
-    formulas = [(f"2 − 2cos, τ = {tau:g}", apart, tau) for tau in temperatures]
-    formulas += [(f"code: cos / {scale:g}", apart / 2 - 1, scale)]
-    parts = [shares({name: distance}, [tau], labels, ANCHOR) for name, distance, tau in formulas]
-    return (
-        pd.concat(parts, ignore_index=True)
-        .rename(columns={"distance": "formula"})
-        .drop(columns=["temperature", "apart"])
-    )
-
-
-def turned(temperatures: Sequence[float], scale: float, step: int = 3) -> pd.DataFrame:
-    """How the softmax weighs a direction at an angle, relative to the anchor's own (erratum HV-8).
-
-    Columns formula, angle (degrees), weight (percent of that at 0): exp(−(2 − 2cos)/τ) for every temperature τ
-    (Equation 4), and exp((cos − 1)/``scale``) as the authors' code has it.
-    """
-    angle = np.arange(0, 91, step)
-    cosine = np.cos(np.radians(angle))
-    exponents = {f"2 − 2cos, τ = {tau:g}": -(2 - 2 * cosine) / tau for tau in temperatures}
-    exponents |= {f"code: cos / {scale:g}": (cosine - 1) / scale}
-    parts = [pd.DataFrame({"formula": k, "angle": angle, "weight": 100 * np.exp(v)}) for k, v in exponents.items()]
-    return pd.concat(parts, ignore_index=True)
 
 
 def reach(curvatures: Sequence[float], radii: Sequence[float]) -> pd.DataFrame:

@@ -21,7 +21,7 @@ from lib.geometry import Geometry, PoincareBall, Sphere
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics import retrieval
 from lib.papers.hyp_vit.names import BEFORE, END
-from lib.results.rates import best_rates, choose_middle
+from lib.study.rates import best_rates, choose_middle
 from lib.training import finetune, kept, together
 from lib.training.hyp_vit import Settings, warmed
 from lib.training.methods import Answer, Health, Method, points_at_rim
@@ -60,7 +60,7 @@ def rates(
     """Recall@1 of the head of every kind at each learning rate of the encoder, on categories set aside.
 
     It is the mean of ``n_seeds`` trainings, each at its best step, all with the same categories set aside. Columns
-    method (the kind), lr, step (largest), loss (mean), and those of :func:`lib.results.rates.choose_middle`, paired
+    method (the kind), lr, step (largest), loss (mean), and those of :func:`lib.study.rates.choose_middle`, paired
     over these categories. The first training of the chosen rate is the first one of :func:`end_to_end`, if it is as
     long.
 

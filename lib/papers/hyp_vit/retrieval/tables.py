@@ -1,4 +1,4 @@
-"""Recall@K of heads and encoders in the layout of Tables 2 and 3, and what the numbers say."""
+"""Tables 2 and 3, which differences are tested, and where embeddings rest."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,144 +7,260 @@ import pandas as pd
 
 from lib.datasets.categories import Halves
 from lib.geometry import PoincareBall
-from lib.papers.hyp_vit import verdicts
-from lib.papers.hyp_vit.names import END, HYP
-from lib.results import answers, paired
-from lib.results.markdown import markdown_table, percent
-from lib.results.rates import best_rates
-from lib.results.shown import Table
-from lib.results.store import Run
+from lib.papers.hyp_vit import published
+from lib.papers.hyp_vit.names import (
+    BEFORE,
+    END,
+    FLAT,
+    HYP,
+    INSIDE,
+    LINEAR,
+    NCA,
+    NONE,
+    ONE,
+    PRINTED,
+    SPH,
+    UNCLIPPED,
+    UNTRAINED,
+)
+from lib.papers.hyp_vit.retrieval.frozen import BY_COSINE, METRIC
+from lib.study import paired
+from lib.study.columns import HEALTH, Column, Layout
+from lib.study.markdown import percent
+from lib.study.rates import best_rates
+from lib.study.scores import Answers, of_answers
 from lib.training.hyp_vit import Settings
-from lib.training.methods import Answer, Health
+from lib.training.methods import Answer
 
 UNSEEN = "unseen categories"
-METRIC = "hit_rate"
-SAYS = verdicts.SAYS.replace("averaged per group first", "averaged per category first").replace("groups", "categories")
+PLACES = ("head", "encoder")
+SAYS = paired.SAYS.replace("averaged per group first", "averaged per category first").replace("groups", "categories")
+SAYS += " Intervals are not corrected."
 """What the paired tests say about themselves, where the groups are categories."""
-TEST_NAMES = paired.METHODS | {"k": "K"}
-"""What names a test over categories, for :func:`lib.results.paired.tests_layout`."""
 ABOUT = (
     "Recall@K (hit rate) in percent: the share of queries with an image of their own category among the first K. No "
-    "category that asks was learnt from here; the encoder's pretraining may have known it. Class mean: averaged per "
+    "query category was learnt from here; the encoder's pretraining may have known it. Class mean: averaged per "
     "category first. ± standard deviation over trainings."
 )
-
-
 PUBLISHED = (
-    "Published rows: other encoders at 224 px, asked by the whole unseen half of the dataset. Fewer categories are an "
-    "easier task, so they are no yardstick for ours."
+    "Published rows: other encoders at 224 px, and all images of the unseen half as queries. Fewer categories are an "
+    "easier task, so these rows are no yardstick for ours."
+)
+METHODS = (
+    "No head: features as they are, by their cosine. NCA: features standardised, a linear map learnt so that the "
+    "nearest images are of the same category, by Euclidean distance. Linear classifier: by the cosine of its logits."
+)
+CONTROL = (
+    "Untrained encoder: the same network with random weights, drawn once; its heads were trained in as many steps, at "
+    "rates chosen in the same way."
 )
 
 
-def asking(parts: Halves) -> str:
-    """How many images of how many categories ask, how large these are, and how many others are left out.
+def described(parts: Halves) -> str:
+    """How many query images of how many categories there are, how large these are, and how many images are left out.
 
     >>> rows = np.arange(5)
-    >>> asking(Halves(np.array(list("aabbb")), np.array([0, 0, 1, 1, 1]), rows[:0], rows, rows, 0))
-    '5 images of 2 categories ask, 2 to 3 of each (median 2.5).'
+    >>> described(Halves(np.array(list("aabbb")), np.array([0, 0, 1, 1, 1]), rows[:0], rows, rows, 0))
+    '5 query images of 2 categories, 2 to 3 of each (median 2.5).'
     """
     sizes = np.unique(parts.codes[parts.queries], return_counts=True)[1]
     left_out = f" Left out, as alone in their category: {parts.left_out:,} images." if parts.left_out else ""
-    return (
-        f"{len(parts.queries):,} images of {len(sizes)} categories ask, {sizes.min()} to {sizes.max()} of each "
-        f"(median {np.median(sizes):g}).{left_out}"
-    )
+    counts = f"{len(parts.queries):,} query images of {len(sizes)} categories, {sizes.min()} to {sizes.max()} of each"
+    return f"{counts} (median {np.median(sizes):g}).{left_out}"
 
 
-def recall(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
-    """Recall@K and the health of every method: columns as :func:`lib.results.answers.values`; dim, steps_each.
+def recall(answers: Answers) -> pd.DataFrame:
+    """Recall@K and health of every method: as :meth:`lib.study.scores.Scores.means`, with dim and steps_each.
 
     steps_each: the steps of every training, where they differ: which of them is kept is chosen. loss: of trainings
     that kept a step after the first, since before it nothing has been learnt.
     """
-    rows = answers.values({UNSEEN: found}).query("metric == @METRIC").drop(columns=["rule", "metric", "spread"])
-    dims = {name: _dim(several[0]) for name, several in found.items()}
-    each = {name: _each([answer.health for answer in several]) for name, several in found.items()}
-    losses = {name: _loss([answer.health for answer in several]) for name, several in found.items()}
-    more = {"dim": dims, "steps_each": each, "loss": losses}
+
+    def last_loss(answer: Answer) -> dict[str, float]:
+        return {"loss": answer.health.loss if answer.health.steps else np.nan}
+
+    scores = of_answers({UNSEEN: answers}, measure=last_loss)
+    rows = scores.means().query("metric == @METRIC").drop(columns=["rule", "metric", "spread"])
+    recipes = {name: first.method.recipe for name, (first, *_) in answers.items()}
+    dims = {name: recipe.dim_out or recipe.dim_in for name, recipe in recipes.items()}
+    more = {"dim": dims, "steps_each": {name: _steps(trainings) for name, trainings in answers.items()}}
     return rows.assign(**{name: rows["method"].map(of) for name, of in more.items()}).reset_index(drop=True)
 
 
-def _loss(several: Sequence[Health]) -> float:
-    """The mean last loss of the trainings that kept a step after 0; NaN if none did.
+def _steps(trainings: Sequence[Answer]) -> str:
+    """The steps of several trainings, once where they are the same; a dash where nothing was trained."""
+    steps = [str(answer.health.steps) for answer in trainings]
+    return "–" if np.isnan(trainings[0].health.loss) else " / ".join(steps if len(set(steps)) > 1 else steps[:1])
 
-    >>> _loss([Health(0.5, 0.0, 20), Health(2.5, 0.0, 0)]), _loss([Health(2.5, 0.0, 0)])
-    (0.5, nan)
+
+RECALL = Layout(
+    [
+        Column("method"),
+        Column("whose"),
+        Column("numbers", "dim", "0"),
+        Column("Recall@{}", "cell", over="k", chance="chance"),
+        Column("± at 1", "seeds_spread"),
+        Column("class mean@1", "class_mean"),
+        *HEALTH[:2],
+        Column("steps", "steps_each", "{}"),
+    ]
+)
+
+
+def layout(rows: pd.DataFrame, theirs: pd.DataFrame | None = None) -> str:
+    """Published rows of one dataset (of :mod:`lib.papers.hyp_vit.published`), then ours, of :func:`recall`; chance."""
+    trained = rows["steps_each"].astype(str) != "–"
+    spread = rows["seeds_spread"].where(trained)
+    both = rows.assign(whose="ours", cell=rows["ours"].map(percent), seeds_spread=spread)
+    if theirs is not None and len(theirs):
+        theirs = theirs[theirs["k"].isin(rows["k"])]
+        names, cells = theirs["method"] + " (" + theirs["encoder"] + ")", theirs["value"].map("{:.1f}".format)
+        theirs = theirs.assign(method=names, whose="published", cell=cells)
+        both = pd.concat([theirs[["method", "whose", "dim", "k", "cell"]], both], ignore_index=True)
+    return RECALL(both)
+
+
+def of_dataset(table: int, dataset: str) -> pd.DataFrame:
+    """The published rows of Table 2 or 3 for a dataset; none where the paper has not this one."""
+    return published.recall(table).query("dataset == @dataset")
+
+
+LAYOUTS = {"table_2": layout, "table_3": layout}
+
+HEAD, BALL, END_TO_END = "does a head help?", "ball or sphere?", "does training the encoder help?"
+CLIP, START = "does clipping help?", "does it matter where the head begins?"
+PRETRAINED, ALONE = "what does pretraining give?", "without pretraining?"
+TEMPERATURE = "temperature or curvature?"
+TEST_NAMES = paired.METHODS | {"k": "K"}
+QUESTIONS = {"question": "question"} | TEST_NAMES
+
+
+def pairs(answers: Mapping[str, object]) -> dict[str, list[tuple[str, str]]]:
+    """Question → what is compared with what, of the methods in ``answers``.
+
+    Further networks are known by their ``"..., Hyp"``, and answer the same questions as the first. Where temperatures
+    were tried, Hyp is compared end to end with Sph at its own τ and rate, and at those of Hyp.
+
+    >>> pairs({HYP: 0, NONE: 0, SPH: 0})
+    {'does a head help?': [('Hyp', 'no head')], 'ball or sphere?': [('Hyp', 'Sph')]}
     """
-    losses = [one.loss for one in several if one.steps]
-    return float(np.mean(losses)) if losses else np.nan
+    others = [name.removesuffix(HYP) for name in answers if name.endswith(f", {HYP}") and name != f"{UNTRAINED}{HYP}"]
+    tempered = f"{ONE}{END}head" in answers
+    balls = [f"{name}{{}}{END}{place}" for name in ([] if tempered else [""]) + others for place in PLACES]
+    apart = [(HYP, ONE), (HYP, SPH), (HYP, FLAT), (SPH, ONE)] if tempered else []
+    questions = {
+        HEAD: [(HYP, name) for name in (NONE, NCA, LINEAR)] + [(f"{name}{HYP}", f"{name}{NONE}") for name in others],
+        BALL: [(HYP, name) for name in (SPH, PRINTED, FLAT)]
+        + [(f"{name}{HYP}", f"{name}{SPH}") for name in others]
+        + [(name.format(HYP), name.format(SPH)) for name in balls],
+        CLIP: [(HYP, name) for name in (UNCLIPPED, f"{UNCLIPPED}{BY_COSINE}")],
+        START: [(HYP, INSIDE)],
+        END_TO_END: [(f"{name}{kind}{END}encoder", f"{name}{BEFORE}") for name in ("", *others) for kind in (HYP, SPH)],
+        PRETRAINED: [(name, f"{UNTRAINED}{name}") for name in (NONE, HYP, *(f"{HYP}{END}{place}" for place in PLACES))],
+        ALONE: [(f"{UNTRAINED}{HYP}", f"{UNTRAINED}{name}") for name in (NONE, SPH)]
+        + [(f"{UNTRAINED}{HYP}{END}encoder", f"{UNTRAINED}{BEFORE}")],
+        TEMPERATURE: [(f"{one}{END}{place}", f"{other}{END}{place}") for one, other in apart for place in PLACES],
+    }
+    known = {what: [pair for pair in pairs if set(pair) <= set(answers)] for what, pairs in questions.items()}
+    return {what: pairs for what, pairs in known.items() if pairs}
 
 
-def _each(several: Sequence[Health]) -> str:
-    """Steps of several trainings; a dash where nothing was trained.
+def tests(
+    answers: Answers, names: np.ndarray, ks: Sequence[int], lr: Mapping[str, float], seed: int = 0
+) -> pd.DataFrame:
+    """Paired tests of Recall@K over categories (``names: (n,)`` of all images) and trainings, question by question.
 
-    >>> _each([Health(0.5, 0.0, 20), Health(2.5, 0.0, 0)]), _each([Health(0.5, 0.0, 375)] * 2), _each([Health()])
-    ('20 / 0', '375', '–')
+    lr: learning rates of the heads, and of the encoder in trainings end to end, as "Hyp, end to end". Columns question,
+    first_rate and second_rate (NaN of what has none), and those of :meth:`lib.study.scores.Scores.tests`, with p
+    corrected for the tests of a question.
     """
-    if np.isnan(several[0].loss):
-        return "–"
-    steps = [one.steps for one in several]
-    return " / ".join(map(str, steps if len(set(steps)) > 1 else steps[:1]))
+
+    def rate(name: str) -> float:
+        kind, trained, _ = name.partition(END)
+        return lr.get(f"{kind}{END.rstrip(', ')}" if trained else name.removesuffix(BY_COSINE), np.nan)
+
+    frames, scores = [], of_answers({UNSEEN: answers}, names)
+    for question, of_question in pairs(answers).items():
+        table = scores.tests(of_question, ks, metric=METRIC, seed=seed).drop(columns="rule")
+        rates = {f"{side}_rate": table[side].map(rate) for side in paired.METHODS}
+        frames.append(table.assign(question=question, **rates))
+    return pd.concat(frames, ignore_index=True)
 
 
-def _dim(answer: Answer) -> int:
-    recipe = answer.method.recipe
-    return recipe.dim_out or recipe.dim_in
+def marked(tests: pd.DataFrame) -> pd.DataFrame:
+    """The tests with the learning rate behind both names where the two were trained at different ones.
 
-
-def layout(rows: pd.DataFrame, theirs: pd.DataFrame) -> str:
-    """Published rows, then ours, then chance, as Markdown; theirs: of one dataset, as published.recall has them."""
-    ks = sorted(rows["k"].unique())
-    lines = [_published(name, of_one, ks) for name, of_one in theirs.groupby("method", sort=False)]
-    for method, of_one in rows.groupby("method", sort=False):
-        first = of_one.iloc[0]
-        cells = {"method": method, "whose": "ours", "numbers": int(first["dim"])}
-        cells |= {f"Recall@{row.k}": percent(row.ours) for row in of_one.itertuples()}
-        cells |= {f"± at {ks[0]}": _spread(first), f"class mean@{ks[0]}": percent(first["class_mean"])}
-        lines.append(cells | answers.health(first) | {"steps": first["steps_each"]})
-    chance = rows.drop_duplicates("k").set_index("k")["chance"]
-    lines.append({"method": "chance"} | {f"Recall@{k}": percent(chance[k]) for k in ks})
-    columns = max(lines, key=len)
-    return markdown_table(pd.DataFrame(lines, columns=list(columns), dtype=object).fillna("–"))
-
-
-def _spread(row: pd.Series) -> str:
-    """The standard deviation over trainings; a dash where nothing was trained.
-
-    >>> _spread(pd.Series({"seeds_spread": 0.0, "steps_each": "–"}))
-    '–'
+    >>> one = {"first": "Hyp", "second": "Sph", "first_rate": 0.001, "second_rate": 0.0003}
+    >>> marked(pd.DataFrame([one]))[["first", "second"]].iloc[0].tolist()
+    ['Hyp (rate 0.001)', 'Sph (rate 0.0003)']
     """
-    return "–" if row["steps_each"] == "–" else percent(row["seeds_spread"])
+    apart = tests[["first_rate", "second_rate"]].notna().all(axis=1) & (tests["first_rate"] != tests["second_rate"])
+    rates = {side: " (rate " + tests[f"{side}_rate"].map("{:g}".format) + ")" for side in paired.METHODS}
+    return tests.assign(**{side: tests[side].mask(apart, tests[side] + rate) for side, rate in rates.items()})
 
 
-def _published(name: str, rows: pd.DataFrame, ks: Sequence[int]) -> dict[str, object]:
-    values = rows.set_index("k")["value"]
-    cells = {"method": f"{name} ({rows['encoder'].iloc[0]})", "whose": "published", "numbers": int(rows["dim"].iloc[0])}
-    return cells | {f"Recall@{k}": f"{values[k]:.1f}" for k in ks if k in values}
+def tests_layout(tests: pd.DataFrame) -> str:
+    return paired.tests_layout(marked(tests), QUESTIONS)
 
 
-def numbered(run: Run, rows: pd.DataFrame, theirs: pd.DataFrame, title: str, text: str) -> Table:
-    """Table 2 (heads) or Table 3 (encoders): ours below the published rows of this dataset, if it has any.
+def temperature(tests: pd.DataFrame, tried: pd.DataFrame) -> pd.DataFrame:
+    """Hyp against Sph end to end: both at the τ and rate of Hyp, then each at its own; the tests at the smallest K.
 
-    theirs: of :func:`lib.papers.hyp_vit.published.recall`, all datasets.
+    tests: of :func:`tests`; tried: of :func:`.networks.choose`. Columns at and those of the tests, first_tau,
+    second_tau. A lead that is there in the first and gone in the second is due to the temperature or the rate.
     """
-    theirs = theirs[theirs["dataset"] == run.dataset]
-    differ = PUBLISHED if len(theirs) else ""
-    return Table(title, rows, f"{ABOUT} {text} {differ}".strip(), markdown=layout(rows, theirs))
+    tau = best_rates(tried, value="temperature")
+    rows = tests[(tests["question"] == TEMPERATURE) & (tests["k"] == tests["k"].min())]
+    kinds = rows["second"].str.partition(END)[0]
+    rows = rows.assign(at=kinds.map({ONE: "both at Hyp's", SPH: "each at its own"}), first_tau=tau[HYP])
+    rows = rows.assign(second_tau=kinds.map({ONE: tau[HYP], SPH: tau[SPH]}))
+    return rows[rows["first"].str.startswith(f"{HYP}{END}")].dropna(subset="at").reset_index(drop=True)
 
 
-def rest(found: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
+TEMPERATURES = {"at": "τ and rate", "first": "first", "first_tau": "its τ", "first_rate": "its rate"} | {
+    "second": "second",
+    "second_tau": "τ of the second",
+    "second_rate": "rate of the second",
+}
+
+
+def steps(course: pd.DataFrame) -> pd.DataFrame:
+    """Recall@1 of unseen categories at fixed steps, and at the step that validation picks; c where it is learnt.
+
+    course: of :func:`.networks.trained` with unseen images. Columns method, place, at ("25", or "chosen"), ours
+    (mean, percent; of place "c" the curvature), spread (over trainings) and n_seeds.
+    """
+    looked = course.dropna(subset=["head"])
+    best = looked.loc[looked.groupby(["method", "repeat"], sort=False)["head"].idxmax()].assign(at="chosen")
+    both = pd.concat([looked.assign(at=looked["step"].map("{:.0f}".format)), best])
+    values = {place: f"unseen_{place}" for place in PLACES} | ({"c": "c"} if "c" in course else {})
+    both = both[["method", "at", *values.values()]].rename(columns={column: place for place, column in values.items()})
+    long = both.melt(["method", "at"], var_name="place").dropna(subset="value")
+    means = long.groupby(["place", "method", "at"], sort=False)["value"].agg(ours="mean", spread="std", n_seeds="size")
+    return means.reset_index()[["method", "place", "at", "ours", "spread", "n_seeds"]]
+
+
+STEPS = Layout(
+    [Column("method"), Column("place"), Column("step {}", "ours", "{:#.4g}", over="at")], by=("method", "place")
+)
+
+
+def rest(answers: Answers) -> pd.DataFrame:
     """Where embeddings in the ball rest: columns method and share (of the ball's radius, percent).
 
     A row per image of the first training's gallery.
     """
     frames = []
-    for name, several in found.items():
-        method, norms = several[0].method, several[0].norms
-        curved = isinstance(method.head, Settings) and isinstance(method.head.geometry, PoincareBall)
-        if curved and method.search == "own" and method.recipe.dim_out and not name.endswith("encoder"):
-            frames.append(pd.DataFrame({"method": name, "share": shares(method.head, norms)}))
+    for name, (answer, *_) in answers.items():
+        if curved(answer) and answer.method.search == "own" and not name.endswith("encoder"):
+            frames.append(pd.DataFrame({"method": name, "share": shares(answer.method.head, answer.norms)}))
     return pd.concat(frames, ignore_index=True)
+
+
+def curved(answer: Answer) -> bool:
+    """Whether a method has a head in the ball."""
+    head, recipe = answer.method.head, answer.method.recipe
+    return isinstance(head, Settings) and isinstance(head.geometry, PoincareBall) and bool(recipe.dim_out)
 
 
 def shares(head: Settings, norms: np.ndarray) -> np.ndarray:
@@ -172,103 +288,3 @@ def clipped(settings: Settings, norms: np.ndarray) -> float:
     50.0
     """
     return 100 * float((shares(settings, norms) > bound(settings) - 0.01).mean())
-
-
-def rest_sentences(rows: pd.DataFrame, settings: Settings) -> list[str]:
-    """How far out the embeddings rest, and how many at the bound that clipping sets."""
-    c, r, furthest = settings.geometry.c, settings.clip_radius, bound(settings)
-    lines = [f"clipped at r = {r:g} with c = {c:g}, no point can be further out than {furthest:.1f} % of the radius"]
-    for name, part in rows.groupby("method", sort=False):
-        at_bound = 100 * (part["share"] > furthest - 0.01).mean()
-        lines.append(
-            f"{name}: median {part['share'].median():.1f} %, largest {part['share'].max():.1f} % of the radius; "
-            f"{at_bound:.0f} % of the images are at that bound or beyond"
-        )
-    return lines
-
-
-STEP_0 = {
-    "encoder": "the encoder before training: no difference from it by construction",
-    "head": "a random projection that has learnt nothing",
-}
-"""What is searched where a training end to end keeps step 0."""
-
-
-def untrained(rows: pd.DataFrame) -> list[str]:
-    """What was trained end to end and of which some training kept step 0; columns as :func:`recall`."""
-    lines = []
-    for row in rows.drop_duplicates("method").itertuples():
-        _, trained, place = row.method.partition(END)
-        steps = str(row.steps_each).split(" / ")
-        steps *= row.n_seeds if len(steps) == 1 else 1
-        if trained and "0" in steps:
-            lines.append(f"{row.method}: {steps.count('0')} of {len(steps)} trainings kept step 0, {STEP_0[place]}")
-    return lines
-
-
-def course_sentences(course: pd.DataFrame) -> list[str]:
-    """What the encoder loses on validation categories because the head chooses the step, and what the budget ended.
-
-    course: as :func:`lib.papers.hyp_vit.retrieval.end_to_end.end_to_end` returns it.
-    """
-    lines = []
-    for method, of_one in course.dropna(subset=["head", "encoder"]).groupby("method", sort=False):
-        several = [part.set_index("step") for _, part in of_one.groupby("repeat")]
-        by_head, own = ([one[place].idxmax() for one in several] for place in ("head", "encoder"))
-        there, best = (
-            np.mean([one["encoder"][step] for one, step in zip(several, steps, strict=True)])
-            for steps in (by_head, own)
-        )
-        lines.append(
-            f"{method}, the encoder's Recall@1 on the categories set aside: {there:.2f} at the steps that the heads "
-            f"chose ({_listed(by_head)}), {best:.2f} at its own best ({_listed(own)})"
-        )
-    return lines + budget(course)
-
-
-def budget(course: pd.DataFrame) -> list[str]:
-    """A sentence, where the head of some training was best at its last step, so that more might have given more."""
-    told = []
-    for method, of_one in course.dropna(subset=["head"]).groupby("method", sort=False):
-        several = [part.set_index("step")["head"] for _, part in of_one.groupby("repeat")]
-        ended = sum(head.idxmax() == head.index.max() for head in several)
-        told += [f"{method}, {ended} of {len(several)} trainings"] if ended else []
-    said = "best at the last step, where the budget ended them and more steps may give more"
-    return [f"{said}: {'; '.join(told)}"] if told else []
-
-
-def _listed(steps: Sequence[float]) -> str:
-    return " / ".join(f"{step:.0f}" for step in steps)
-
-
-def rates_apart(tried: pd.DataFrame) -> list[str]:
-    """Which heads learnt at another rate than Hyp on the same features, each chosen on categories set aside."""
-    lr, lines = best_rates(tried), []
-    others = tuple(name.removesuffix(HYP) for name in lr if name.endswith(f", {HYP}"))
-    for before in ("", *others):
-        if (hyp := f"{before}{HYP}") in lr:
-            same = [name for name in lr if (name.startswith(before) if before else not name.startswith(others))]
-            told = "; ".join(f"{name} (rate {lr[name]:g})" for name in same if lr[name] != lr[hyp]) or "none"
-            lines.append(
-                f"trained at another rate than {hyp} ({lr[hyp]:g}), and so different from it in that as well: {told}"
-            )
-    return lines
-
-
-def edges(rows: pd.DataFrame) -> list[str]:
-    """Which methods chose the smallest or the largest of their candidates; rows: of :func:`frozen.rates`.
-
-    >>> rows = pd.DataFrame({"method": ["Hyp"] * 2, "lr": [0.1, 0.2], "chosen": [False, True]})
-    >>> edges(rows)
-    ['chosen at the largest of their candidates, beyond which there may be a better rate: Hyp (0.2)']
-    """
-    told: dict[str, list[str]] = {"smallest": [], "largest": []}
-    for method, of_one in rows.groupby("method", sort=False):
-        (lr,) = of_one.loc[of_one["chosen"], "lr"]
-        for which, end in (("smallest", of_one["lr"].min()), ("largest", of_one["lr"].max())):
-            told[which] += [f"{method} ({lr:g})"] if lr == end and len(of_one) > 1 else []
-    return [
-        f"chosen at the {which} of their candidates, beyond which there may be a better rate: {'; '.join(names)}"
-        for which, names in told.items()
-        if names
-    ]

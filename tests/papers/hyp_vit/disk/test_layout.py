@@ -81,25 +81,3 @@ def test_too_few_points_for_a_picture_are_named(cloud):
     few = layout.Cloud(cloud.points[:15], cloud.space, CODES[:15])
     with pytest.raises(InputError, match="more than 15 images, and there are 15"):
         layout.on_disk(few)
-
-
-@pytest.mark.parametrize("n", [1, 7, 30])
-def test_every_image_has_a_place_of_its_own(n):
-    rows, columns = layout.on_grid(np.random.default_rng(n).random((n, 2)))
-    assert len(set(zip(rows.tolist(), columns.tolist(), strict=True))) == n
-    assert columns.max() < np.ceil(np.sqrt(n)) and (rows.max() + 1) * np.ceil(np.sqrt(n)) >= n
-
-
-def test_a_picture_that_is_a_grid_already_stays_as_it_is():
-    y, x = np.divmod(np.arange(25), 5)
-    order = np.random.default_rng(0).permutation(25)
-    # A little to the side, so that no two have the same x or y.
-    rows, columns = layout.on_grid(np.stack([x + 0.01 * y, y + 0.01 * x], axis=1)[order])
-    assert columns.tolist() == x[order].tolist() and rows.tolist() == (4 - y[order]).tolist()
-
-
-def test_neighbours_in_the_grid_are_counted_once():
-    # a a
-    # a b   four pairs of neighbours, of which two are of one category
-    assert layout.beside(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([7, 7, 7, 8])) == 50
-    assert layout.beside(np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([7, 7, 8])) == 50

@@ -58,11 +58,6 @@ def test_controls_are_drawn_anew_in_every_draw_and_follow_the_seed():
     assert rows.loc[rows["control"] == "random tree", "relative"].max() < 1e-5
 
 
-def test_a_ladder_has_every_size_of_every_encoder(features):
-    rows = measures.sizes(features, [20, 40], 3, 0)
-    assert rows[["encoder", "size"]].to_numpy().tolist() == [["one", 20], ["other", 20], ["one", 40], ["other", 40]]
-
-
 def test_every_base_point_stays_within_the_bound(features):
     rows = measures.bases(features, 15, 2, 0)
     assert len(rows) == 2 * 2 * 15

@@ -9,7 +9,7 @@ import torch
 
 from lib.geometry import PoincareBall
 from lib.heads.hyp_vit import ClippedProjection
-from lib.losses.hyp_vit import PairwiseCrossEntropy, cosine_distance, pairwise_cross_entropy, spherical
+from lib.losses.hyp_vit import PairwiseCrossEntropy, pairwise_cross_entropy
 from lib.papers.hyp_vit.loss import tables
 
 with warnings.catch_warnings():
@@ -79,19 +79,6 @@ def test_the_softmax_is_what_the_loss_sees(batch, tau):
     torch.testing.assert_close(PairwiseCrossEntropy(PoincareBall(C), tau)(z, labels), expected)
 
 
-def test_shares_have_a_row_for_each_other_image(batch):
-    e, labels = batch
-    apart = cosine_distance(e, e)
-    rows = tables.shares({"D_cos": apart, "twice": 2 * apart}, [0.1, 0.2], labels, anchor=3)
-    assert len(rows) == 2 * 2 * 7
-    assert rows.groupby(["distance", "temperature"])["share"].sum().to_numpy() == pytest.approx([100] * 4)
-    assert set(rows.loc[rows["positive"], "image"]) == {"B1"}
-    half, double = (
-        rows.query(f"distance == '{name}' and temperature == {tau}") for name, tau in (("D_cos", 0.1), ("twice", 0.2))
-    )
-    np.testing.assert_allclose(half["share"], double["share"])
-
-
 def whole_batch_by_loops(distance, d, tau):
     k_of, total = len(distance), 0.0
     for i in range(k_of):
@@ -110,39 +97,6 @@ def test_the_sum_over_the_whole_batch_by_loops(d):
     assert ours == pytest.approx(whole_batch_by_loops(apart.numpy(), d, TAU))
     by_subsets = pairwise_cross_entropy(apart, d, TAU, torch.ones(4, dtype=torch.bool)).item()
     assert ours == pytest.approx(by_subsets) if d == 2 else ours > by_subsets
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_what_is_below_the_line_by_loops(whole):
-    n, d, chosen = 3, 4, (1, 3)
-    grid = tables.below_the_line(n, d, chosen, whole)
-    for i in range(n * d):
-        for k in range(n * d):
-            used = i % d in chosen and i != k and (whole or k % d in chosen)
-            same, pair = i // d == k // d, k % d in chosen
-            role = (tables.POSITIVE if pair else tables.OWN) if same else tables.NEGATIVE
-            assert grid[i, k] == (role if used else tables.UNUSED), (i, k)
-
-
-def test_only_the_whole_batch_pushes_an_image_from_its_own_class():
-    rows = tables.roles(4, 3, (0, 1))
-    assert len(rows) == 144
-    assert tables.ROLES[tables.OWN] not in set(rows["section_2_2"])
-    own = rows[rows["whole_batch"] == tables.ROLES[tables.OWN]]
-    assert list(own["anchor"] + own["image"]) == [f"{c}{a}{c}3" for c in "ABCD" for a in (1, 2)]
-    per_anchor = rows[rows["section_2_2"] != tables.ROLES[tables.UNUSED]].groupby("anchor").size()
-    assert set(per_anchor) == {2 * 4 - 1}
-
-
-def test_the_temperature_of_the_code_is_twice_the_printed_one(batch):
-    """Erratum HV-8, as a curve and as a softmax."""
-    weight = tables.turned([0.1, 0.2], scale=0.1).pivot(index="angle", columns="formula", values="weight")
-    np.testing.assert_allclose(weight["code: cos / 0.1"], weight["2 − 2cos, τ = 0.2"])
-    np.testing.assert_allclose(weight["code: cos / 0.1"] ** 2 / 100, weight["2 − 2cos, τ = 0.1"])
-    assert weight.loc[60, "code: cos / 0.1"] == pytest.approx(100 * math.exp(-5))
-    share = tables.spherical(*batch, [0.1, 0.2], scale=0.1).pivot(index="image", columns="formula", values="share")
-    np.testing.assert_allclose(share["code: cos / 0.1"], share["2 − 2cos, τ = 0.2"])
-    assert abs(share["2 − 2cos, τ = 0.1"] - share["2 − 2cos, τ = 0.2"]).max() > 10
 
 
 def test_reach_is_measured_and_that_of_the_errata():
@@ -197,18 +151,6 @@ def test_the_gradient_is_the_slope(batch, kind, norm):
     assert row["log10_total"] == pytest.approx(math.log10(total), abs=1e-4)
 
 
-def test_the_gradient_vanishes_where_the_notebook_says_so(batch):
-    rows = tables.gradient(batch[0], [1.0, 2.0, 5.0, 20.0], C, TAU, R, 1e-3).set_index(["kind", "norm"])
-    plain, boundary, clipped, riemannian = (rows.loc[kind] for kind in tables.KINDS)
-    assert (plain["along"] > 1).all() and (plain["sideways"] > 1).all(), "not at the rim"
-    assert clipped.loc[[5, 20], "along"].abs().max() < 1e-12 < 1 < clipped.loc[2, "along"]
-    assert boundary.loc[20, "along"] < 1e-12 < 1 < boundary.loc[5, "along"]
-    assert clipped.loc[20, "sideways"] == pytest.approx(clipped.loc[5, "sideways"] * 5 / 20)  # as r/|e|
-    assert riemannian.loc[20, ["along", "sideways"]].max() < 1e-8
-    factor = (1 - math.tanh(math.sqrt(C)) ** 2) ** 2  # all points have the same norm
-    assert riemannian.loc[1, "along"] == pytest.approx(factor * plain.loc[1, "along"])
-
-
 def test_clipping_keeps_something_to_learn_in_a_sorted_batch():
     e = tables.sorted_batch(50, 128)
     assert e.shape == (100, 128)
@@ -218,16 +160,3 @@ def test_clipping_keeps_something_to_learn_in_a_sorted_batch():
     z = tables.place(e, C, R)
     share = tables.softmax(PoincareBall(C).pairwise(z, z), TAU)
     assert share[torch.arange(100), torch.arange(100) ^ 1].min() > 0.99
-
-
-def test_where_everything_is_clipped_both_distances_rank_alike():
-    long = torch.randn(60, 16, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert (long.norm(dim=-1) > 0.5).all()
-    points = tables.place(long, C, 0.5)
-    hyperbolic, cosine = PoincareBall(C).pairwise(points, points), cosine_distance(long, long)
-    assert torch.equal(hyperbolic.argsort(dim=-1), cosine.argsort(dim=-1))
-
-
-def test_the_spherical_loss_does_not_feel_clipping(batch):
-    e, labels = batch
-    assert spherical()(e, labels).item() == pytest.approx(spherical()(tables.clip(e, 0.5), labels).item())

@@ -1,84 +1,72 @@
-"""Unseen categories are asked, and rates are chosen on teaching categories alone."""
-
-from dataclasses import replace
+"""Query categories are unseen, and rates are chosen on training categories only."""
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lib.datasets.categories import halves, held_out
-from lib.datasets.table import ImageTable
+from lib.datasets.categories import Halves
+from lib.papers.hyp_vit.names import HYP, NONE, SPH, UNTRAINED
 from lib.papers.hyp_vit.retrieval import frozen
+from lib.study.run import at_rates
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
-from lib.training.splits import Split
 
-NAMES = np.repeat([f"c{number}" for number in range(12)], 6)
+CODES, ROWS = np.repeat(np.arange(12), 6), np.arange(72)
+PARTS = Halves(np.array([f"c{code:02d}" for code in CODES]), CODES, ROWS[:36], ROWS[36:], ROWS[36:], 0)
 RNG = np.random.default_rng(0)
-X = (RNG.normal(size=(72, 8)) + 2 * RNG.normal(size=(12, 8))[np.arange(72) // 6]).astype(np.float32)
+X = (RNG.normal(size=(72, 8)) + 2 * RNG.normal(size=(12, 8))[CODES]).astype(np.float32)
 SCHEDULE = ByClass(epochs=3, batch_size=8, lr=1e-2, samples=2)
+SETTINGS = Settings(nca_images=100)
+OPPONENTS = frozen.arms(frozen.opponents(SETTINGS, 8, 4, 6, SCHEDULE), "net")
+HEADS = frozen.arms(frozen.heads(SETTINGS, 8, 4, SCHEDULE)[:2], "net")
+RATES = [1e-4, 1e-2]
 
 
-def table(root=".") -> ImageTable:
-    files = [f"{number}.png" for number in range(72)]
-    return ImageTable(
-        "mine", root, pd.DataFrame({"image_id": files, "path": files, "label": NAMES, "group": files}), "image"
-    )
+def study(x=X, n_seeds=1, **more):
+    return frozen.study({"net": x} | more, PARTS, [1, 5], n_seeds)
 
 
-PARTS = halves(table())
-
-
-def test_only_images_of_unseen_categories_ask_and_none_finds_itself():
-    methods = [*frozen.opponents(Settings(nca_images=100), 8, 4), frozen.linear(8, 6, SCHEDULE)]
-    found = frozen.answers(X, PARTS, methods, [1, 5], n_seeds=2)
-    for name, several in found.items():
+def test_only_images_of_unseen_categories_are_queries_and_none_finds_itself():
+    for name, several in study(n_seeds=2).answers(OPPONENTS)["own"].items():
         assert [answer.split.repeat for answer in several] == [0, 1]
         for answer in several:
-            assert sorted(answer.per_query.classes) == sorted(PARTS.codes[PARTS.queries])
-            assert set(answer.per_query.n_gallery) == {len(PARTS.gallery) - 1}
-            assert set(answer.per_query.n_relevant) == {5}, name
+            assert sorted(answer.per_query.classes) == sorted(CODES[36:])
+            assert set(answer.per_query.n_gallery) == {35} and set(answer.per_query.n_relevant) == {5}, name
 
 
 def test_the_nearest_image_of_the_plain_features_is_found_by_hand():
-    (none,) = frozen.answers(X, PARTS, frozen.opponents(Settings(), 8, 4)[:1], [1])["no head"]
-    rows = PARTS.queries
-    unit = X[rows] / np.linalg.norm(X[rows], axis=1, keepdims=True)
-    cosine = unit @ unit.T - 2 * np.eye(len(rows))
-    expected = PARTS.codes[rows][cosine.argmax(1)] == PARTS.codes[rows]
+    (none,) = study().answers(OPPONENTS[:1])["own"][NONE]
+    unit = X[36:] / np.linalg.norm(X[36:], axis=1, keepdims=True)
+    cosine = unit @ unit.T - 2 * np.eye(36)
+    expected = CODES[36:][cosine.argmax(1)] == CODES[36:]
     assert none.per_query.values["hit_rate", 1].tolist() == expected.astype(float).tolist()
 
 
-def test_rates_are_chosen_without_those_who_ask():
-    methods = [*frozen.heads(Settings(), 8, 4, SCHEDULE)[:2], frozen.linear(8, 6, SCHEDULE)]
-    chosen = frozen.rates(X, PARTS, methods, [1e-4, 1e-2])
+def test_rates_are_chosen_without_the_queries():
+    chosen = study().choose([*HEADS, OPPONENTS[2]], RATES)
     spoiled = X.copy()
-    spoiled[PARTS.queries] = 0.1
-    pd.testing.assert_frame_equal(chosen, frozen.rates(spoiled, PARTS, methods, [1e-4, 1e-2]))
+    spoiled[36:] = 0.1
+    pd.testing.assert_frame_equal(chosen, study(spoiled).choose([*HEADS, OPPONENTS[2]], RATES))
     assert chosen.groupby("method")["chosen"].sum().tolist() == [1, 1, 1]
     near = chosen[chosen["within"]].groupby("method")["lr"].min()
-    for one in frozen.at_rates(methods, chosen):
-        assert one.schedule.lr == near[one.name]
+    for arm in at_rates(HEADS, chosen):
+        assert arm.method.schedule.lr == near[arm.name]
 
 
-def test_rates_are_chosen_by_the_mean_of_several_trainings(monkeypatch):
-    methods, seeds, fit = frozen.heads(Settings(), 8, 4, SCHEDULE)[:1], [], frozen.fit
-    monkeypatch.setattr(frozen, "fit", lambda x, y, m, s, **o: seeds.append([one.seed for one in s]) or fit(x, y, m, s))
-    once, twice = (frozen.rates(X, PARTS, methods, [1e-3, 1e-2], n_seeds=n) for n in (1, 2))
-    assert seeds == [[0]] * 2 + [[0, 1000]] * 2
-    (learnt, aside), second = held_out(PARTS, 0), []
-    for lr in (1e-3, 1e-2):
-        method = replace(methods[0], schedule=replace(SCHEDULE, lr=lr))
-        several = fit(X, PARTS.codes, [method], [Split(0, learnt, aside, 1000, repeat=1)])
-        ((answer,),) = frozen.asked(several, X, PARTS.codes, [1]).values()
-        second.append([100 * answer.per_query.values["hit_rate", 1].mean(), answer.health.loss])
-    columns = ["validation", "loss"]
-    assert twice[columns].to_numpy() == pytest.approx((once[columns].to_numpy() + second) / 2)
+def test_the_control_is_the_experiment_itself_on_other_features():
+    both = study(n_seeds=2, random=X)
+    further = frozen.further(SETTINGS, both.features, 4, SCHEDULE, {"random": UNTRAINED})
+    assert [arm.name for arm in further] == [f"{UNTRAINED}{name}" for name in (NONE, HYP, SPH)]
+    tried, of_control = both.choose(HEADS, RATES, 2), both.choose(further[1:], RATES, 2)
+    pd.testing.assert_frame_equal(of_control, tried.assign(method=UNTRAINED + tried["method"]))
+    answers = both.answers([OPPONENTS[0], *at_rates(HEADS, tried), *at_rates(further, of_control)])["own"]
+    for name in (NONE, HYP, SPH):
+        for one, other in zip(answers[name], answers[f"{UNTRAINED}{name}"], strict=True):
+            pd.testing.assert_frame_equal(one.per_query.values, other.per_query.values)
 
 
-def test_the_same_networks_are_asked_by_the_cosine():
+def test_the_same_networks_are_searched_by_the_cosine():
     heads = frozen.heads(Settings(clip_radius=None), 8, 4, SCHEDULE)[:1]
-    found = frozen.answers(X, PARTS, [*heads, *frozen.by_cosine(heads)], [1])
+    found = study().answers(frozen.arms([*heads, *frozen.by_cosine(heads)], "net"))["own"]
     (own,), (cosine,) = found.values()
     assert list(found) == ["Hyp", "Hyp, by D_cos"] and cosine.method.search == "cosine"
     assert own.method.training == cosine.method.training and own.history == cosine.history
