@@ -77,17 +77,6 @@ def alphas() -> pd.DataFrame:
     return rows.pivot(index="alpha", columns="quantity", values="value").reset_index().rename_axis(None, axis=1)
 
 
-def content_gain() -> float:
-    """What content-guided ranking adds to mAP in the ablation of Table 2, in points, of all parts together.
-
-    >>> round(content_gain(), 1)
-    1.5
-    """
-    rows = pd.read_csv(paths.PUBLISHED / "acir_table2_ablation.csv").query("metric == 'mAP' and kan")
-    by = rows.set_index("cgr")["value"]
-    return 100 * float(by[True] - by[False])
-
-
 def costs() -> pd.DataFrame:
     """Table 7: columns method, macs (G; the paper's GFLOPs), parameters (M), seconds (an image).
 

@@ -30,10 +30,6 @@ def test_acir_is_not_best_everywhere():
     assert table.index[table.idxmax(axis=1) != "ACIR"].tolist() == [("bps", 8)]
 
 
-def test_content_is_worth_what_the_ablation_says():
-    assert published.content_gain() == pytest.approx(70.1 - 68.6)
-
-
 @pytest.mark.parametrize(
     ("file", "numbers"),
     [

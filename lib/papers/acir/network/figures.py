@@ -1,4 +1,4 @@
-"""Pictures of attention on tiles, of learnt functions, and of what each level carries."""
+"""The whole method in one drawing, and attention on tiles."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -6,19 +6,105 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import torch
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from torch.nn.functional import silu
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 
 from lib.encoders.taps import Taps
 from lib.figures import style
 from lib.heads.acir import ConsolidatedHash
-from lib.heads.kan import KAN
-from lib.papers.acir.network import experiment
+from lib.papers.acir.network import study
 from lib.training import acir
 
 HEAT = "cividis"
+
+
+class Box(NamedTuple):
+    """A part: where its middle is, how wide it is, what is written in it, and what kind it is."""
+
+    x: float
+    y: float
+    width: float
+    text: str
+    kind: str
+
+
+KINDS = {"data": ("white", "-"), "network": ("0.93", "-"), "loss": ("white", "--"), "search": ("white", ":")}
+"""Face and outline, legible in grey."""
+
+BOXES = {
+    "image": Box(0.7, 3.2, 1.1, "image", "data"),
+    "print": Box(0.7, 5.4, 1.1, "fingerprint\n(small copy)", "data"),
+    "stem": Box(2.4, 3.2, 1.3, "ConvNet stem", "network"),
+    "near": Box(4.5, 4.3, 1.7, "ConvMSA, stride 8\nEq. 7, 8", "network"),
+    "far": Box(4.5, 3.2, 1.7, "ConvMSA, stride 32\nEq. 7, 8", "network"),
+    "pit": Box(4.5, 2.2, 1.7, "PiT: pixels, class\ntoken, Eq. 6", "network"),
+    "decoder": Box(4.5, 0.8, 1.7, "decoder", "network"),
+    "fusion": Box(6.7, 3.75, 1.5, "DaRF, Eq. 9", "network"),
+    "kan": Box(8.3, 2.9, 1.1, "KAN\nEq. 10, 11", "network"),
+    "code": Box(9.9, 2.9, 1.2, "tanh, sign:\ncode", "data"),
+    "loss": Box(8.3, 5.4, 3.4, "structure-aware contrastive loss\nEq. 12 to 17", "loss"),
+    "levels": Box(6.7, 1.75, 1.5, "means of levels", "data"),
+    "rank": Box(9.4, 1.7, 2.2, "Hamming distance, ties\nby content (3.5)", "search"),
+    "rebuilt": Box(6.7, 0.8, 1.5, "rebuilt image", "data"),
+    "ood": Box(9.4, 0.6, 2.2, "L1 or 1 − MS-SSIM\n> τ: novel, Eq. 18, 19", "search"),
+}
+
+ARROWS = (
+    ("image", "print", ""),
+    ("image", "stem", ""),
+    ("stem", "near", ""),
+    ("stem", "far", ""),
+    ("stem", "pit", ""),
+    ("stem", "decoder", ""),
+    ("near", "fusion", "answers"),
+    ("far", "fusion", "asks"),
+    ("fusion", "kan", "mean"),
+    ("pit", "kan", ""),
+    ("kan", "code", ""),
+    ("print", "loss", "H"),
+    ("code", "loss", "S"),
+    ("code", "rank", ""),
+    ("pit", "levels", ""),
+    ("fusion", "levels", ""),
+    ("levels", "rank", ""),
+    ("decoder", "rebuilt", ""),
+    ("rebuilt", "ood", ""),
+)
+"""From, to, and what is written at the arrow."""
+
+
+def diagram() -> Figure:
+    """Fig. 2, from left to right; grey: has weights, dashed: trains them, dotted: searches with them."""
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 4.3))
+        for box in BOXES.values():
+            face, line = KINDS[box.kind]
+            corner = (box.x - box.width / 2, box.y - 0.36)
+            look = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": face, "edgecolor": "black"}
+            axis.add_patch(FancyBboxPatch(corner, box.width, 0.72, linestyle=line, linewidth=1, zorder=3, **look))
+            axis.text(box.x, box.y, box.text, ha="center", va="center", fontsize=6.5, zorder=4)
+        for source, target, label in ARROWS:
+            start, end = _ends(BOXES[source], BOXES[target])
+            arrow = FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=8, color="0.25", linewidth=0.9)
+            axis.add_patch(arrow)
+            middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+            if label:
+                axis.text(*middle, label, fontsize=6, ha="center", va="center", bbox=box)
+        axis.set(xlim=(0, 10.7), ylim=(0, 6))
+        axis.set_axis_off()
+        plt.close(figure)
+    return figure
+
+
+def _ends(source: Box, target: Box) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where an arrow leaves and arrives: right to left, or up and down where boxes stand above each other."""
+    above = min(source.x + source.width / 2, target.x + target.width / 2)
+    below = max(source.x - source.width / 2, target.x - target.width / 2)
+    if above > below:
+        middle, up = (above + below) / 2, 0.36 if target.y > source.y else -0.36
+        return (middle, source.y + up), (middle, target.y - up)
+    return (source.x + source.width / 2, source.y), (target.x - target.width / 2, target.y)
 
 
 class Looks(NamedTuple):
@@ -40,30 +126,30 @@ class Looks(NamedTuple):
 def looks(network: ConsolidatedHash, taps: Taps, image: int, window: int, pixel: int) -> Looks:
     """Where the parts look on one ``image``: from ``pixel`` of ``window`` of the shallow map, both counted by rows.
 
-    DaRF is asked from the deep pixel at the same place.
+    DaRF's query is the deep pixel at the same place.
     """
     shallow, deep = acir.tensors(taps.take(slice(image, image + 1)))
-    seen = experiment.attention(network, shallow, deep)
+    weights = study.attention(network, shallow, deep)
     p, side, grid = network.near.window, shallow.shape[-1], network.fusion.grid
-    across = seen["ConvMSA, shallow"].shape[2]
+    across = weights["ConvMSA, shallow"].shape[2]
     row, column = divmod(window, across)
     inner = divmod(pixel, p)
     corner = (row * p, column * p)
-    asks = tuple((c + i) * grid // side for c, i in zip(corner, inner, strict=True))
+    query = tuple((c + i) * grid // side for c, i in zip(corner, inner, strict=True))
     return Looks(
-        seen["ConvMSA, shallow"][0, row, column].mean(0)[pixel].reshape(p, p).numpy(),
+        weights["ConvMSA, shallow"][0, row, column].mean(0)[pixel].reshape(p, p).numpy(),
         corner,
         (corner[0] + inner[0], corner[1] + inner[1]),
-        seen["PiT, class token"][0].mean(0).reshape(deep.shape[-2:]).numpy(),
-        seen["DaRF"][0, asks[0] * grid + asks[1]].reshape(grid, grid).numpy(),
+        weights["PiT, class token"][0].mean(0).reshape(deep.shape[-2:]).numpy(),
+        weights["DaRF"][0, query[0] * grid + query[1]].reshape(grid, grid).numpy(),
         side,
     )
 
 
-def looks_rows(found: dict[tuple[int, str], Looks]) -> pd.DataFrame:
+def looks_rows(seen: dict[tuple[int, str], Looks]) -> pd.DataFrame:
     """Every weight that is drawn: columns image, network, part, row, column, weight."""
     rows = []
-    for (image, state), one in found.items():
+    for (image, state), one in seen.items():
         for part, weights in (("ConvMSA", one.window), ("PiT", one.token), ("DaRF", one.fusion)):
             for (row, column), weight in np.ndenumerate(weights):
                 cells = {"image": image, "network": state, "part": part, "row": row, "column": column}
@@ -71,24 +157,24 @@ def looks_rows(found: dict[tuple[int, str], Looks]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def attention(tiles: Sequence[np.ndarray | None], found: dict[tuple[int, str], Looks]) -> Figure:
+def attention(tiles: Sequence[np.ndarray | None], seen: dict[tuple[int, str], Looks]) -> Figure:
     """A row per image: the tile (H, W, 3) or nothing, then each part's weights, untrained and trained.
 
     All maps of a part share one scale, from 0 to the part's largest weight.
     """
-    states, images = list(dict.fromkeys(s for _, s in found)), list(dict.fromkeys(i for i, _ in found))
+    states, images = list(dict.fromkeys(s for _, s in seen)), list(dict.fromkeys(i for i, _ in seen))
     parts = {"ConvMSA, one pixel": "window", "PiT, class token": "token", "DaRF, deep pixel": "fusion"}
     with style.house():
         width = style.WIDTH
         figure, axes = plt.subplots(len(images), 7, figsize=(width, 1.18 * len(images) + 0.85), squeeze=False)
-        tops = {name: max(getattr(one, name).max() for one in found.values()) for name in parts.values()}
+        tops = {name: max(getattr(one, name).max() for one in seen.values()) for name in parts.values()}
         for line, image, tile in zip(axes, images, tiles, strict=True):
-            first = found[image, states[0]]
+            first = seen[image, states[0]]
             _tile(line[0], tile, first)
             for number, (title, name) in enumerate(parts.items()):
                 for place, state in enumerate(states):
                     axis = line[1 + 2 * number + place]
-                    weights = getattr(found[image, state], name)
+                    weights = getattr(seen[image, state], name)
                     shown = axis.imshow(weights, cmap=HEAT, vmin=0, vmax=tops[name])
                     axis.set(xticks=[], yticks=[])
                     if image == images[0]:
@@ -117,80 +203,3 @@ def _tile(axis: plt.Axes, tile: np.ndarray | None, one: Looks) -> None:
     axis.add_patch(Rectangle((left, top), p, p, fill=False, edgecolor="white", linewidth=0.7))
     axis.add_patch(Rectangle((one.pixel[1], one.pixel[0]), 1, 1, fill=False, edgecolor="yellow", linewidth=1.2))
     axis.set(xticks=[], yticks=[])
-
-
-@torch.no_grad()
-def curves(layer: KAN, inputs: torch.Tensor, most: int = 6, points: int = 121) -> pd.DataFrame:
-    """The learnt functions of the edges that move their bit most on ``inputs: (n, dim_in)``, one of each bit at most.
-
-    Columns edge (a name), x, total, base, spline (of Equation 11), share (of the inputs that lie below x, percent).
-    """
-    _, base, spline = edges(layer, inputs)
-    moves = (base + spline).std(0)  # (dim_out, dim_in)
-    best = moves.max(1).values.argsort(descending=True)[:most]
-    x = torch.linspace(-1.5 * layer.reach, 1.5 * layer.reach, points)
-    frames = []
-    for bit in best.tolist():
-        number = int(moves[bit].argmax())
-        b = layer.base[bit, number] * silu(x)
-        s = layer.scale[bit, number] * (layer.basis(x) @ layer.coefficients[bit, number])
-        below = (inputs[:, number, None] <= x).double().mean(0) * 100
-        columns = {"x": x, "total": b + s, "base": b, "spline": s, "share": below}
-        frame = pd.DataFrame({name: values.numpy() for name, values in columns.items()})
-        frames.append(frame.assign(edge=f"number {number} to bit {bit}"))
-    return pd.concat(frames, ignore_index=True)
-
-
-@torch.no_grad()
-def edges(layer: KAN, inputs: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What every edge adds for ``inputs: (n, dim_in)``: the sum, its base and its spline, (n, dim_out, dim_in) each."""
-    base = silu(inputs)[:, None] * layer.base
-    spline = torch.einsum("npi,qpi->nqp", layer.basis(inputs), layer.scale[..., None] * layer.coefficients)
-    return base + spline, base, spline
-
-
-def functions(rows: pd.DataFrame) -> Figure:
-    """The functions of :func:`curves`, a panel each: total, base and spline; grey: where half of the inputs are."""
-    names = list(dict.fromkeys(rows["edge"]))
-    with style.house():
-        figure, axes = plt.subplots(2, 3, figsize=(style.WIDTH, 3.8), sharex=True)
-        for axis, name in zip(axes.flat, names, strict=False):
-            part = rows[rows["edge"] == name]
-            inside = part["x"][part["share"].between(25, 75)]  # the rest of it may lie beyond what is drawn
-            low, high = inside.min(), inside.max()
-            axis.axvspan(low, high, color="0.9", zorder=0)
-            for number, (column, label) in enumerate({"total": "φ", "base": "base", "spline": "spline"}.items()):
-                look = {"color": style.PALETTE[number], "dashes": style.DASHES[number] or (None, None)}
-                axis.plot(part["x"], part[column], label=label, linewidth=2 if number == 0 else 1.2, **look)
-            axis.set_title(name, fontsize=8)
-        for axis in axes[-1]:
-            axis.set_xlabel("input (standardised)")
-        for axis in axes[:, 0]:
-            axis.set_ylabel("what it adds to the bit")
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        plt.close(figure)
-    return figure
-
-
-def levels(rows: pd.DataFrame) -> Figure:
-    """mAP of each level, untrained and trained, ± over trainings; dotted: the pooled deep map.
-
-    rows: of :func:`lib.papers.acir.network.tables.levels`.
-    """
-    by = rows.set_index(["level", "network"])
-    with style.house():
-        figure, axis = plt.subplots(figsize=(style.WIDTH, 2.9))
-        for number, state in enumerate((experiment.UNTRAINED, experiment.TRAINED)):
-            part = by.xs(state, level="network").reindex(experiment.LEVELS)
-            x = np.arange(len(part)) + 0.12 * (2 * number - 1)
-            look = {"marker": style.MARKERS[number], "color": style.PALETTE[number], "linestyle": "none"}
-            axis.errorbar(x, part["mAP"], yerr=part["spread"], capsize=3, label=state, **look)
-        plain = by["mAP"].xs(experiment.POOLED, level="level").iloc[0]
-        axis.axhline(plain, color="black", linestyle=":", linewidth=1, label=experiment.POOLED)
-        axis.axhline(rows["chance"].mean(), color="0.5", linestyle="--", linewidth=1, label="random order")
-        axis.set_xticks(range(len(experiment.LEVELS)), [name.replace(" ", "\n", 1) for name in experiment.LEVELS])
-        axis.set_ylabel("mAP@100 (min(k, R), %)")
-        axis.set_ylim(0)
-        figure.legend(loc="outside lower center", ncols=4)
-        plt.close(figure)
-    return figure

@@ -12,7 +12,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from lib.encoders.taps import Stem
 from lib.heads.acir import ConsolidatedHash
 from lib.metrics.novelty import WEIGHTS
-from lib.results.markdown import markdown_table
+from lib.study.columns import Column, Layout
 from lib.training.acir import Design
 from lib.training.fit import Schedule
 
@@ -53,7 +53,7 @@ PAPER_PIXELS, PAPER_STEM = 224, "resnet50"
 class Authors:
     """The network of the authors' public code (AC-23), as read there; that code does not run as it stands.
 
-    It is evidence of what the paper leaves open, and no oracle: :mod:`lib.papers.acir.cost.authors` counts it.
+    It is evidence of what the paper leaves open, and no oracle: :mod:`lib.papers.acir.cost` counts it.
 
     batch: images of a batch. pixels, fingerprint: sides of an image and of its fingerprint. layers, heads, width,
     inner: of PiT, width of a token and of a layer's hidden numbers. joined: how many last layers have their tokens
@@ -141,8 +141,8 @@ def _note(seen: dict[str, dict[str, str]], name: str) -> Callable[..., None]:
 
 
 def _shapes(values: object) -> str:
-    several = values if isinstance(values, tuple | list) else (values,)
-    return ", ".join(" × ".join(map(str, value.shape[1:])) for value in several)
+    shown = values if isinstance(values, tuple | list) else (values,)
+    return ", ".join(" × ".join(map(str, value.shape[1:])) for value in shown)
 
 
 def left_open(design: Design, stem: Stem, pixels: int, fingerprint: int, schedule: Schedule) -> pd.DataFrame:
@@ -172,47 +172,21 @@ def left_open(design: Design, stem: Stem, pixels: int, fingerprint: int, schedul
     return pd.DataFrame([dict(zip(columns, map(str, row), strict=True)) for row in rows]).replace("None", "–")
 
 
-def both(ours: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
-    """The rows of both networks; column network says whose they are."""
-    return pd.concat([ours.assign(network="ours"), theirs.assign(network="ResNet-50's widths")], ignore_index=True)
+def with_totals(rows: pd.DataFrame) -> pd.DataFrame:
+    """``rows`` of both networks, and below the parts all parameters of each."""
+    totals = rows.groupby("network", sort=False)["parameters"].sum().reset_index()
+    return pd.concat([rows, totals.assign(part="all")], ignore_index=True)
+
+
+COLUMNS = (
+    Column("part"),
+    Column("equation"),
+    Column("{}: in", "input", over="network"),
+    Column("{}: out", "output", over="network"),
+    Column("{}: parameters", "parameters", "{:,.0f}", over="network"),
+)
 
 
 def layout(rows: pd.DataFrame) -> str:
-    """Both networks side by side as Markdown."""
-    lines = []
-    for part, of_one in rows.groupby("part", sort=False):
-        cells = {"part": part, "equation": of_one["equation"].iloc[0]}
-        for name in rows["network"].unique():
-            one = of_one[of_one["network"] == name]
-            there = len(one) > 0
-            cells[f"{name}: in"] = one["input"].iloc[0] if there else "–"
-            cells[f"{name}: out"] = one["output"].iloc[0] if there else "–"
-            cells[f"{name}: parameters"] = f"{one['parameters'].iloc[0]:,}" if there else "–"
-        lines.append(cells)
-    totals = rows.groupby("network", sort=False)["parameters"].sum()
-    last = {"part": "all", "equation": "–"}
-    for name, total in totals.items():
-        last |= {f"{name}: in": "–", f"{name}: out": "–", f"{name}: parameters": f"{total:,}"}
-    return markdown_table(pd.DataFrame([*lines, last]))
-
-
-def depths(most: int = 5) -> pd.DataFrame:
-    """Parameters (millions) and billions of multiplications of the paper's widths with 1 to ``most`` layers of PiT."""
-    stem, pixels = resnet()
-    rows = []
-    for layers in range(1, most + 1):
-        design = Design(**vars(PAPER) | {"layers": layers})
-        found = table(design, stem, pixels)
-        rows.append({"layers": layers, "millions": found["parameters"].sum() / 1e6, "gmac": found["gmac"].sum()})
-    return pd.DataFrame(rows)
-
-
-def depths_sentence(rows: pd.DataFrame, millions: float, gflops: float) -> str:
-    """Which number of layers comes nearest to the published size."""
-    nearest = rows.loc[(rows["millions"] - millions).abs().idxmin()]
-    return (
-        f"published (Table 7): {millions:g} million parameters, {gflops:g} GFLOPs. Nearest of ours in "
-        f"parameters: {nearest['layers']:.0f} layers of PiT, {nearest['millions']:.1f} million, "
-        f"{nearest['gmac']:.1f} billion multiplications; one layer more or less is "
-        f"{rows['millions'].diff().iloc[-1]:.1f} million"
-    )
+    """Ours and ResNet-50's widths side by side, as Markdown."""
+    return Layout(COLUMNS, ["part"])(with_totals(rows))

@@ -1,4 +1,4 @@
-"""Codes, networks and decoders of known classes, each trained several times, and how novel they find every image."""
+"""Codes, networks and decoders of known classes, each trained several times, and scores of novelty."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from lib.papers.acir.choices import l_wsc
 from lib.papers.acir.novelty.scene import ASIDE, KNOWN, LEARNT, NEAR, Scene
 from lib.processes import spread
 from lib.progress import track
-from lib.results.rates import choose_middle
+from lib.study.rates import choose_middle
 from lib.training import acir, experiment, rebuild
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even, Settings
@@ -100,7 +100,7 @@ def heads(
     fitted = experiment.fit(
         x, scene.labels, methods, repeated([split], n_seeds or plan.n_seeds), what=f"heads of {bits} bits"
     )
-    return {name: [_of_head(one, x) for one in ones] for name, ones in fitted.items()}
+    return {name: [_of_head(one, x) for one in trainings] for name, trainings in fitted.items()}
 
 
 def _of_head(one: Fitted, x: np.ndarray) -> Coder:
@@ -126,15 +126,15 @@ def _of_network(one: Trained, scene: Scene) -> Coder:
 def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float], n_seeds: int = 1) -> pd.DataFrame:
     """The learning rate of every method, by ``n_seeds`` trainings: columns method, lr, and those of the rule.
 
-    Rule: :func:`lib.results.rates.choose_middle`, paired over patients; validation: of the known images of patients set
+    Rule: :func:`lib.study.rates.choose_middle`, paired over patients; validation: of the known images of patients set
     aside, how many are nearest to the centre of their own class. No novel image has a say.
     """
     rows, values, plan = [], [], replace(plan, n_seeds=n_seeds)
     for rate in rates:
-        found = heads(scene, plan, dict.fromkeys(HEADS, rate))
-        found[ACIR] = networks(scene, plan, prints, rate, plan.seeds)
-        for name, coders in found.items():
-            values.append([100 * right(coder, scene, ASIDE) for coder in coders])
+        coders = heads(scene, plan, dict.fromkeys(HEADS, rate))
+        coders[ACIR] = networks(scene, plan, prints, rate, plan.seeds)
+        for name, trainings in coders.items():
+            values.append([100 * right(coder, scene, ASIDE) for coder in trainings])
             rows.append({"method": name, "lr": rate})
     return choose_middle(pd.DataFrame(rows), values, scene.groups[scene.rows(ASIDE)])
 
@@ -146,7 +146,7 @@ def right(coder: Coder, scene: Scene, part: str) -> np.ndarray:
 
 
 def nearest_shares(distance: np.ndarray) -> np.ndarray:
-    """Who gets a query with these distances (q, C) to the centres: 1/t for each of t nearest ones, (q, C)."""
+    """Which class gets a query with these distances (q, C) to the centres: 1/t for each of t nearest ones, (q, C)."""
     nearest = distance == distance.min(axis=1, keepdims=True)
     return nearest / nearest.sum(axis=1, keepdims=True)
 
@@ -165,18 +165,18 @@ def _decoder(deep: np.ndarray, pixels: np.ndarray, schedule: Even, seed: int) ->
 
 
 def residuals(
-    scene: Scene, several: Sequence[Rebuilder], kinds: Sequence[str], rows: np.ndarray, *, workers: int = -1
+    scene: Scene, decoders: Sequence[Rebuilder], kinds: Sequence[str], rows: np.ndarray, *, workers: int = -1
 ) -> dict[str, np.ndarray]:
     """What each decoder loses of the images ``rows``, NaN for all others: kind → (decoders, n).
 
     kinds: of :func:`lib.metrics.novelty.residual`. workers: as in :func:`lib.processes.spread`.
     """
     pixels, deep = scene.pixels[rows], scene.taps.deep[rows]
-    jobs = (joblib.delayed(_residuals)(pixels, deep, one, kinds) for one in several)
-    found = np.full((len(kinds), len(several), len(scene.pixels)), np.nan)
-    for number, lost in enumerate(track(spread(jobs, workers), total=len(several), what="residuals", unit="decoders")):
-        found[:, number, rows] = lost
-    return dict(zip(kinds, found, strict=True))
+    jobs = (joblib.delayed(_residuals)(pixels, deep, one, kinds) for one in decoders)
+    residual = np.full((len(kinds), len(decoders), len(scene.pixels)), np.nan)
+    for number, lost in enumerate(track(spread(jobs, workers), total=len(decoders), what="residuals", unit="decoders")):
+        residual[:, number, rows] = lost
+    return dict(zip(kinds, residual, strict=True))
 
 
 def _residuals(pixels: np.ndarray, deep: np.ndarray, decoder: Rebuilder, kinds: Sequence[str]) -> np.ndarray:
@@ -231,18 +231,16 @@ def standard(score: np.ndarray, aside: np.ndarray, least: float = 0.0) -> np.nda
 
 
 def lengths(
-    scene: Scene, plan: Plan, several: Sequence[int], rate: float, known: Sequence[Coder]
+    scene: Scene, plan: Plan, sizes: Sequence[int], rate: float, known: Sequence[Coder]
 ) -> dict[int, Sequence[Coder]]:
     """CSQ's codes of each length; ``known``: those of the plan's own."""
-    return {
-        bits: known if bits == plan.bits else heads(scene, plan, {"CSQ": rate}, bits=bits)["CSQ"] for bits in several
-    }
+    return {bits: known if bits == plan.bits else heads(scene, plan, {"CSQ": rate}, bits=bits)["CSQ"] for bits in sizes}
 
 
 def each_class(scene: Scene, plan: Plan, rate: float, rebuilt: bool) -> pd.DataFrame:
     """Each class in turn left out, CSQ trained anew without it: columns class, n, score, auroc (percent).
 
-    A class is passed over where all its images belong to patients who do not ask.
+    A class is passed over where all its images belong to patients without queries.
 
     rebuilt: whether a decoder is trained anew as well, for its L1 residual.
     """
@@ -253,12 +251,12 @@ def each_class(scene: Scene, plan: Plan, rate: float, rebuilt: bool) -> pd.DataF
         if near.size == 0:
             continue
         code = heads(turn, plan, {"CSQ": rate}, n_seeds=1)["CSQ"][0]
-        found = {"CSQ": code.distances(turn).min(axis=1), NEAREST: nearest_feature(turn)}
-        found |= {MAHALANOBIS: mahalanobis(turn), BLUR_L1: blur_residuals(turn, ["l1"])["l1"]}
+        scores = {"CSQ": code.distances(turn).min(axis=1), NEAREST: nearest_feature(turn)}
+        scores |= {MAHALANOBIS: mahalanobis(turn), BLUR_L1: blur_residuals(turn, ["l1"])["l1"]}
         if rebuilt:
             both = np.concatenate([known, near])
-            found[L1] = residuals(turn, decoders(turn, plan, [plan.seed]), ["l1"], both)["l1"][0]
-        for score, values in found.items():
+            scores[L1] = residuals(turn, decoders(turn, plan, [plan.seed]), ["l1"], both)["l1"][0]
+        for score, values in scores.items():
             auroc = novelty.separation(values[known], values[near])["auroc"]
             rows.append({"class": name, "n": len(near), "score": score, "auroc": 100 * auroc})
     return pd.DataFrame(rows)

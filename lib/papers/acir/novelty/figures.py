@@ -1,44 +1,96 @@
-"""Figs. 4 and 5, and which kinds of odd pictures which score finds."""
+"""Fig. 4 (t-SNE, with what it keeps of neighbourhoods), Fig. 5, which kinds are scores, and a board for both limits."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from string import ascii_uppercase
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from sklearn.manifold import TSNE, trustworthiness
+from sklearn.neighbors import NearestNeighbors
 
+from lib.errors import InputError
 from lib.figures import style
-from lib.papers.acir.novelty.maps import Page
-from lib.papers.acir.novelty.rules import OOD
-from lib.papers.acir.novelty.scene import FAR, KNOWN, NEAR
+from lib.figures.heat import heat
+from lib.heads.scaling import widths
+from lib.metrics import novelty
+from lib.papers.acir.novelty.experiment import ACIR, L1, Coder
+from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, NEAR, SORTS, Scene
+from lib.papers.acir.novelty.scores import Scores
+from lib.widgets.board import Board
+from lib.widgets.slider import Slider
+
+NEIGHBOURS = 10
+MOST = 250
+"""Known images on a page: all novel ones are there."""
 
 
-def kinds(rows: pd.DataFrame) -> Figure:
-    """Detected (left) and AUROC (right), a row per kind of picture, a column per score; numbers on shades of grey."""
-    scores, names = rows["score"].unique().tolist(), rows["kind"].unique().tolist()
-    with style.house():
-        height = 1.6 + 0.27 * len(names)
-        figure, axes = plt.subplots(1, 2, figsize=(style.WIDTH, height), sharey=True)
-        titles = {"detected": "called novel (%)", "auroc": "AUROC × 100, 50 is chance"}
-        for axis, (column, title) in zip(axes, titles.items(), strict=True):
-            wide = rows.pivot(index="kind", columns="score", values=column).loc[names, scores].to_numpy()
-            _shaded(axis, wide)
-            axis.set_xticks(range(len(scores)), [style.legible(name) for name in scores], rotation=90)
-            axis.set(title=title, xlabel="score")
-        axes[0].set_yticks(range(len(names)), [style.legible(name).replace("_", " ") for name in names])
-        axes[0].set_ylabel("what asks")
-        plt.close(figure)
-    return figure
+@dataclass(frozen=True, eq=False)
+class Page:
+    """Points of a t-SNE (n, 2), and what is left of neighbourhoods.
+
+    kept: of the 10 nearest neighbours of a point, how many are so on the page as well. trust: scikit-learn's
+    trustworthiness, 1 where no neighbour on the page comes from far away. chance: ``kept`` of a page in random order.
+    """
+
+    points: np.ndarray
+    kept: float
+    trust: float
+    chance: float
 
 
-def _shaded(axis: plt.Axes, values: np.ndarray) -> None:
-    """Percentages as shades of grey with their numbers; what there is none of stays white."""
-    axis.imshow(values, cmap="Greys", vmin=0, vmax=100, aspect="auto")
-    axis.grid(False)
-    for y, x in np.argwhere(np.isfinite(values)):
-        colour = "white" if values[y, x] > 50 else "black"
-        axis.text(x, y, f"{values[y, x]:.0f}", ha="center", va="center", fontsize=7, color=colour)
+def page(x: np.ndarray, seed: int, perplexity: float = 30.0) -> Page:
+    """A t-SNE of ``x: (n, d)`` from its principal components; each column is standardised, as distances are Euclidean.
+
+    Raises InputError for too few points for the perplexity.
+    """
+    if len(x) <= 3 * perplexity:
+        raise InputError(
+            f"{len(x)} points are too few for a perplexity of {perplexity:g}: take more than three times it"
+        )
+    z = ((x - x.mean(axis=0)) / widths(x.std(axis=0))).astype(np.float32)
+    points = TSNE(init="pca", random_state=seed, perplexity=perplexity, n_jobs=1).fit_transform(z)
+    trust = trustworthiness(z, points, n_neighbors=NEIGHBOURS)
+    return Page(points, kept(z, points), float(trust), NEIGHBOURS / (len(x) - 1))
+
+
+def kept(x: np.ndarray, y: np.ndarray, k: int = NEIGHBOURS) -> float:
+    """Which share of the ``k`` nearest neighbours of the points ``x: (n, d)`` are so in ``y: (n, e)`` too.
+
+    >>> kept(np.array([[0.0], [1.0], [3.0]]), np.array([[0.0], [1.0], [1.5]]), k=1)
+    0.6666666666666666
+    """
+    first, second = (NearestNeighbors(n_neighbors=k).fit(points).kneighbors(return_distance=False) for points in (x, y))
+    return float(np.mean([len(set(a) & set(b)) / k for a, b in zip(first.tolist(), second.tolist(), strict=True)]))
+
+
+def chosen(scene: Scene, seed: int) -> np.ndarray:
+    """What is drawn: at most :data:`MOST` known query images, at random, and all novel ones."""
+    known = np.random.default_rng(seed).permutation(scene.rows(KNOWN))[:MOST]
+    return np.concatenate([np.sort(known), scene.rows(NEAR, FAR)])
+
+
+def spaces(csq: Coder, acir: Coder) -> dict[str, np.ndarray]:
+    """What comes before the last layer, and what comes out of it before the sign."""
+    return {
+        "before CSQ's layer: frozen features": csq.inside,
+        "before ACIR's KAN": acir.inside,
+        "CSQ, code before the sign": csq.h,
+        "ACIR, code before the sign": acir.h,
+    }
+
+
+def frame(pages: dict[str, Page], kind: np.ndarray, part: np.ndarray) -> pd.DataFrame:
+    """All pages as rows: panel, x, y, kind, part, and the panel's kept and trust."""
+    frames = [
+        pd.DataFrame({"panel": name, "x": one.points[:, 0], "y": one.points[:, 1], "kind": kind, "part": part}).assign(
+            kept=one.kept, trust=one.trust
+        )
+        for name, one in pages.items()
+    ]
+    return pd.concat(frames, ignore_index=True)
 
 
 MARKERS = (*style.MARKERS, "<", ">", "*", "h")
@@ -73,45 +125,53 @@ def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes
     return figure
 
 
-ODD, NONE = ("left-out class", OOD), "refused"
+ODD, NONE = ("left-out class", "OOD"), "refused"
 """Of Fig. 5: the last rows, and the last column."""
 
 
-def confusions(counts: Mapping[str, np.ndarray], classes: Sequence[str]) -> Figure:
-    """Fig. 5: of the queries of each class how many percent get each class, or none (last column).
-
-    counts: rule → (C + 2, C + 1); the last two rows are the left-out class and OOD.
-    """
-    names = [style.legible(name).replace("_", " ") for name in classes]
-    with style.house():
-        size = (style.WIDTH, 0.9 + style.WIDTH / max(2, len(counts)))
-        figure, axes = plt.subplots(1, len(counts), figsize=size, sharey=True, squeeze=False)
-        for axis, (name, table) in zip(axes[0], counts.items(), strict=True):
-            shares = _shares(table)
-            _shaded(axis, np.where(shares >= 0.5, shares, np.nan))
-            axis.set_xticks(range(len(names) + 1), [*names, NONE], rotation=90)
-            axis.set(title=name, xlabel="class given")
-            axis.axvline(len(classes) - 0.5, color="black", linewidth=0.8)
-            axis.axhline(len(classes) - 0.5, color="black", linewidth=0.8)
-        axes[0][0].set_yticks(range(len(names) + 2), [*names, *ODD])
-        axes[0][0].set_ylabel("class of the query")
-        plt.close(figure)
-    return figure
-
-
-def _shares(counts: np.ndarray) -> np.ndarray:
-    """Percent of each row; 0 for a class that does not ask."""
-    return 100 * counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-
-
 def confusion_rows(counts: Mapping[str, np.ndarray], classes: Sequence[str]) -> pd.DataFrame:
-    """The same as rows: rule, query_class, given_class, share (percent)."""
-    asks, gives, rows = [*classes, *ODD], [*classes, NONE], []
+    """Of the queries of each class how many percent get each class, or none: rule, query_class, given_class, share.
+
+    counts: rule → (C + 2, C + 1) of :func:`.rules.total`.
+    """
+    queries, given, rows = [*classes, *ODD], [*classes, NONE], []
     for rule, table in counts.items():
-        shares = _shares(table)
+        shares = 100 * table / np.maximum(table.sum(axis=1, keepdims=True), 1)
         for i, j in np.argwhere(shares > 0):
-            rows.append({"rule": rule, "query_class": asks[i], "given_class": gives[j], "share": shares[i, j]})
+            rows.append({"rule": rule, "query_class": queries[i], "given_class": given[j], "share": shares[i, j]})
     return pd.DataFrame(rows)
+
+
+def confusions(rows: pd.DataFrame, classes: Sequence[str]) -> Figure:
+    """Fig. 5 of :func:`confusion_rows`."""
+    named = {"rule": "panel", "query_class": "y", "given_class": "x", "share": "value"}
+    order = {"y": [*classes, *ODD], "x": [*classes, NONE]}
+    return heat(rows.rename(columns=named), xlabel="class given", ylabel="class of the query", order=order)
+
+
+def kinds(rows: pd.DataFrame) -> Figure:
+    """Detected (left) and AUROC (right) of every kind of picture by every score; rows: of :func:`.scores.by_kind`."""
+    titles = {"detected": "called novel (%)", "auroc": "AUROC × 100, 50 is chance"}
+    long = rows.melt(["score", "kind"], list(titles), "panel", "value").rename(columns={"score": "x", "kind": "y"})
+    long["panel"] = long["panel"].map(titles)
+    order = {axis: list(long[axis].unique()) for axis in "xy"}
+    return heat(long.dropna(), xlabel="score", ylabel="query", order=order)
+
+
+def examples(scene: Scene, score: np.ndarray) -> np.ndarray:
+    """Rows of one image of each sort: two known, two of the left-out class, one of each odd kind; of middle scores."""
+    chosen = [*_middle(score, scene.rows(KNOWN), 2), *_middle(score, scene.rows(NEAR), 2)]
+    far = scene.rows(FAR)
+    for kind in scene.kinds():
+        chosen += _middle(score, far[scene.kind[far] == kind], 1)
+    return np.array(chosen)
+
+
+def _middle(score: np.ndarray, rows: np.ndarray, n: int) -> list[int]:
+    """The ``n`` rows around the median score, no choice of ours."""
+    ordered = rows[np.argsort(score[rows], kind="stable")]
+    places = np.linspace(0, 1, n + 2)[1:-1] * (len(ordered) - 1)
+    return ordered[places.round().astype(int)].tolist()
 
 
 def plane(code: np.ndarray, error: np.ndarray, part: np.ndarray, radius: float, limit: float) -> Figure:
@@ -133,3 +193,34 @@ def plane(code: np.ndarray, error: np.ndarray, part: np.ndarray, radius: float, 
         figure.legend(loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
+
+
+SIGMAS = np.linspace(0, 6, 25).round(2).tolist()
+TITLES = {KNOWN: "known, refused"} | SORTS
+
+
+def sliders(scene: Scene, scores: Scores, bits: int) -> Board:
+    """The board, on the scores of the first training; it begins at the paper's two limits."""
+    code, error = scores[ACIR][0], scores[L1][0]
+    aside, queries = scene.rows(ASIDE), scene.rows(KNOWN, NEAR, FAR)
+
+    def draw(sigmas: float, radius: float) -> Figure:
+        limit = novelty.threshold(error[aside], sigmas)
+        return plane(code[queries], error[queries], scene.part[queries], radius, limit)
+
+    def describe(sigmas: float, radius: float) -> str:
+        limit = novelty.threshold(error[aside], sigmas)
+        outside, beyond = code > radius, error > limit
+        lines = [f"limit {limit:.3f}, radius {radius:g} bits", ""]
+        lines += [f"{'':16}{'balls':>8}{'residual':>10}{'either':>8}"]
+        for part, title in TITLES.items():
+            rows = scene.rows(part)
+            shares = [100 * rule[rows].mean() for rule in (outside, beyond, outside | beyond)]
+            lines.append(f"{title:16}{shares[0]:7.1f}%{shares[1]:9.1f}%{shares[2]:7.1f}%")
+        return "\n".join(lines)
+
+    both = {
+        "sigmas": Slider("limit, standard deviations", SIGMAS, start=3.0),
+        "radius": Slider("radius, bits", range(bits // 2 + 1), start=novelty.ball_radius(bits)),
+    }
+    return Board(both, draw, describe, height=360)

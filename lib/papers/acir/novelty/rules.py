@@ -26,7 +26,7 @@ class Rule:
 
     @property
     def name(self) -> str:
-        """Code and what is asked beside the balls."""
+        """Code and what counts next to the balls."""
         if self.always is not None:
             return "everything refused" if self.always else f"{self.code}, nothing refused"
         if self.limit is None:
@@ -57,18 +57,18 @@ SHOWN = (OURS, Rule("CSQ"))
 """Of Fig. 5."""
 
 
-def refused(scene: Scene, found: Scores, rule: Rule, bits: int) -> np.ndarray:
+def refused(scene: Scene, scores: Scores, rule: Rule, bits: int) -> np.ndarray:
     """Which images get no class in which training, (trainings, n) bool."""
     if rule.always is not None:
-        return np.full(found[rule.code].shape, rule.always)
-    beyond = found[rule.code] > novelty.ball_radius(bits)
-    return beyond if rule.limit is None else beyond | rule.limit.exceeded(scene, found)
+        return np.full(scores[rule.code].shape, rule.always)
+    beyond = scores[rule.code] > novelty.ball_radius(bits)
+    return beyond if rule.limit is None else beyond | rule.limit.exceeded(scene, scores)
 
 
 def confusion(scene: Scene, coder: Coder, none: np.ndarray, parts: Sequence[str] = (KNOWN, FAR)) -> np.ndarray:
     """Which class each query gets: (C + 1, C + 1) counts, rows the query's class, last OOD; t nearest centres share.
 
-    none: (n,) bool, who gets no class. parts: who asks; novel images are of the class OOD.
+    none: (n,) bool, who gets no class. parts: of the queries; novel images are of the class OOD.
     """
     rows, n = scene.rows(*parts), len(scene.classes)
     shares = nearest_shares(coder.distances(scene)[rows]) * ~none[rows, None]
@@ -80,21 +80,21 @@ def confusion(scene: Scene, coder: Coder, none: np.ndarray, parts: Sequence[str]
 
 
 def macro(counts: np.ndarray) -> dict[str, float]:
-    """Mean over the classes that ask of precision and recall of ``counts: (C, C)``, rows true.
+    """Mean over the classes of queries of precision and recall of ``counts: (C, C)``, rows true.
 
     The precision of a class that nothing is given to counts 0.
 
     >>> macro(np.array([[3.0, 1.0], [0.0, 4.0]]))
     {'precision': 0.9, 'recall': 0.875}
     """
-    hits, given, asked = counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)
+    hits, given, queries = counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)
     precision = np.divide(hits, given, out=np.zeros_like(hits), where=given > 0)
-    there = asked > 0
-    return {"precision": float(precision[there].mean()), "recall": float((hits[there] / asked[there]).mean())}
+    there = queries > 0
+    return {"precision": float(precision[there].mean()), "recall": float((hits[there] / queries[there]).mean())}
 
 
 def table_3(
-    scene: Scene, coders: Mapping[str, Sequence[Coder]], found: Scores, bits: int, rules: Sequence[Rule] = RULES
+    scene: Scene, coders: Mapping[str, Sequence[Coder]], scores: Scores, bits: int, rules: Sequence[Rule] = RULES
 ) -> pd.DataFrame:
     """A row per rule and training.
 
@@ -104,7 +104,7 @@ def table_3(
     """
     rows = []
     for rule in rules:
-        none = refused(scene, found, rule, bits)
+        none = refused(scene, scores, rule, bits)
         for repeat, coder in enumerate(coders[rule.code]):
             values = macro(confusion(scene, coder, none[repeat]))
             values |= {part: none[repeat, scene.rows(part)].mean() for part in (FAR, NEAR, KNOWN)}
@@ -136,23 +136,9 @@ def balls(scene: Scene, by_bits: Mapping[int, Sequence[Coder]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def most_refused(scene: Scene, none: np.ndarray, score: np.ndarray, n: int) -> pd.DataFrame:
-    """The ``n`` known images that most trainings refuse, of equally many the highest mean ``score`` first.
-
-    none: (trainings, n) bool; score: (trainings, n). Columns row, image_id, label, refused (trainings), score.
-    """
-    known = scene.rows(KNOWN)
-    times, mean = none[:, known].sum(axis=0), score[:, known].mean(axis=0)
-    order = np.lexsort((-mean, -times))[:n]
-    rows = known[order]
-    ids = scene.tables[0].rows["image_id"].to_numpy()[rows]
-    columns = {"row": rows, "image_id": ids, "label": scene.kind[rows], "refused": times[order], "score": mean[order]}
-    return pd.DataFrame(columns)
-
-
-def total(scene: Scene, coders: Mapping[str, Sequence[Coder]], found: Scores, rule: Rule, bits: int) -> np.ndarray:
+def total(scene: Scene, coders: Mapping[str, Sequence[Coder]], scores: Scores, rule: Rule, bits: int) -> np.ndarray:
     """The sum over trainings of :func:`confusion`: (C + 2, C + 1), the last two rows the left-out class and OOD."""
-    none = refused(scene, found, rule, bits)
+    none = refused(scene, scores, rule, bits)
     known, near, far = (
         sum(confusion(scene, coder, none[repeat], [part]) for repeat, coder in enumerate(coders[rule.code]))
         for part in (KNOWN, NEAR, FAR)

@@ -1,4 +1,4 @@
-"""Who teaches, who is set aside, who asks, and which pictures belong to no class of the archive."""
+"""Training images, validation, queries, and which pictures belong to no class of the archive."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ SORTS = {NEAR: "left-out class", FAR: "OOD"}
 """The two sorts of novelty, as tables and sentences name them."""
 
 UNUSED = "unused"
-"""The left-out class among those who teach, and classes of which all images belong to others."""
+"""The left-out class among training images, and classes of which all images belong to others."""
 
 HELD_OUT_SHARE = 1 / 6
 AT_ONCE = 256
@@ -92,7 +92,7 @@ def at_most(images: ImageTable, fold: np.ndarray, per_class: int, seed: int) -> 
 
 
 def asking(fold_of: np.ndarray) -> np.ndarray:
-    """0 for images that ask, half of the folds; 2 for those set aside, one fold; 1 for those that teach.
+    """0 for query images, half of the folds; 2 for validation, one fold; 1 for training.
 
     Raises InputError for fewer than three folds.
     """
@@ -105,7 +105,7 @@ def asking(fold_of: np.ndarray) -> np.ndarray:
 def novel_tables(names: Sequence[str], n_each: int, seed: int) -> tuple[list[ImageTable], list[str]]:
     """At most ``n_each`` images of each of these datasets, and for what is not there a line that says what it needs."""
     checks.whole("n_novel", n_each)
-    found, needs = [], []
+    known, needs = [], []
     for name in names:
         title = facts(name).title
         try:
@@ -116,8 +116,8 @@ def novel_tables(names: Sequence[str], n_each: int, seed: int) -> tuple[list[Ima
         chosen = np.sort(np.random.default_rng(seed).permutation(len(table))[:n_each])
         rows = table.rows.iloc[chosen]
         rows = rows.assign(image_id=f"{name}/" + rows["image_id"], group=f"{name}/" + rows["group"], label=title)
-        found.append(replace(table, rows=rows))
-    return found, needs
+        known.append(replace(table, rows=rows))
+    return known, needs
 
 
 def build(
@@ -144,23 +144,23 @@ def build(
         seed: decides who is held out, and every odd picture.
 
     Raises:
-        InputError: for a class that is not there, or of which nobody asks.
+        InputError: for a class that is not there, or without a query.
     """
     if left_out not in images.classes:
         raise InputError(f"there is no class {left_out!r} to leave out; there are: {', '.join(images.classes)}")
     if not (fold[images.labels == left_out] == 0).any():
-        asked = ", ".join(sorted(set(images.labels[fold == 0].tolist())))
-        raise InputError(f"no query image is of class {left_out!r}. Leave out one of these: {asked}")
-    askers = images.take(images.rows["image_id"][(fold == 0) & (images.labels != left_out)].tolist())
+        possible = ", ".join(sorted(set(images.labels[fold == 0].tolist())))
+        raise InputError(f"no query image is of class {left_out!r}. Leave out one of these: {possible}")
+    sources = images.take(images.rows["image_id"][(fold == 0) & (images.labels != left_out)].tolist())
     folder = paths.BUILD.joinpath("novel", *place)
-    drawn = odd.write(folder, askers, n_each, seed, skip=tuple(odd.DRAWN) if novel else ())
+    drawn = odd.write(folder, sources, n_each, seed, skip=tuple(odd.DRAWN) if novel else ())
     tables = (images, drawn, *novel)
-    several = [maps.extract(table, encoder) for table in tables]
+    own_maps = [maps.extract(table, encoder) for table in tables]
     pixels = np.concatenate([maps.pixels(table, encoder) for table in tables])
     n = len(pixels)
     scene = Scene(
         tables=tables,
-        taps=Taps(*(np.concatenate(level) for level in zip(*several, strict=True))),
+        taps=Taps(*(np.concatenate(level) for level in zip(*own_maps, strict=True))),
         pixels=pixels,
         labels=np.full(n, -1),
         classes=(),

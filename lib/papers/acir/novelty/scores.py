@@ -1,13 +1,12 @@
-"""How novel every image is by every score, and how well known and novel ones are told apart."""
+"""How novel every image is by every score, and how well known and novel ones are separated."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from lib.metrics import novelty
-from lib.metrics.significance import paired_permutation
 from lib.papers.acir.novelty import experiment
 from lib.papers.acir.novelty.experiment import (
     ACIR,
@@ -24,7 +23,7 @@ from lib.papers.acir.novelty.experiment import (
     Coder,
 )
 from lib.papers.acir.novelty.scene import ASIDE, FAR, HELD_OUT, KNOWN, LEARNT, NEAR, PARTS, Scene
-from lib.results import differences
+from lib.study import scores as study
 from lib.training.rebuild import Rebuilder
 
 Scores = Mapping[str, np.ndarray]
@@ -58,38 +57,38 @@ def of_all(
     parts is the larger of both, each in standard deviations of the patients set aside: either may raise the alarm.
     """
     n = len(decoders)
-    found = {
-        name: np.stack([one.distances(scene).min(axis=1) for one in several]).astype(np.float64)
-        for name, several in coders.items()
+    scores = {
+        name: np.stack([one.distances(scene).min(axis=1) for one in trainings]).astype(np.float64)
+        for name, trainings in coders.items()
     }
     rows = scene.rows(*PARTS)
     lost = experiment.residuals(scene, decoders, KINDS, rows, workers=workers)
     plain = experiment.blur_residuals(scene, KINDS)
-    found |= {RESIDUAL: lost["ms-ssim"], L1: lost["l1"]}
+    scores |= {RESIDUAL: lost["ms-ssim"], L1: lost["l1"]}
     aside = scene.rows(ASIDE)
-    found[TWO_SIDED] = np.stack([np.abs(experiment.standard(one, aside)) for one in found[L1]])
+    scores[TWO_SIDED] = np.stack([np.abs(experiment.standard(one, aside)) for one in scores[L1]])
     fixed = {BLUR: plain["ms-ssim"], BLUR_L1: plain["l1"]}
     fixed |= {NEAREST: experiment.nearest_feature(scene), MAHALANOBIS: experiment.mahalanobis(scene)}
-    found |= {name: np.tile(score, (n, 1)) for name, score in fixed.items()}
+    scores |= {name: np.tile(score, (n, 1)) for name, score in fixed.items()}
     for name, (code, other) in PARTS_OF.items():
-        pairs = zip(found[code], found[other], strict=True)
-        found[name] = np.stack([_larger(first, second, aside) for first, second in pairs])
-    return found
+        pairs = zip(scores[code], scores[other], strict=True)
+        scores[name] = np.stack([_larger(first, second, aside) for first, second in pairs])
+    return scores
 
 
 def _larger(code: np.ndarray, score: np.ndarray, aside: np.ndarray) -> np.ndarray:
     return np.maximum(experiment.standard(code, aside, HALF_A_BIT), experiment.standard(score, aside))
 
 
-def separations(scene: Scene, found: Scores) -> pd.DataFrame:
-    """How well each score tells the known images of those who ask from novel ones.
+def separations(scene: Scene, scores: Scores) -> pd.DataFrame:
+    """How well each score tells the known query images from novel ones.
 
     Columns score, novel (near or far), repeat, auroc, fpr95 (both of :func:`lib.metrics.novelty.separation`, percent).
     """
     known, rows = scene.rows(KNOWN), []
-    for name, several in found.items():
+    for name, trainings in scores.items():
         for part in NOVEL:
-            for repeat, score in enumerate(several):
+            for repeat, score in enumerate(trainings):
                 values = novelty.separation(score[known], score[scene.rows(part)])
                 cells = {"score": name, "novel": part, "repeat": repeat}
                 rows.append(cells | {key: 100 * value for key, value in values.items()})
@@ -108,45 +107,43 @@ def placements(known: np.ndarray, novel: np.ndarray) -> np.ndarray:
     return (higher + equal / 2) / len(novel)
 
 
-def _placed(scene: Scene, several: np.ndarray, part: str) -> np.ndarray:
-    """Placements of the known images in every training, one training after the other."""
-    known, novel = scene.rows(KNOWN), scene.rows(part)
-    return np.concatenate([placements(score[known], score[novel]) for score in several])
+COIN = "a coin"
 
 
-def _compared(scene: Scene, first: np.ndarray, second: np.ndarray, n: int, seed: int) -> dict[str, float]:
-    """Placements of ``n`` trainings compared, averaged per patient of the known image first."""
-    known = scene.rows(KNOWN)
-    repeats = np.repeat(np.arange(n), len(known))
-    return asdict(paired_permutation(first, second, np.tile(scene.groups[known], n), repeats, seed=seed))
+def placed(scene: Scene, scores: Scores) -> study.Scores:
+    """The placement of every known image by every score against either sort of novelty, and :data:`COIN`."""
+    known, parts = scene.rows(KNOWN), []
+    index = {"query": known, "group": scene.groups[known], "label": scene.labels[known], "fold": 0}
+    n = len(next(iter(scores.values())))
+    for part in NOVEL:
+        for name in (*scores, COIN):
+            for repeat in range(n):
+                values = (
+                    placements(scores[name][repeat, known], scores[name][repeat, scene.rows(part)])
+                    if name != COIN
+                    else 0.5
+                )
+                parts.append(pd.DataFrame(index | {"gallery": part, "method": name, "repeat": repeat, "auroc": values}))
+    rows = pd.concat(parts, ignore_index=True)
+    trainings = rows[["gallery", "method", "fold", "repeat"]].drop_duplicates()
+    return study.of_values(rows, trainings, ("gallery", "method"))
 
 
-def intervals(scene: Scene, found: Scores, seed: int = 0) -> pd.DataFrame:
+def intervals(scene: Scene, scores: Scores, seed: int = 0) -> pd.DataFrame:
     """Score, novel; AUROC averaged over patients, and its 95 % interval over them and trainings: mean, low, high."""
-    rows = []
-    for name, several in found.items():
-        for part in NOVEL:
-            placed = 100 * _placed(scene, several, part)
-            test = _compared(scene, placed, np.full(len(placed), 50.0), len(several), seed)
-            mean, low, high = (50 + test[key] for key in ("difference", "low", "high"))
-            # An interval of Student's t knows no end at 100.
-            rows.append({"score": name, "novel": part, "mean": mean, "low": low, "high": min(high, 100.0)})
-    return pd.DataFrame(rows)
+    tested = placed(scene, scores).tests([(name, COIN) for name in scores], [0], metric="auroc", seed=seed)
+    ends = {"mean": 50 + tested["difference"], "low": 50 + tested["low"], "high": (50 + tested["high"]).clip(upper=100)}
+    return pd.DataFrame({"score": tested["first"], "novel": tested["gallery"]} | ends)
 
 
-def tests(scene: Scene, found: Scores, pairs: Sequence[tuple[str, str]] = PAIRS, seed: int = 0) -> pd.DataFrame:
-    """Paired tests of AUROC, over patients of the known images and trainings, Holm's correction for all of them.
+def tests(scene: Scene, scores: Scores, pairs: Sequence[tuple[str, str]] = PAIRS, seed: int = 0) -> pd.DataFrame:
+    """Paired tests of AUROC, over patients of the known images and trainings, corrected together.
 
-    Columns gallery (near or far), first, second, those of :func:`lib.results.differences.together`, and left_out (the
+    Columns gallery (near or far), first, second, those of :func:`lib.study.differences.together`, and left_out (the
     class that is near).
     """
-    rows = []
-    for part in NOVEL:
-        for first, second in pairs:
-            a, b = (100 * _placed(scene, found[name], part) for name in (first, second))
-            names = {"gallery": part, "first": first, "second": second}
-            rows.append(names | _compared(scene, a, b, len(found[first]), seed))
-    return differences.together(rows).assign(left_out=scene.kind[scene.rows(NEAR)[0]])
+    tested = placed(scene, scores).tests(pairs, [0], metric="auroc", seed=seed).drop(columns="k")
+    return tested.assign(left_out=scene.kind[scene.rows(NEAR)[0]])
 
 
 @dataclass(frozen=True)
@@ -157,14 +154,14 @@ class Limit:
     of: str = ASIDE
     sigmas: float = 3.0
 
-    def values(self, scene: Scene, found: Scores) -> np.ndarray:
+    def values(self, scene: Scene, scores: Scores) -> np.ndarray:
         """One value for each training, (trainings,)."""
         rows = scene.rows(self.of)
-        return np.array([novelty.threshold(score[rows], self.sigmas) for score in found[self.score]])
+        return np.array([novelty.threshold(score[rows], self.sigmas) for score in scores[self.score]])
 
-    def exceeded(self, scene: Scene, found: Scores) -> np.ndarray:
+    def exceeded(self, scene: Scene, scores: Scores) -> np.ndarray:
         """Which images exceed it in which training, (trainings, n) bool."""
-        return found[self.score] > self.values(scene, found)[:, None]
+        return scores[self.score] > self.values(scene, scores)[:, None]
 
 
 SHOWN = ("CSQ", ACIR, RESIDUAL, L1, TWO_SIDED, BLUR_L1, NEAREST, MAHALANOBIS, BOTH_L1, INSTEAD)
@@ -172,7 +169,7 @@ SHOWN = ("CSQ", ACIR, RESIDUAL, L1, TWO_SIDED, BLUR_L1, NEAREST, MAHALANOBIS, BO
 LIMITED = (RESIDUAL, L1, BLUR, BLUR_L1, NEAREST, MAHALANOBIS)
 
 
-def limits(scene: Scene, found: Scores, sigmas: float = 3.0) -> pd.DataFrame:
+def limits(scene: Scene, scores: Scores, sigmas: float = 3.0) -> pd.DataFrame:
     """Equation 19 from the images learnt from, from others of the same patients, and from patients set aside (AC-7).
 
     Columns score, part, repeat; mean and deviation of the part, limit; and how many exceed it, percent: own (of the
@@ -182,8 +179,8 @@ def limits(scene: Scene, found: Scores, sigmas: float = 3.0) -> pd.DataFrame:
     for name in LIMITED:
         for part in (LEARNT, HELD_OUT, ASIDE):
             limit = Limit(name, part, sigmas)
-            values, beyond = limit.values(scene, found), limit.exceeded(scene, found)
-            for repeat, score in enumerate(found[name]):
+            values, beyond = limit.values(scene, scores), limit.exceeded(scene, scores)
+            for repeat, score in enumerate(scores[name]):
                 own = score[scene.rows(part)]
                 cells = {"score": name, "part": part, "repeat": repeat, "mean": own.mean(), "deviation": own.std()}
                 cells |= {"limit": values[repeat], "own": 100 * beyond[repeat, scene.rows(part)].mean()}
@@ -192,7 +189,7 @@ def limits(scene: Scene, found: Scores, sigmas: float = 3.0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def by_kind(scene: Scene, found: Scores, names: Sequence[str], bits: int, sigmas: float = 3.0) -> pd.DataFrame:
+def by_kind(scene: Scene, scores: Scores, names: Sequence[str], bits: int, sigmas: float = 3.0) -> pd.DataFrame:
     """Detection and AUROC of each kind of novel picture, and how many known images raise an alarm.
 
     names: of scores; codes by the rule of the balls of ``bits``, others by the limit of patients set aside. Columns
@@ -204,21 +201,21 @@ def by_kind(scene: Scene, found: Scores, names: Sequence[str], bits: int, sigmas
     rows_of |= {kind: scene.rows(FAR)[scene.kind[scene.rows(FAR)] == kind] for kind in scene.kinds()}
     rows = []
     for name in names:
-        beyond = alarms(scene, found, name, bits, sigmas)
+        beyond = alarms(scene, scores, name, bits, sigmas)
         for kind, of in (rows_of | {"known images": known}).items():
-            aurocs = [novelty.separation(score[known], score[of])["auroc"] for score in found[name]]
+            aurocs = [novelty.separation(score[known], score[of])["auroc"] for score in scores[name]]
             cells = {"score": name, "kind": kind, "n": len(of), "detected": 100 * beyond[:, of].mean()}
             rows.append(cells | {"auroc": np.nan if of is known else 100 * float(np.mean(aurocs))})
     return pd.DataFrame(rows)
 
 
-def alarms(scene: Scene, found: Scores, name: str, bits: int, sigmas: float = 3.0) -> np.ndarray:
+def alarms(scene: Scene, scores: Scores, name: str, bits: int, sigmas: float = 3.0) -> np.ndarray:
     """Which images a score calls novel in which training, (trainings, n) bool: a code's by the rule of the balls."""
     if name in PARTS_OF:
-        first, second = (alarms(scene, found, part, bits, sigmas) for part in PARTS_OF[name])
+        first, second = (alarms(scene, scores, part, bits, sigmas) for part in PARTS_OF[name])
         return first | second
     if name == TWO_SIDED:
-        return found[name] > sigmas
+        return scores[name] > sigmas
     if name in (*experiment.HEADS, ACIR):
-        return found[name] > novelty.ball_radius(bits)
-    return Limit(name, ASIDE, sigmas).exceeded(scene, found)
+        return scores[name] > novelty.ball_radius(bits)
+    return Limit(name, ASIDE, sigmas).exceeded(scene, scores)

@@ -1,19 +1,12 @@
 """Parts are counted as they are, levels are asked by those who did not learn, and an exchange is what it says."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
-from scipy.interpolate import BSpline
-from torch.nn.functional import silu
 
 from lib.encoders import taps
 from lib.encoders.taps import Taps
-from lib.heads.acir import he_normal
-from lib.heads.kan import KAN
-from lib.papers.acir import published
-from lib.papers.acir.network import diagram, experiment, figures, parts, sliders, tables
-from lib.results import paired
+from lib.papers.acir.network import figures, parts, study
 from lib.training.acir import Design
 from lib.training.hashing import Even
 from lib.training.splits import Split, repeated
@@ -39,7 +32,7 @@ def maps():
 def several(maps):
     splits = repeated([SPLIT], 2)
     schedule = Even(epochs=4, batch_size=30, weight_decay=1e-4)
-    return splits, experiment.train(maps, LABELS, PRINTS, DESIGN, schedule, 1e-2, splits, workers=1)
+    return splits, study.train(maps, LABELS, PRINTS, DESIGN, schedule, 1e-2, splits, workers=1)
 
 
 def test_parts_have_the_parameters_of_the_network_that_runs():
@@ -75,18 +68,10 @@ def test_what_the_paper_leaves_open_is_read_off_what_is_used():
     assert by.loc["layers of PiT", "paper"] == str(parts.PAPER.layers) and by.loc["images of a batch", "paper"] == "–"
 
 
-def test_the_sentence_names_the_nearest_depth():
-    depths = parts.depths(4)
-    assert depths["millions"].is_monotonic_increasing
-    nearest = int(depths.loc[(depths["millions"] - 151.33).abs().idxmin(), "layers"])
-    assert f"{nearest} layers of PiT" in parts.depths_sentence(depths, *published.size())
-
-
 def test_arrows_of_the_diagram_lead_from_box_to_box():
-    rows = diagram.rows()
-    assert set(rows["source"]) | set(rows["target"]) == set(diagram.BOXES)
-    texts = {text.get_text() for text in diagram.draw().axes[0].texts}
-    assert {box.text for box in diagram.BOXES.values()} <= texts
+    assert {end for source, target, _ in figures.ARROWS for end in (source, target)} == set(figures.BOXES)
+    texts = {text.get_text() for text in figures.diagram().axes[0].texts}
+    assert {box.text for box in figures.BOXES.values()} <= texts
 
 
 def test_the_rate_is_chosen_by_images_set_aside(maps):
@@ -95,20 +80,17 @@ def test_the_rate_is_chosen_by_images_set_aside(maps):
     spoiled.deep[120:] = 0
     schedule = Even(epochs=2, batch_size=30)
     first, second = (
-        experiment.choose(x, LABELS, PRINTS, DESIGN, schedule, [1e-6, 1e-2], aside, workers=1) for x in (maps, spoiled)
+        study.choose(x, LABELS, PRINTS, DESIGN, schedule, [1e-6, 1e-2], aside, workers=1) for x in (maps, spoiled)
     )
     assert first.equals(second)
     assert first["chosen"].sum() == 1
-    shown = tables.rates_layout(first).splitlines()
-    assert shown[2 + int(first["chosen"].to_numpy().argmax())].count("**") == 2
-    assert shown[-1].startswith(f"| within one error | {first['within'].sum()} of 2")
 
 
 def test_a_rate_is_chosen_by_the_mean_of_several_trainings(maps):
     aside, schedule = Split(0, np.arange(60), np.arange(60, 120), 0), Even(epochs=2, batch_size=30)
     given, rates = (maps, LABELS, PRINTS, DESIGN, schedule), [1e-3, 1e-2]
-    twice = experiment.choose(*given, rates, aside, 2, workers=1)
-    each = [experiment.choose(*given, rates, one, workers=1) for one in repeated([aside], 2)]
+    twice = study.choose(*given, rates, aside, 2, workers=1)
+    each = [study.choose(*given, rates, one, workers=1) for one in repeated([aside], 2)]
     for column in ("validation", "loss"):
         assert twice[column].tolist() == pytest.approx(np.mean([one[column] for one in each], axis=0))
         assert each[0][column].tolist() != each[1][column].tolist()
@@ -116,46 +98,16 @@ def test_a_rate_is_chosen_by_the_mean_of_several_trainings(maps):
 
 def test_every_level_answers_untrained_and_trained(maps, several):
     splits, networks = several
-    found = experiment.asked(networks, maps, LABELS, splits)
-    assert len(found) == 2 * len(experiment.LEVELS) + 1
-    rows = tables.levels(found)
+    found = study.answers(networks, maps, LABELS, splits)
+    assert len(found) == 2 * len(study.LEVELS) + 1
+    rows = study.levels(found)
     by = rows.set_index(["level", "network"])["mAP"]
     assert by["code", "trained"] > by["code", "untrained"] + 5
     health = rows.set_index(["level", "network"]).loc[("code", "trained")]
     starts = [one.history[0] for one in networks["trained"]]
     assert health["steps"] == 16 and health["loss"] < health["loss_first"] == pytest.approx(np.mean(starts))
-    tested = tables.tests(found, GROUPS)
+    tested = study.tests(found, GROUPS)
     assert set(tested["n_seeds"].dropna()) == {2}
-    text = tables.levels_layout(rows)
-    assert all(level in text for level in (*experiment.LEVELS, experiment.POOLED))
-    drawn = {
-        round(x, 6) for axis in figures.levels(rows).axes for line in axis.lines for x in np.ravel(line.get_data())
-    }
-    assert set(rows["mAP"].round(6)) <= drawn
-    even, moved = (
-        experiment.evenness(networks, maps, np.arange(9)),
-        experiment.exchanged(networks, maps, LABELS, splits),
-    )
-    told = tables.answered("its size", even, moved, rows, tested)
-    assert [line[:3] for line in told[:4]] == [f"{n}. " for n in range(1, 5)] and told[0] == "1. its size"
-    assert told[4:] == paired.sentences(tested)
-
-
-def test_levels_have_a_class_mean_beside_the_mean_and_an_order_by_it():
-    own = {"chance": 12.0, "loss_first": 1.5, "loss": 0.5, "steps": 9, "n_seeds": 2}
-    values = [("fused level", "untrained", 40.0, 30.0), ("fused level", "trained", 60.0, 35.0)]
-    values += [("code", "untrained", 41.0, 31.0), ("code", "trained", 55.0, 45.0)]
-    names = ("level", "network", "mAP", "class_mean")
-    rows = pd.DataFrame([dict(zip(names, row, strict=True)) | own | {"spread": 1.5} for row in values])
-    rows.loc[0, "spread"] = 0.0
-    lines = tables.levels_layout(rows).splitlines()
-    assert lines[2] == "| fused level | 40.00 (30.00) | 60.00 ± 1.50 (35.00) |"
-    assert lines[-1] == "| first → last loss; steps | – | 1.500 → 0.500; 9 |"
-    note = " (means over trainings, the order is not tested)"
-    assert tables.class_mean_sentences(rows) == [
-        f"trained levels by mAP, best first: fused level 60.0, code 55.0{note}",
-        f"trained levels by class mean, best first: code 45.0, fused level 35.0{note}",
-    ]
 
 
 @torch.no_grad()
@@ -163,53 +115,27 @@ def test_a_level_that_gets_its_own_maps_is_that_of_the_network(maps, several):
     network = several[1]["trained"][0].network
     shallow, deep = torch.tensor(maps.shallow), torch.tensor(maps.deep)
     own = network(shallow.float(), deep.float()).levels[1]
-    assert experiment.fused(network, shallow, deep, shallow) == pytest.approx(own.numpy(), abs=1e-5)
+    assert study.fused(network, shallow, deep, shallow) == pytest.approx(own.numpy(), abs=1e-5)
 
 
 def test_values_alone_decide_where_all_pixels_are_alike(maps, several):
     """Of a shallow map that is the same everywhere any mixture is the same, whatever the deep map says."""
     splits, networks = several
     flat = np.broadcast_to(maps.shallow[:, :, :1, :1], maps.shallow.shape)
-    rows = experiment.exchanged(networks, Taps(flat.copy(), maps.deep), LABELS, splits)
+    rows = study.exchanged(networks, Taps(flat.copy(), maps.deep), LABELS, splits)
     by = rows.groupby("exchanged")["moved"].mean()
     assert by["nothing"] == 0
     assert by["deep map (weights)"] == pytest.approx(0, abs=1e-5)
     assert by["shallow map (values)"] == pytest.approx(1, abs=1e-4)
-    assert len(tables.exchanged_sentences(rows)) == 2
 
 
 def test_equal_weights_are_even_and_a_single_pixel_is_not(maps, several):
     _, networks = several
     same = Taps(np.zeros_like(maps.shallow), np.zeros_like(maps.deep))
-    rows = experiment.evenness(networks, same, np.arange(3)).set_index("part")["evenness"]
+    rows = study.evenness(networks, same, np.arange(3)).set_index("part")["evenness"]
     assert rows["DaRF"].to_numpy() == pytest.approx(100, abs=1e-3)  # all pixels are the same
-    real = experiment.evenness(networks, maps, np.arange(9))["evenness"]
+    real = study.evenness(networks, maps, np.arange(9))["evenness"]
     assert ((real > 0) & (real < 100)).all()
-
-
-@torch.no_grad()
-def test_what_an_edge_adds_is_base_and_spline_of_scipy():
-    layer = KAN(3, 2)
-    he_normal(layer, torch.Generator().manual_seed(0))
-    x = torch.rand(5, 3, generator=torch.Generator().manual_seed(1)) * 3 - 1.5
-    total, base, spline = figures.edges(layer, x)
-    assert torch.allclose(total.sum(-1), layer(x), atol=1e-5)
-    assert torch.allclose(base[:, 1, 2], layer.base[1, 2] * silu(x[:, 2]), atol=1e-6)
-    step = 2 * layer.reach / layer.grid
-    knots = -layer.reach + step * np.arange(-layer.order, layer.grid + layer.order + 1)
-    theirs = BSpline(knots, layer.coefficients[1, 2].numpy(), layer.order)(x[:, 2].numpy())
-    assert spline[:, 1, 2].numpy() == pytest.approx(layer.scale[1, 2].item() * theirs, abs=1e-5)
-
-
-def test_the_curves_are_drawn_of_edges_that_move_their_bit(maps, several):
-    network = several[1]["trained"][0].network
-    given = experiment.joined(network, maps)
-    rows = figures.curves(network.kan[0], given, most=6)
-    assert rows["edge"].nunique() == 6
-    assert rows["total"].to_numpy() == pytest.approx((rows["base"] + rows["spline"]).to_numpy(), abs=1e-5)
-    assert rows.groupby("edge")["share"].agg(lambda x: x.is_monotonic_increasing).all()
-    panels = [axis for axis in figures.functions(rows).axes if axis.lines]
-    assert len(panels) == 6
 
 
 def test_looks_are_of_the_window_and_pixel_that_are_asked_for(maps, several):
@@ -221,15 +147,3 @@ def test_looks_are_of_the_window_and_pixel_that_are_asked_for(maps, several):
     moved = Taps(maps.shallow.copy(), maps.deep)
     moved.shallow[7, :, :2] += 1  # other windows
     assert np.array_equal(figures.looks(network, moved, 7, 3, 2).window, one.window)
-
-
-def test_every_slider_changes_picture_and_readout(maps, several):
-    _, networks = several
-    asked = {state: ones[0].network for state, ones in networks.items()}
-    tiles = [np.random.default_rng(i).random((16, 16, 3)) for i in range(2)]
-    board = sliders.explore(asked, maps.take(slice(0, 2)), tiles, start=(0, 1))
-    seen = {(bytes(board.picture.value), board.text)}
-    for name, value in (("image", 2), ("window", 4), ("pixel", 3)):
-        board.sliders[name].value = value
-        seen.add((bytes(board.picture.value), board.text))
-    assert len({picture for picture, _ in seen}) == len({text for _, text in seen}) == 4

@@ -99,15 +99,6 @@ def test_balls_give_the_chance_of_random_codes_and_what_lies_outside(scene, code
     assert table["far"] == pytest.approx(100 * outside[scene.rows(FAR)].mean())
 
 
-def test_those_refused_most_often_come_first_and_are_known(scene, found):
-    none = rules.refused(scene, found, Rule(ACIR), 8)
-    table = rules.most_refused(scene, none, found[RESIDUAL], 5)
-    assert table["refused"].is_monotonic_decreasing
-    assert set(table["row"]) <= set(scene.rows(KNOWN).tolist())
-    assert table["refused"].iloc[0] == none[:, scene.rows(KNOWN)].sum(axis=0).max()
-    assert table["image_id"].tolist() == [f"i{row}" for row in table["row"]]
-
-
 def test_the_total_of_all_trainings_counts_each_query_once_a_training(scene, coders, found):
     counts = rules.total(scene, coders, found, Rule("CSQ"), 8)
     assert counts.sum() == pytest.approx(2 * len(scene.rows(KNOWN, NEAR, FAR)))

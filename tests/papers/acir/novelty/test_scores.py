@@ -13,7 +13,7 @@ from lib.papers.acir.novelty import experiment, rules, scores
 from lib.papers.acir.novelty.experiment import ACIR, BLUR, BOTH, L1, NEAREST, RESIDUAL, TWO_SIDED
 from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, LEARNT, NEAR
 from lib.papers.acir.novelty.scores import Limit
-from lib.results.rates import best_rates
+from lib.study.rates import best_rates
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What each level of the network carries alone, and whose image the fused level speaks of."""
+"""What each level of the network carries alone, what its parts look at, and what DaRF hands on."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,9 +13,12 @@ from lib.geometry import Euclidean, Geometry, Sphere
 from lib.heads.acir import ConsolidatedHash
 from lib.heads.scaling import widths
 from lib.metrics import retrieval
-from lib.papers.acir.choices import l_wsc
-from lib.papers.acir.hashing.experiment import TOP
-from lib.results.rates import choose_middle
+from lib.papers.acir.choices import first_losses, l_wsc
+from lib.papers.acir.heads import TOP
+from lib.papers.acir.network.parts import layout
+from lib.study.columns import HEALTH, Column, Layout
+from lib.study.rates import choose_middle
+from lib.study.scores import of_answers
 from lib.training import acir
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even
@@ -44,16 +47,16 @@ def choose(
     """mAP of the code on images set aside at each learning rate, mean of ``n_seeds`` trainings.
 
     groups: (n,) over which rates are paired. Columns method (ACIR), lr, loss (mean), and those of
-    :func:`lib.results.rates.choose_middle`.
+    :func:`lib.study.rates.choose_middle`.
     """
     wanted, splits = l_wsc(labels, aside.train, prints.shape[1]), repeated([aside], n_seeds)
     jobs = [Job(f"rate {lr:g}", design, wanted, lr, split.seed) for lr in rates for split in splits]
-    found = acir.fit([taps], labels, prints, aside.train, jobs, schedule, workers=workers, what="learning rates")
+    trained = acir.fit([taps], labels, prints, aside.train, jobs, schedule, workers=workers, what="learning rates")
     values = [
-        100 * _asked(_signs(one.outputs(taps).h), labels, aside, Euclidean()).values["ap_min", TOP] for one in found
+        100 * _search(_signs(one.outputs(taps).h), labels, aside, Euclidean()).values["ap_min", TOP] for one in trained
     ]
     of_rate = [slice(at, at + n_seeds) for at in range(0, len(jobs), n_seeds)]
-    losses = [np.mean([one.history[-1] for one in found[part]]) for part in of_rate]
+    losses = [np.mean([one.history[-1] for one in trained[part]]) for part in of_rate]
     rows = pd.DataFrame({"method": "ACIR", "lr": list(rates), "loss": losses})
     return choose_middle(rows, [values[part] for part in of_rate], None if groups is None else groups[aside.test])
 
@@ -73,33 +76,33 @@ def train(
     rows = splits[0].train
     wanted = l_wsc(labels, rows, prints.shape[1])
     jobs = [Job(f"seed {split.seed}", design, wanted, lr, split.seed) for split in splits]
-    networks = [acir.untrained(taps, rows, design, split.seed) for split in splits]
-    before = [Trained(design, s.seed, network, [], 0) for s, network in zip(splits, networks, strict=True)]
+    starts = [acir.untrained(taps, rows, design, split.seed) for split in splits]
+    before = [Trained(design, s.seed, network, [], 0) for s, network in zip(splits, starts, strict=True)]
     return {
         UNTRAINED: before,
         TRAINED: acir.fit([taps], labels, prints, rows, jobs, schedule, workers=workers),
     }
 
 
-def asked(
-    several: Mapping[str, Sequence[Trained]], taps: Taps, labels: np.ndarray, splits: Sequence[Split]
+def answers(
+    networks: Mapping[str, Sequence[Trained]], taps: Taps, labels: np.ndarray, splits: Sequence[Split]
 ) -> dict[str, list[Answer]]:
     """Answers of every level, untrained and trained, and of the pooled deep map, in the closed gallery.
 
     A level is searched by the cosine after each number is standardised by the training images; a code by its bits.
     """
-    found: dict[str, list[Answer]] = {}
-    for state, ones in several.items():
-        for one, split in zip(ones, splits, strict=True):
+    by_level: dict[str, list[Answer]] = {}
+    for state, trainings in networks.items():
+        for one, split in zip(trainings, splits, strict=True):
             coded = one.outputs(taps)
             points = [*(_standard(level, split) for level in coded.levels), _standard(coded.h, split), _signs(coded.h)]
             for name, z in zip(LEVELS, points, strict=True):
                 geometry = Euclidean() if name == "code" else Sphere()
-                answer = _answer(_asked(z, labels, split, geometry), split, one)
-                found.setdefault(f"{name}, {state}", []).append(answer)
-    plain = _asked(_standard(pooled(taps), splits[0]), labels, splits[0], Sphere())
-    found[POOLED] = [_answer(plain, split) for split in splits]
-    return found
+                answer = _answer(_search(z, labels, split, geometry), split, one)
+                by_level.setdefault(f"{name}, {state}", []).append(answer)
+    plain = _search(_standard(pooled(taps), splits[0]), labels, splits[0], Sphere())
+    by_level[POOLED] = [_answer(plain, split) for split in splits]
+    return by_level
 
 
 def _answer(per_query: retrieval.PerQuery, split: Split, one: Trained | None = None) -> Answer:
@@ -108,7 +111,7 @@ def _answer(per_query: retrieval.PerQuery, split: Split, one: Trained | None = N
     return Answer(None, split, health, one.history if trained else [], np.empty(0), per_query)  # type: ignore[arg-type]
 
 
-def _asked(z: np.ndarray, labels: np.ndarray, split: Split, geometry: Geometry) -> retrieval.PerQuery:
+def _search(z: np.ndarray, labels: np.ndarray, split: Split, geometry: Geometry) -> retrieval.PerQuery:
     query, gallery = torch.tensor(z[split.test]), torch.tensor(z[split.train])
     return retrieval.evaluate(query, gallery, labels[split.test], labels[split.train], geometry, (TOP,))
 
@@ -146,7 +149,7 @@ EXCHANGES = ("nothing", "deep map (weights)", "shallow map (values)", "shallow m
 
 
 def exchanged(
-    several: Mapping[str, Sequence[Trained]], taps: Taps, labels: np.ndarray, splits: Sequence[Split]
+    networks: Mapping[str, Sequence[Trained]], taps: Taps, labels: np.ndarray, splits: Sequence[Split]
 ) -> pd.DataFrame:
     """Whose image the fused level of a query speaks of, where one of its maps is another image's.
 
@@ -155,8 +158,8 @@ def exchanged(
     """
     shallow, deep = torch.tensor(taps.shallow), torch.tensor(taps.deep)
     rows = []
-    for state, ones in several.items():
-        for one, split in zip(ones, splits, strict=True):
+    for state, trainings in networks.items():
+        for one, split in zip(trainings, splits, strict=True):
             test = torch.from_numpy(split.test)
             order = np.random.default_rng(split.seed).permutation(len(test))
             other = test[np.roll(order, 1)[np.argsort(order)]]  # never the image itself
@@ -167,27 +170,27 @@ def exchanged(
                 z = own.copy()
                 z[split.test] = fused(one.network, shallow[near], deep[far], shallow[values])
                 moved = np.linalg.norm(z[split.test] - own[split.test], axis=1).mean() / apart
-                per_query = _asked(_standard(z, split), labels, split, Sphere())
+                per_query = _search(_standard(z, split), labels, split, Sphere())
                 cells = {"mAP": 100 * per_query.values["ap_min", TOP].mean(), "moved": moved}
                 rows.append({"network": state, "repeat": split.repeat, "exchanged": name} | cells)
     return pd.DataFrame(rows)
 
 
 @torch.inference_mode()
-def evenness(several: Mapping[str, Sequence[Trained]], taps: Taps, rows: np.ndarray) -> pd.DataFrame:
+def evenness(networks: Mapping[str, Sequence[Trained]], taps: Taps, rows: np.ndarray) -> pd.DataFrame:
     """How evenly attention spreads: entropy as a share of that of equal weights, mean over images, heads and pixels.
 
     Columns network, repeat, part, evenness (percent).
     """
     shallow, deep = acir.tensors(taps.take(rows))
-    found: list[dict[str, Any]] = []
-    for state, ones in several.items():
-        for repeat, one in enumerate(ones):
+    lines: list[dict[str, Any]] = []
+    for state, trainings in networks.items():
+        for repeat, one in enumerate(trainings):
             for part, weights in attention(one.network, shallow, deep).items():
                 entropy = torch.special.entr(weights).sum(-1) / np.log(weights.shape[-1])
                 cells = {"network": state, "repeat": repeat, "part": part}
-                found.append(cells | {"evenness": 100 * entropy.mean().item()})
-    return pd.DataFrame(found)
+                lines.append(cells | {"evenness": 100 * entropy.mean().item()})
+    return pd.DataFrame(lines)
 
 
 @torch.inference_mode()
@@ -203,8 +206,60 @@ def attention(network: ConsolidatedHash, shallow: Tensor, deep: Tensor) -> dict[
     }
 
 
-@torch.inference_mode()
-def joined(network: ConsolidatedHash, taps: Taps) -> Tensor:
-    """What the KAN layer gets of every image: (n, numbers), joined and normalised."""
-    levels = acir.outputs(network, taps).levels
-    return network.norm(torch.cat([torch.tensor(level) for level in levels[1:]], dim=1))
+def levels(by_level: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
+    """mAP of every level: columns level, network, mAP, spread (over trainings), class_mean, chance (percent),
+    loss_first, loss (last) and steps of the training, n_seeds.
+    """
+    rows = of_answers({"closed": by_level}).means().query("metric == 'ap_min' and k == @TOP")
+    parts = rows["method"].str.rsplit(", ", n=1)
+    named = {"level": parts.str[0], "network": parts.str[1], "loss_first": rows["method"].map(first_losses(by_level))}
+    rows = rows.assign(**named).drop(columns="spread").rename(columns={"ours": "mAP", "seeds_spread": "spread"})
+    rows.loc[rows["method"] == POOLED, ["level", "network"]] = [POOLED, "–"]
+    columns = ["level", "network", "mAP", "spread", "class_mean", "chance", "loss_first", "loss", "steps", "n_seeds"]
+    return rows[columns].reset_index(drop=True)
+
+
+SHALLOW, _, PIXELS, TOKEN, NUMBERS, CODE = LEVELS
+PAIRS = (
+    *((f"{level}, {TRAINED}", f"{level}, {UNTRAINED}") for level in LEVELS),
+    *(
+        (f"{a}, {TRAINED}", f"{b}, {TRAINED}")
+        for a, b in ((TOKEN, PIXELS), (TOKEN, FUSED), (FUSED, SHALLOW), (NUMBERS, TOKEN), (NUMBERS, CODE))
+    ),
+    *((f"{name}, {TRAINED}", POOLED) for name in (TOKEN, CODE)),
+)
+"""What is tested: each level trained against untrained, trained levels among them, and two against no network."""
+
+
+def tests(by_level: Mapping[str, Sequence[Answer]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
+    """Paired tests of :data:`PAIRS` over patients and trainings."""
+    return of_answers({"closed": by_level}, groups).tests(PAIRS, [TOP], seed=seed).drop(columns="rule")
+
+
+LAYOUTS = {
+    "table_parts": layout,
+    "table_levels": Layout(
+        [
+            Column("level"),
+            Column("network"),
+            Column("mAP", pm="spread", brackets="class_mean", chance="chance"),
+            Column("first loss", "loss_first", "3"),
+            HEALTH[0],
+            HEALTH[2],
+        ],
+        by=["level", "network"],
+    ),
+    "table_exchanged": Layout(
+        [
+            Column("network"),
+            Column("a stranger's", "exchanged"),
+            Column("mAP of the fused level", "mAP", pm="mAP_spread"),
+            Column("moved", form="{:.0%}"),
+        ],
+        by=["network", "exchanged"],
+        repeats="repeat",
+    ),
+    "table_evenness": Layout(
+        [Column("part"), Column("{}", "evenness", over="network", pm="evenness_spread")], ["part"], repeats="repeat"
+    ),
+}

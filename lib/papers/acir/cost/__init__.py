@@ -1,1 +1,0 @@
-"""Notebook 35: what ACIR costs, Table 7."""

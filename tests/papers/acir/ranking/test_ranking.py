@@ -1,0 +1,134 @@
+"""Rankings, ties and tests, the trainings behind them, and Algorithm 1 as a lexsort."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import paths
+from lib.datasets.table import ImageTable
+from lib.encoders.taps import Taps
+from lib.errors import InputError
+from lib.metrics import hashing
+from lib.metrics.retrieval import average_precision_at_k
+from lib.papers.acir.heads import ACIR, Plan
+from lib.papers.acir.ranking import listing, measures, training
+from lib.papers.acir.ranking.measures import BEST, HAMMING, LEVELS, POOLED, WORST
+from lib.training.acir import Design
+from lib.training.hashing import Even
+from lib.training.splits import Split, repeated
+
+RNG = np.random.default_rng(0)
+LABELS, GROUPS = np.arange(48) % 3, np.arange(48) // 6
+SPLIT = Split(0, np.arange(24), np.arange(24, 48), 0)
+POOL = RNG.normal(size=(48, 6)) + 2 * np.eye(3)[LABELS] @ RNG.normal(size=(3, 6))
+SCENE = measures.Scene(SPLIT.test, SPLIT.train, LABELS, {"finer": np.where(RNG.random(48) < 0.5, "a", "b")})
+
+
+def coder(method=ACIR, bits=8, repeat=0, seed=0):
+    rng = np.random.default_rng(seed)
+    h = np.eye(3)[LABELS] @ rng.normal(size=(3, bits)) + 0.7 * rng.normal(size=(48, bits))
+    levels = {name: POOL + rng.normal(size=POOL.shape) for name in ("shallow", "token")} if method == ACIR else {}
+    return measures.Coder(method, bits, repeat, h, [2.0, 1.0], 9, levels)
+
+
+def test_content_orders_ties_and_nothing_else():
+    keys = measures.keys(coder(), POOL, SCENE)
+    assert set(keys) == {HAMMING, POOLED, LEVELS, "level: shallow", "level: token"}
+    for name, key in keys.items():
+        assert (np.round(key - keys[HAMMING], 9) >= 0).all() and (key - keys[HAMMING] < 1).all(), name
+    similarity = hashing.content_similarity([POOL[SPLIT.test]], [POOL[SPLIT.train]])
+    row = np.lexsort((-similarity[0], keys[HAMMING][0]))
+    assert row.tolist() == keys[POOLED][0].argsort(kind="stable").tolist()
+
+
+def test_every_query_is_measured_by_every_ranking():
+    rows = measures.measured(coder(), POOL, SCENE)
+    assert len(rows) == 24 * 7 and set(rows["ranking"]) >= {BEST, WORST}
+    distance = hashing.hamming(*(hashing.pack(coder().h[part]) for part in (SPLIT.test, SPLIT.train)))
+    wanted = 100 * average_precision_at_k(distance, SCENE.relevant, [24], "min").numpy()[:, 0]
+    assert np.allclose(rows.query("ranking == @HAMMING")["ap_min"], wanted)
+    by = rows.groupby("ranking")["ap_min"].mean()
+    assert by[WORST] <= by[HAMMING] <= by[BEST] and by[WORST] <= by[POOLED] <= by[BEST]
+
+
+def test_no_query_finds_itself_where_it_is_in_the_gallery():
+    own = {"own": np.array(list("aabb"))}
+    twins = measures.Scene(np.arange(4), np.arange(4), np.zeros(4, int), own, own_out=True)
+    rows = measures.measured(replace(coder(), h=np.ones((4, 8)), levels={}), None, twins, [HAMMING])
+    assert np.allclose(rows["own"], 100 / 3) and twins.chance("own") == pytest.approx(100 / 3)
+    assert np.allclose(rows["ap_hits"], 100)
+
+
+def test_a_gallery_in_random_order_has_the_mean_of_all_orders():
+    scene = measures.Scene(np.arange(1), np.arange(1, 3), np.array([0, 0, 1]))
+    assert scene.random_order() == {"ap_hits": pytest.approx(75), "ap_min": pytest.approx(75)}
+
+
+def test_no_more_queries_than_the_limit(monkeypatch):
+    monkeypatch.setattr(measures, "QUERIES", 5)
+    drawn = measures.queries(SPLIT, 1)
+    assert len(drawn) == 5 and set(drawn) <= set(SPLIT.test) and (np.diff(drawn) > 0).all()
+    assert np.array_equal(drawn, measures.queries(SPLIT, 1))
+
+
+def test_network_and_heads_learn_and_keep_their_seeds(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "TRAINED", tmp_path)
+    deep = (POOL[:, :, None, None] + 0.1 * RNG.normal(size=(48, 6, 2, 2))).astype(np.float16)
+    maps = Taps(RNG.normal(size=(48, 4, 4, 4)).astype(np.float16), deep)
+    design = Design(8, narrow=(4, 4), window=4, heads=2, width=4, grid=2)
+    material = training.Material(
+        [maps], LABELS, RNG.random((48, 12)).astype(np.float32), Plan(6, 12, 3, Even(12, 12)), design
+    )
+    rates = dict.fromkeys((ACIR, *measures.OPPONENTS), 0.01)
+    coders = training.trained(material, [8], rates, SPLIT, 2, workers=1)
+    assert [(c.method, c.repeat) for c in coders] == [(n, r) for n in (ACIR, "CSQ", "DCH", "DPN") for r in (0, 1)]
+    assert all(c.history[-1] < c.history[0] and c.steps == 24 and c.h.shape == (48, 8) for c in coders)
+    assert list(coders[0].levels) == ["shallow", "fused", "pixels", "token"] and not coders[2].levels
+    chosen = training.choose(material, [0.001, 0.01], SPLIT, groups=np.arange(48), workers=1)
+    assert len(chosen) == 8 and chosen.groupby("method")["chosen"].sum().eq(1).all()
+    twice = training.choose(material, [0.01], SPLIT, 2, workers=1)["validation"]
+    each = [training.choose(material, [0.01], one, workers=1)["validation"] for one in repeated([SPLIT], 2)]
+    assert np.allclose(twice, np.mean(each, axis=0)) and not np.allclose(*each)
+
+
+def test_tests_pair_patients_and_trainings():
+    several = [coder(name, 8, repeat, 10 * repeat + n) for repeat in (0, 1) for n, name in enumerate((ACIR, "CSQ"))]
+    values = measures.all_measured(several, POOL, SCENE, workers=1)
+    rivals = [one for one in measures.pairs([8], 8, ["finer"]) if not one[-1][0].startswith("D")]
+    table = measures.tests(values, rivals, GROUPS)
+    assert len(table) == 3 + 2 + 3 + 1 and table["n_units"].eq(4).all() and table["n_seeds"].eq(2).all()
+    a, b = (values.query("method == @ACIR and ranking == @name") for name in (LEVELS, HAMMING))
+    paired = pd.Series(a["ap_min"].to_numpy() - b["ap_min"].to_numpy()).groupby(GROUPS[a["query"]]).mean()
+    assert table["difference"][0] == pytest.approx(paired.mean())
+    assert measures.summary(values)["n_seeds"].eq(2).all()
+    largest = measures.radii(several, SCENE, [0, 8]).query("radius == 8")
+    assert largest["n_rejected"].eq(0).all() and len(largest) == 4 + 1
+
+
+def test_what_is_finer_is_a_column_of_the_table(tmp_path):
+    rows = pd.DataFrame({"image_id": ["1", "2"], "path": ["a", "b"], "label": ["x", "x"], "group": ["g", "h"]})
+    images = ImageTable("own", tmp_path, rows.assign(subtype=["s", "t"]), "patient")
+    assert measures.finer_of(images, ["none"]) == {}
+    assert measures.finer_of(images, ["subtype"])["subtype"].tolist() == ["s", "t"]
+    with pytest.raises(InputError, match="no column grade"):
+        measures.finer_of(images, ["grade"])
+
+
+def test_algorithm_1_is_a_lexsort():
+    one = coder()
+    rows = listing.algorithm(one, list(one.levels.values()), SCENE, ["x", "y", "z"], 30).rows
+    pairs = [(row.distance, -row.content) for row in rows.sort_values("by_content").itertuples()]
+    assert pairs == sorted(pairs) and sorted(rows["by_content"]) == list(range(1, 25))
+    by_hamming = rows.sort_values("by_hamming")
+    assert by_hamming["distance"].is_monotonic_increasing
+    assert by_hamming.groupby("distance")["image"].apply(lambda part: part.is_monotonic_increasing).all()
+
+
+def test_a_class_that_the_archive_lacks_is_not_shown_but_named():
+    """Images 0 to 3 are queries, of classes 1, 0, 1, 2; the archive has classes 0 and 2."""
+    scene = measures.Scene(np.arange(4), np.arange(4, 6), np.array([1, 0, 1, 2, 0, 2]))
+    assert listing.first_of_classes(scene) == [1, 3]
+    assert listing.unanswerable(scene, ["x", "y", "z"]).endswith("has no image of their class: y.")
+    assert listing.unanswerable(SCENE, ["x", "y", "z"]) == ""
