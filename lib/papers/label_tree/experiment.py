@@ -21,8 +21,8 @@ from lib.metrics import hierarchy, retrieval
 from lib.papers.label_tree.names import CHANCE, COMMONEST, NONE
 from lib.processes import spread
 from lib.progress import track
-from lib.results.inputs import Inputs
-from lib.results.store import Run
+from lib.study.inputs import Inputs
+from lib.study.store import Run
 from lib.taxonomy import Taxonomy
 from lib.training import kept, label_tree, probe
 from lib.training.label_tree import Objective, Schedule, Task

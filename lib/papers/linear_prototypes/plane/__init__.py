@@ -1,1 +1,0 @@
-"""Notebook 40: prototypes in a plane (sections II-B and II-C)."""

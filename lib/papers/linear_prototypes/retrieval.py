@@ -1,0 +1,319 @@
+"""PT against TL, other heads, and how many labels: the tables and figures of section III, Table I and Fig. 2."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib import checks, files, paths
+from lib.datasets.drawing import of_each_class
+from lib.datasets.table import ImageTable
+from lib.errors import InputError
+from lib.figures.lines import lines
+from lib.papers.linear_prototypes import tuning
+from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
+from lib.study import answerable, answers
+from lib.study.columns import HEALTH, Column, Layout
+from lib.study.scores import HEALTH as HEALTHY
+from lib.study.scores import Answers, of_answers
+from lib.study.store import Run
+from lib.training.episodes import Episodes
+from lib.training.experiment import ask, fit
+from lib.training.methods import Answer, Method
+from lib.training.splits import Split
+
+Answered = Mapping[str, Answers]
+"""Gallery → method → its answer on each split."""
+
+SPREAD = "mean over folds and seeds ± one standard deviation over the folds, ± seeds: over the trainings"
+SIDES = {PT: "PT, as they are", SCALED: "PT, scaled", TL: "TL: prototype head"}
+"""The panels of Fig. 2."""
+
+
+def named(encoder: str, method: str) -> str:
+    """How a method of an encoder is called in tables.
+
+    >>> named("texture", TL)
+    'texture, TL'
+    """
+    return f"{encoder}, {method}"
+
+
+def values(results: Answered) -> pd.DataFrame:
+    """Mean and spread over the splits, encoder and method apart; columns as :func:`lib.study.answers.values`.
+
+    n_classes: of how many classes a query has an answer in the gallery.
+    """
+    table = of_answers(results).means().rename(columns={"rule": "gallery", "method": "name"})
+    table[["encoder", "method"]] = table["name"].str.split(", ", n=1, expand=True)
+    return answerable.counted(table, results, "gallery")
+
+
+def scores(results: Answered, images: ImageTable) -> pd.DataFrame:
+    """The value of every query, so that any two methods can be compared later.
+
+    Columns gallery, method, fold, repeat, image_id, label, group, k, ap_min (AP@k over min(k, relevant), percent) and
+    precision (percent); NaN where the gallery has no relevant image.
+    """
+    ids, labels, groups = images.rows["image_id"].to_numpy(), np.asarray(images.labels), np.asarray(images.groups)
+    frames = []
+    for gallery, methods in results.items():
+        for method, of_splits in methods.items():
+            for answer in of_splits:
+                queries = answer.split.test
+                about = {"gallery": gallery, "method": method}
+                about |= {"fold": answer.split.fold, "repeat": answer.split.repeat}
+                about |= {"image_id": ids[queries], "label": labels[queries], "group": groups[queries]}
+                both = 100 * answer.per_query.values[["ap_min", "precision"]]
+                for k in both.columns.levels[1]:
+                    values_at_k = {name: both[name, k].to_numpy() for name in ("ap_min", "precision")}
+                    frames.append(pd.DataFrame(about | {"k": k} | values_at_k))
+    return pd.concat(frames, ignore_index=True)
+
+
+def store_scores(run: Run, table: pd.DataFrame) -> None:
+    """Write the table of :func:`scores`, and beside it what the run was, where notebook 42 reads both."""
+    file = scores_file(run.profile, run.dataset)
+    with files.whole(file) as draft:
+        table.to_csv(draft, index=False, float_format="%.6g", lineterminator="\n")
+    with files.whole(file.with_suffix(".json")) as draft:
+        draft.write_text(json.dumps(asdict(run), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load_scores(profile: str, dataset: str) -> tuple[pd.DataFrame, Run]:
+    """The table of :func:`scores` and the run that made it; InputError if notebook 41 has not run yet."""
+    file = scores_file(profile, dataset)
+    if not file.exists():
+        raise InputError(f"{file} is not there: run notebook 41 first, or make reproduce PROFILE={profile}")
+    run = Run(**json.loads(file.with_suffix(".json").read_text(encoding="utf-8")))
+    return pd.read_csv(file, dtype={"image_id": str, "label": str, "group": str}), run
+
+
+def scores_file(profile: str, dataset: str) -> Path:
+    """Where the values of single queries are."""
+    return paths.BUILD / "scores" / profile / dataset / "linear_prototypes.csv"
+
+
+BESIDE = {"PT": PT, "TL": TL}
+"""Columns of :func:`beside`, and what the methods are called elsewhere."""
+
+
+def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame:
+    """Published rows of a dataset and ours at each of ``ks``: columns source, k, backbone, PT, TL and gained.
+
+    Ours have class_mean_PT and class_mean_TL (over classes), chance, and the health of TL's training: loss,
+    rim, steps. A dataset that the paper does not have gets the ranges of all of its datasets instead.
+    """
+    chosen = published()
+    if dataset in DATASETS:
+        chosen = chosen[chosen["dataset"] == DATASETS[dataset]]
+    lines = []
+    for theirs, printed in chosen.groupby("dataset", sort=False):
+        for backbone, rows in printed.groupby("backbone", sort=False):
+            cells = rows.set_index("variant")["value"]
+            lines.append({"source": f"published, {theirs}", "k": "not stated", "backbone": backbone} | cells.to_dict())
+    ours = table[(table["gallery"] == "closed") & (table["metric"] == "ap_min") & table["k"].isin(ks)]
+    for (encoder, k), rows in ours.groupby(["encoder", "k"], sort=False):
+        cells = rows.set_index("method")
+        line = {"source": "ours", "k": str(k), "backbone": encoder}
+        line |= {name: cells["ours"][method] for name, method in BESIDE.items()}
+        line |= {f"class_mean_{name}": cells["class_mean"][method] for name, method in BESIDE.items()}
+        lines.append(line | cells.loc[TL, ["chance", *HEALTHY]].to_dict())
+    rows = pd.DataFrame(lines)
+    return rows.assign(gained=rows["TL"] - rows["PT"])
+
+
+def caption(run: Run, printed: str = "", heads: str = "") -> str:
+    """What the numbers are, and why they differ from the published ones.
+
+    printed: what stands there, if not the mean over folds and seeds; heads: how those of this table differ.
+    """
+    of = run.parameters
+    heads = heads or (
+        f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
+        f"{of['views']} views of each image, the first of which is the image itself (encoders beside the first: the "
+        "image alone)"
+    )
+    ours = (
+        f"MAP@k in percent, AP divided by min(k, relevant); {printed or 'mean over folds and seeds'}; {of['folds']} "
+        f"folds by {of['groups']}; class-balanced queries of {of['groups']}s that nothing was fitted on; cosine search "
+        f"where no other is named; {heads}."
+    )
+    why = {
+        "demo": "Ours are procedural tiles and another encoder: nothing but the layout can be compared.",
+        "sample": "Published: other encoders, other queries, and a k that is not stated (LP-9, LP-10).",
+        "paper": "Published: other queries, and a k that is not stated (LP-9, LP-10).",
+        "own": "Published: other images, encoders and queries, and a k that is not stated (LP-9, LP-10).",
+    }
+    return f"{ours} {why[run.profile]}"
+
+
+def variant_heads(run: Run) -> str:
+    """How the other heads and the opponents were trained, for a caption."""
+    of = run.parameters
+    return (
+        f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
+        f"{of['views']} views of each image, but for the row without augmented views; NCA is fitted once, and it and "
+        "the linear classifiers learn from the same labels without prototypes. Temperature of the cosine head, "
+        "temperature and curvature of the Poincaré head: each fold's own choice"
+    )
+
+
+STEPS, EPOCHS = "equal steps", "equal epochs"
+"""How long a head with few labels is trained: with as many steps as one with all labels, or for as many epochs."""
+
+
+def supports(
+    views: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    splits: Sequence[Split],
+    sizes: Sequence[int],
+    head: Method,
+    ks: Sequence[int],
+) -> dict[int, list[Answer]]:
+    """K → answers of ``head`` with K support images of each class; all training images have labels.
+
+    An epoch has as many episodes with any K, so that all take the same number of steps.
+    """
+    checks.values(supports=sizes, ks=ks)
+    methods = [replace(head, name=f"K = {k}", schedule=replace(head.schedule, k=k)) for k in sizes]
+    fitted = fit(views, labels, methods, splits, what="support")
+    found = ask(fitted, views[0], labels, ks, groups=groups, what="support, queries")
+    return dict(zip(sizes, found.values(), strict=True))
+
+
+def label_efficiency(
+    x: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    splits: Sequence[Split],
+    sizes: Sequence[int],
+    heads: Sequence[Method],
+    ks: Sequence[int],
+) -> dict[int, Mapping[tuple[str, str], list[Answer]]]:
+    """Labelled images per class → (head, STEPS or EPOCHS) → answers; all training images are searched, labelled or not.
+
+    All heads get the same images, the original ones, ``x: (n, dim)``; every split draws those with labels by its own
+    seed. K of an episode is that of its head, or one less than there are labels, so that a query is left; one labelled
+    image per class makes neither a query nor a positive pair, so 2 is the smallest size.
+    """
+    checks.values(labelled=sizes, ks=ks)
+    whole, results = min(len(split.train) for split in splits), {}
+    for size in sizes:
+        few = [
+            replace(split, labelled=of_each_class(labels, split.seed, rows=split.train, per_class=size))
+            for split in splits
+        ]
+        n = min(len(split.labelled) for split in few)
+        methods = {
+            (head.name, steps): _scheduled(head, size, n, whole, steps) for head in heads for steps in (STEPS, EPOCHS)
+        }
+        fitted = fit(x, labels, list(methods.values()), few, what=f"{size} labels per class")
+        found = ask(fitted, x, labels, ks, groups=groups, what=f"{size} labels per class, queries")
+        results[size] = {key: found[method.name] for key, method in methods.items()}
+    return results
+
+
+def _scheduled(head: Method, size: int, n: int, whole: int, steps: str) -> Method:
+    """``head`` for ``n`` labelled images of ``whole``, ``size`` of each class."""
+    schedule = head.schedule
+    if isinstance(schedule, Episodes):
+        schedule = replace(schedule, k=min(schedule.k, size - 1))
+    schedule = schedule.equal_steps(n, whole) if steps == STEPS else schedule
+    return replace(head, name=f"{head.name}, {steps}", schedule=schedule)
+
+
+def support_rows(found: Mapping[int, Sequence[Answer]], k: int) -> pd.DataFrame:
+    """MAP@k over the size of the support, with the columns of :func:`label_rows`."""
+    return _rows({size: {("linear prototypes", STEPS): done} for size, done in found.items()}, k).assign(
+        sweep="support"
+    )
+
+
+def label_rows(
+    found: Mapping[int, Mapping[tuple[str, str], Sequence[Answer]]], k: int, everything: int
+) -> pd.DataFrame:
+    """MAP@k over the number of labels, as :func:`lib.study.answers.values` and sweep, method, length, size.
+
+    Length: how long the head was trained, STEPS or EPOCHS. ``everything`` is the size that is written as 0, for "all".
+    """
+    rows = _rows(found, k)
+    return rows.assign(size=rows["size"].where(rows["size"] != everything, 0), sweep="labels")
+
+
+def _rows(found: Mapping[int, Mapping[tuple[str, str], Sequence[Answer]]], k: int) -> pd.DataFrame:
+    frames = [
+        of_answers({"": {head: done}}).means().assign(length=length, size=size)
+        for size, methods in found.items()
+        for (head, length), done in methods.items()
+    ]
+    rows = pd.concat(frames, ignore_index=True)
+    return rows[(rows["metric"] == "ap_min") & (rows["k"] == k)].drop(columns="rule")
+
+
+def ends(table: pd.DataFrame) -> str:
+    """A row per gallery and method, the shortest and the longest list, as Markdown."""
+    shown = table[table["k"].isin([table["k"].min(), table["k"].max()])]
+    if "name" in shown:
+        shown = shown.drop(columns="method").rename(columns={"name": "method"})
+    return answers.layout(shown.rename(columns={"gallery": "rule"}), "gallery")
+
+
+BOTH = {"class_mean_PT": "class mean, PT", "class_mean_TL": "class mean, TL", "chance": "chance"}
+LAYOUTS = {
+    "table_1": Layout(
+        [
+            *map(Column, ("model", "timm")),
+            Column("embedding", "dim", "0", brackets="published_dim"),
+            Column("parameters, M", "parameters_millions", "1", brackets="published_parameters_millions"),
+            *map(Column, ("learning", "data", "licence")),
+            Column("gated", form=lambda gated: "yes" if gated else "no"),
+            Column("weights", "weights_here", lambda here: "here" if here else "not here"),
+        ],
+        by=("model",),
+    ),
+    "table_results": ends,
+    "table_variants": ends,
+    "table_choice": tuning.layout,
+    "table_published": Layout(
+        [
+            *map(Column, ("source", "k", "backbone", "PT", "TL")),
+            Column("TL − PT, points", "gained"),
+            *(Column(title, name) for name, title in BOTH.items()),
+            *HEALTH,
+        ],
+        by=("source", "k", "backbone"),
+    ),
+}
+
+
+def figure_2(closed: pd.DataFrame) -> Figure:
+    """MAP@k over k, a panel for each family of methods, chance as a line of its own (Fig. 2).
+
+    closed: rows of :func:`values` in the closed gallery, AP by min(k, relevant).
+    """
+    shown = closed[closed["method"].isin(list(SIDES))].rename(columns={"encoder": "line", "k": "x", "ours": "y"})
+    chance = shown.drop_duplicates(["method", "x"]).assign(line="chance", y=lambda rows: rows["chance"], spread=np.nan)
+    shown = pd.concat([shown, chance]).assign(panel=lambda rows: rows["method"].map(SIDES))
+    panels = list(SIDES.values())
+    return lines(shown, xlabel="k (length of the list)", ylabel="MAP@k (%)", panels=panels, height=3.4)
+
+
+def shots_figure(sizes: pd.DataFrame, baseline: float, k: int) -> Figure:
+    """MAP@k over the size of the support and over the number of labels; baseline: of the frozen features, scaled."""
+    panels = {"support": "K, support images per class", "labels": "labelled images per class"}
+    rows = sizes.assign(line=sizes["method"] + ", " + sizes["length"], y=sizes["ours"])
+    level = rows.drop_duplicates(["sweep", "size"]).assign(spread=np.nan)
+    rows = [
+        rows,
+        level.assign(line="frozen features, scaled", y=baseline),
+        level.assign(line="chance", y=level["chance"]),
+    ]
+    shown = pd.concat(rows).assign(x=lambda rows: rows["size"].map(lambda size: str(size or "all")))
+    shown = shown.assign(panel=shown["sweep"].map(panels))
+    return lines(shown, xlabel="", ylabel=f"MAP@{k} (%)", height=3.8)

@@ -1,1 +1,0 @@
-"""Notebook 43: the space of the embeddings (section III-D)."""

@@ -1,0 +1,143 @@
+"""The tables say what the values say: means by hand, identities, and every verdict by its test."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.metrics import hierarchy
+from lib.papers.label_tree import names, published, questions, results, tuning
+from lib.papers.label_tree.experiment import Images, Scored
+from lib.study import paired
+from lib.taxonomy import from_paths
+from lib.training.label_tree import Objective
+from lib.training.methods import Health
+from lib.training.splits import Split
+
+TREE = from_paths("toy", ["a/1", "a/2", "b/3", "b/4"])
+LEAVES = np.arange(40) % 4
+SEEN = Images(np.zeros((2, 40, 1)), LEAVES, TREE, np.arange(40))
+GROUPS = np.array([f"p{number // 4}" for number in range(40)])
+
+
+def scored(name, wrong, repeat, seed):
+    """A method that is wrong in a share of the images, always within the branch."""
+    random = np.random.default_rng(seed)
+    missed = random.permutation(40) < round(40 * wrong)
+    predicted = np.where(missed, LEAVES ^ 1, LEAVES)
+    values = hierarchy.of_predictions(LEAVES, predicted, TREE)
+    order = 1 - missed * (random.random(40) < 0.5)
+    values = values.assign(
+        order=order,
+        violation=1 - order,
+        hit5=1.0,
+        hit1=0.5,
+        top1_unscaled=0.25,
+        leaf=LEAVES,
+        predicted=predicted,
+        group=GROUPS,
+    )
+    split = Split(0, np.arange(40), np.arange(40), repeat, repeat=repeat)
+    return Scored(name, split, Health(0.5, np.nan, 100), [0.7, 0.5], values, [1.1, 0.6])
+
+
+@pytest.fixture(scope="module")
+def found():
+    shares = {names.SUPCON + names.FLAT: 0.7, names.AS_TOLD + names.FLAT: 0.1, names.NONE: 0.7}
+    return {
+        name: [scored(name, wrong, r, 10 * r + n) for r in range(3)] for n, (name, wrong) in enumerate(shares.items())
+    }
+
+
+def test_rows_are_means_over_trainings(found):
+    rows = results.rows(found).set_index(["method", "measure"])
+    several = found[names.SUPCON + names.FLAT]
+    by_hand = [100 * np.mean([p == t for p, t in zip(one.values["predicted"], LEAVES, strict=True)]) for one in several]
+    row = rows.loc[(names.SUPCON + names.FLAT, "top1")]
+    assert row["ours"] == pytest.approx(np.mean(by_hand)) == pytest.approx(30)
+    assert row["seeds_spread"] == pytest.approx(np.std(by_hand, ddof=1))
+    assert (row["n_seeds"], row["n_queries"], row["steps"]) == (3, 40, 100)
+
+
+def test_the_layout_has_published_rows_ours_and_chance(found):
+    table, theirs = published.of("bh200x")
+    assert table == 1
+    blind = {names.CHANCE: {"hf1": 0.5, "top1": 0.25, "h_acc": 0.4}, names.COMMONEST: {"hf1": 0.6}}
+    blind = {name: values | {f"{measure} by class": 0.1 for measure in values} for name, values in blind.items()}
+    text = results.layout(results.with_blind(results.rows(found), blind), theirs)
+    lines = text.splitlines()
+    assert "| HWC+LAM (Hyperbolic) | published | 75.30 | 78.10 | 87.20 | 12.10 ✗ | 74.20 | – |" in lines[10]
+    assert lines[-2].startswith("| chance | ours | 50.00 | 40.00 | – | – | 25.00 | – | – | 10.00 | 10.00 | – | – |")
+    assert "nan" not in text and lines[-1].endswith("| – | – | – |")
+    assert lines[-1].startswith("| always the commonest class | ours | 60.00 | – |")
+    assert len(lines) == 2 + 9 + 3 + 2
+
+
+def test_a_clear_difference_is_called_clear_and_no_difference_is_not(found):
+    between = [(names.AS_TOLD + names.FLAT, names.SUPCON + names.FLAT), (names.SUPCON + names.FLAT, names.NONE)]
+    tests = questions.tests(found, between)
+    assert len(tests) == 12 and set(tests["n_tests"].dropna()) == {12 - int(tests["p_value"].isna().sum())}
+    clear = tests.set_index(["first", "measure"])["p_holm"]
+    assert clear[(names.AS_TOLD + names.FLAT, "Top-1")] < 0.05 < clear[(names.SUPCON + names.FLAT, "Top-1")]
+    assert "| first | second | measure |" in paired.tests_layout(tests, questions.NAMES)
+
+
+def test_class_means_are_of_all_folds_together(found):
+    """A leaf that is common in one fold and rare in the other is one leaf, not two."""
+    one = found[names.NONE][0]
+    parts = [one.values.iloc[:30], one.values.iloc[30:].assign(top1=0.0)]
+    folds = [replace(one, values=part, split=replace(one.split, fold=n)) for n, part in enumerate(parts)]
+    row = results.rows({names.NONE: folds}).set_index("measure").loc["top1"]
+    together = pd.concat(parts).groupby("leaf")["top1"].mean().mean()
+    by_fold = np.mean([part.groupby("leaf")["top1"].mean().mean() for part in parts])
+    assert row["class_mean"] == pytest.approx(100 * together) and together != pytest.approx(by_fold)
+
+
+def test_every_question_is_corrected_for_its_own_tests(found):
+    asked = questions.pairs(found)
+    assert asked["does a head help?"] == [(names.SUPCON + names.FLAT, names.NONE)]
+    assert all(set(pair) <= set(found) for several in asked.values() for pair in several)
+    tested = questions.by_question(found, asked)
+    assert list(tested["question"].unique()) == list(asked)
+    for question, part in tested.groupby("question"):
+        alone = questions.tests(found, asked[question])
+        assert part["p_holm"].to_numpy() == pytest.approx(alone["p_holm"].to_numpy(), nan_ok=True)
+    assert questions.layout(tested).startswith("| question | first | second | measure |")
+
+
+def test_no_comparison_is_asked_twice():
+    every = {
+        name + end
+        for name in (*names.objectives(Objective(), 1, 1), *tuning.TUNED.values(), *tuning.AT_THEIRS.values())
+        for end in ("", " (Euclidean)")
+    }
+    asked = [pair for several in questions.pairs(every | {names.NONE}).values() for pair in several]
+    assert len(asked) == len(set(asked)) > 20
+    ends = [pair for several in questions.end_pairs().values() for pair in several]
+    assert len(ends) == len(set(ends)) == 6
+
+
+def test_tests_of_several_depths_are_corrected_together(found):
+    between = [(names.AS_TOLD + names.FLAT, names.SUPCON + names.FLAT)]
+    rows = questions.by_depth({1: found, 2: found}, between)
+    assert set(rows["depth"]) == {1, 2} and set(rows["measure"]) == set(questions.TESTED.values())
+    assert "HF1" not in set(rows.loc[rows["depth"] == 1, "measure"])  # it is Top-1 there
+
+
+def test_wrong_answers_are_drawn_by_how_far_up_they_go(found):
+    rows = results.mistakes(found, TREE)
+    wrong = {name: 100 * np.mean([part.values["top1"] == 0 for part in scored]) for name, scored in found.items()}
+    assert rows.groupby("method", sort=False)["share"].sum().to_dict() == pytest.approx(wrong)
+    names_of = [f"wrong group of level 1 ({', '.join(TREE.level(1))})", "right group, wrong class"]
+    assert results.levels(TREE) == names_of
+    axis = results.mistakes_figure(rows, names_of).axes[0]
+    widths = np.array([patch.get_width() for patch in axis.patches]).reshape(2, -1).sum(0)
+    assert widths == pytest.approx(list(wrong.values()))
+
+
+def test_an_overview_counts_clear_tests(found):
+    tested = questions.by_question(found, questions.pairs(found))
+    lines = questions.overview({"birds": tested, "tiles": tested.assign(p_holm=1.0, p_floor=0.5)}).splitlines()
+    assert lines[0] == "| question | birds | tiles |" and len(lines) == 2 + tested["question"].nunique()
+    assert all(line.endswith("| cannot tell |") for line in lines[2:])

@@ -1,0 +1,67 @@
+"""Curves over τ, α and γ: who is best where, and how wide a plateau is, by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib.papers.label_tree import experiment, names, sweeps
+from lib.training.label_tree import Objective, Schedule
+
+SCHEDULE = Schedule(epochs=4, batch_size=32, lr=5e-3, hidden=16, dim_out=4)
+
+
+def curve(method, hf1, violation):
+    taus = [0.1, 1.0]
+    rows = [
+        {"method": method, "temperature": tau, "repeat": r, "hf1": h + r, "violation": v, "top1": h, "loss": 1.0}
+        for tau, h, v in zip(taus, hf1, violation, strict=True)
+        for r in (0, 1)
+    ]
+    return pd.DataFrame(rows)
+
+
+ROWS = pd.concat(
+    [
+        curve(names.SUPCON, (80, 70), (10, 20)),
+        curve(names.OUTSIDE, (80, 70), (10, 20)),
+        curve(names.AS_PRINTED, (79, 69), (11, 21)),
+        curve(names.AS_TOLD, (81, 71), (9, 19)),
+        curve(names.BY_COSINE, (75, 85), (12, 5)),
+        curve(names.CONSTANT, (80, 70), (10, 20)),
+    ]
+)
+
+
+def test_each_is_at_its_own_best_temperature():
+    best = sweeps.best(ROWS).set_index("method")
+    assert best.loc[names.SUPCON, "temperature"] == 0.1 and best.loc[names.BY_COSINE, "temperature"] == 1.0
+    assert best.loc[names.BY_COSINE, "hf1"] == pytest.approx(85.5)
+
+
+def test_sweeps_train_every_cell_on_validation_images_alone(seen):
+    (first,) = experiment.by_group(seen, 3, 1, 1, 0)
+    inner = experiment.validation(seen, first, 0)
+    splits = [inner, replace(inner, seed=7, repeat=1)]
+    scores = sweeps.over_temperatures(seen, names.objectives(Objective(), 1.0, 1.0), splits, SCHEDULE, [0.1, 0.5])
+    by_tau = sweeps.rows(scores, ["method", "temperature"])
+    assert len(by_tau) == 2 * 2 * (len(sweeps.DRAWN) + 1) and set(by_tau["temperature"]) == {0.1, 0.5}
+    cells = sweeps.over_weights(seen, Objective(), splits, SCHEDULE, [0.5], [0.0, 1.0], ["printed", "shifted"])
+    by_weight = sweeps.rows(cells, ["form", "alpha", "gamma"])
+    between = sweeps.rivals(scores, by_tau, cells, by_weight)
+    assert set(between["second"]) == {names.SUPCON} and names.BOTH in set(between["first"])
+    assert {sweeps.called(cell) for cell in sweeps.best_cells(by_weight)} < set(between["first"])
+    assert by_tau["hf1"].between(0, 100).all() and np.isfinite(by_tau["loss"]).all()
+    assert len(by_weight) == 2 * 4 and set(by_weight["steps"]) == {int(by_tau["steps"].max())}
+    for figure in (sweeps.temperature_figure(by_tau), sweeps.weight_figure(by_weight)):
+        assert [axis.get_title() for axis in figure.axes] == ["HF1, higher is better", "violations, lower is better"]
+
+
+def test_the_best_cell_of_each_form_has_the_highest_hf1_less_violations():
+    cells = [("printed", 0.2, 0.2, 80, 21), ("printed", 1.0, 0.2, 83, 25), ("shifted", 0.2, 1.0, 70, 20)]
+    columns = ["form", "alpha", "gamma", "hf1", "violation"]
+    rows = pd.DataFrame(cells, columns=columns)
+    assert sweeps.best_cells(rows) == [("printed", 0.2, 0.2), ("shifted", 0.2, 1.0)]
+    worse_seed = rows.assign(hf1=rows["hf1"] - 9 * (rows["alpha"] == 0.2))  # of two trainings the mean counts
+    assert sweeps.best_cells(pd.concat([rows, worse_seed]))[0] == ("printed", 1.0, 0.2)

@@ -1,0 +1,168 @@
+"""What a mistake counts, made-up classifiers, and the walk to the mean, against plain definitions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.datasets import trees
+from lib.geometry.means import frechet_mean
+from lib.papers.label_tree import published, taxonomies
+from lib.taxonomy import from_nested
+
+UNEVEN = from_nested("uneven", {"a": {"aa": ["aaa", "aab"], "ab": None}, "b": ["ba", "bb"], "c": None})
+BREAST, EYE = trees.load("breakhis", "tumour"), trees.load("odir", "site")
+
+
+def kind(tree, right, answer):
+    """Right or not, the two depths in any order, and how many ancestors are shared."""
+    if right == answer:
+        return "right"
+    ways = tree.ancestors(right), tree.ancestors(answer)
+    return (*sorted(map(len, ways)), len(set(ways[0]) & set(ways[1])))
+
+
+@pytest.mark.parametrize("tree", [UNEVEN, BREAST, EYE], ids=str)
+def test_every_kind_of_answer_is_there_once(tree):
+    rows = taxonomies.mistakes([tree])
+    found = [kind(tree, row.right, row.answer) for row in rows.itertuples()]
+    all_kinds = [kind(tree, right, answer) for right in tree.leaves for answer in tree.leaves]
+    assert found[0] == "right" and len(found) == len(set(found)) and set(found) == set(all_kinds)
+    assert rows["pairs"].tolist() == [all_kinds.count(one) for one in found]
+    for row in rows.itertuples():
+        ways = [tree.ancestors(leaf) for leaf in (row.right, row.answer)]
+        assert row.edges == len(set(ways[0]) ^ set(ways[1]))
+        assert row.common == max(set(ways[0]) & set(ways[1]), key=tree.depth_of)
+        assert row.hf1 == pytest.approx(2 * len(set(ways[0]) & set(ways[1])) / (len(ways[0]) + len(ways[1])))
+    assert (np.diff(rows["h_acc"][1:]) <= 0).all()
+
+
+def test_breakhis_knows_three_kinds_of_answers():
+    rows = taxonomies.mistakes([BREAST])
+    assert rows["pairs"].tolist() == [8, 24, 32]
+    assert rows["h_acc"].tolist() == rows["hf1_below_root"].tolist() == [1, 0.5, 0]
+    assert rows["hf1"].tolist() == pytest.approx([1, 2 / 3, 1 / 3])
+
+
+def test_the_walk_of_equation_3_is_the_one_of_the_paper():
+    """In two dimensions with complex numbers: the Möbius sum is (x + y) / (1 + x̄y)."""
+    rows = taxonomies.steps([1.0, 3.0], n_steps=4, n=20, dim=2)
+    directions = torch.randn(20, 2, generator=torch.Generator().manual_seed(3), dtype=torch.float64).numpy()
+    directions = (directions[:, 0] + 1j * directions[:, 1]) / np.linalg.norm(directions, axis=1)
+    for length, part in rows.groupby("length"):
+        local = np.tanh(length / 2) * directions
+        points = (0.3 + local) / (1 + 0.3 * local)
+        mean = frechet_mean(torch.tensor(np.stack([points.real, points.imag], axis=1)), 1.0).numpy() @ [1, 1j]
+        at = 0j
+        for left in part["left"]:
+            apart = abs((mean - at) / (1 - np.conj(at) * mean))
+            assert left == pytest.approx(2 * np.arctanh(apart), abs=1e-7)
+            seen = (points - at) / (1 - np.conj(at) * points)
+            step = (2 * np.arctanh(abs(seen)) * seen / abs(seen)).mean()
+            move = np.tanh(abs(step) / 2) * step / abs(step)
+            at = (at + move) / (1 + np.conj(at) * move)
+
+
+def test_near_points_are_walked_to_and_far_ones_are_not():
+    rows = taxonomies.steps([0.5, 2.5], n_steps=6).pivot(index="step", columns="length", values="left")
+    assert rows[0.5].is_monotonic_decreasing and rows[2.5].is_monotonic_increasing
+
+
+def test_rows_of_a_tree_make_the_tree_again():
+    rows = taxonomies.tree_rows([UNEVEN])
+    assert dict(rows[rows["parent"] != ""][["node", "parent"]].to_numpy().tolist()) == UNEVEN.parents
+    assert rows.loc[rows["leaf"], "node"].tolist() == sorted(
+        UNEVEN.leaves, key=lambda leaf: (UNEVEN.depth_of(leaf), leaf)
+    )
+
+
+def test_kin_stand_beside_each_other():
+    assert taxonomies.in_order(UNEVEN) == ["aaa", "aab", "ab", "ba", "bb", "c"]
+    crossed = from_nested("crossed", {"x": ["b", "d"], "y": ["a", "c"]})
+    assert taxonomies.in_order(crossed) == ["b", "d", "a", "c"]
+
+
+@pytest.mark.parametrize("tree", [UNEVEN, BREAST], ids=str)
+def test_every_node_is_drawn_at_its_level_with_its_name(tree):
+    axis, empty = taxonomies.trees_figure([tree, tree], columns=2, height=3).axes
+    assert axis.get_title() == empty.get_title() == tree.name
+    found = {text.get_text(): text.xy for text in axis.texts}
+    assert found.keys() == {node.replace("_", " ") for node in tree.nodes}
+    assert all(found[node.replace("_", " ")][0] == tree.depth_of(node) for node in tree.nodes)
+    heights = [found[leaf][1] for leaf in taxonomies.in_order(tree)]
+    assert heights == [-row for row in range(len(tree.leaves))], "no leaf in another's line"
+    lines = [line.get_xydata() for line in axis.lines if len(line.get_xydata()) == 3]
+    assert len(lines) == len(tree.parents)
+    for node, parent in tree.parents.items():
+        ends = [found[parent], found[node]]
+        assert any(np.allclose([line[0], line[-1]], ends) for line in lines)
+
+
+def test_hf1_is_below_top_1_in_29_of_36_rows():
+    """Erratum LT-4, with its largest deviation."""
+    rows = taxonomies.hf1_and_top1()
+    assert len(rows) == 36 and (rows["verdict"] == taxonomies.NO).sum() == 29
+    worst = rows.loc[rows["difference"].idxmin()]
+    assert (worst["dataset"], worst["method"]) == ("inaturalist", "SimCLR (Euclidean)")
+    assert worst["difference"] == pytest.approx(0.441 - 0.620)
+
+
+def test_no_row_of_table_1_fits_a_tree_of_two_steps_or_of_three():
+    """Errata LT-4 and LT-5: 0.775 is asked of H-Acc in the first row if L = 3; siblings are 0.8 to 9.8 %."""
+    rows = taxonomies.breakhis()
+    assert (rows["verdict"] == taxonomies.NO).all() and (rows["verdict_l3"] == taxonomies.NO).all()
+    assert rows["least_l3"][0] == pytest.approx(0.775, abs=5e-4)
+    assert 100 * rows["siblings"].min() == pytest.approx(0.8) and 100 * rows["siblings"].max() == pytest.approx(9.8)
+
+
+def test_the_sums_are_those_of_the_erratum():
+    """Erratum LT-6."""
+    rows = taxonomies.sums()
+    ends = rows.groupby("dataset")["sum"].agg(["min", "max"]).round(3)
+    assert ends.loc["breakhis"].tolist() == [0.980, 0.994] and ends.loc["odir"].tolist() == [1.012, 1.024]
+    assert ends.loc["ham10000"].tolist() == [1.029, 1.035] and ends.loc["in_shop"].tolist() == [1.010, 1.025]
+    assert ends.loc["inaturalist"].tolist() == [0.970, 1.003]
+    assert len(rows) == 45 and (rows["verdict"] == taxonomies.YES).sum() == 1
+
+
+def test_the_gains_are_those_of_the_errata():
+    """Errata LT-7 and LT-8."""
+    rows = taxonomies.gains().set_index(["dataset", "metric"])
+    order = rows.xs("PC-Order", level="metric")
+    assert order["hyperbolic"].min() == pytest.approx(9.3) and order["euclidean"]["in_shop"] == pytest.approx(10.2)
+    assert rows.loc[("in_shop", "HF1"), "step"] == pytest.approx(-0.8)
+    assert rows.loc[("in_shop", "Violations"), "hyperbolic"] == pytest.approx(29.6, abs=0.05)
+    assert (rows.loc["in_shop", "step"] < 0).all()
+    same = rows.loc[["breakhis", "odir", "ham10000"]].loc[(slice(None), ["HF1", "PC-Order", "Violations"]), "step"]
+    assert same.round(4).unique().tolist() == [1.1]
+
+
+def test_the_ranges_of_section_4_mix_the_spaces_and_those_of_section_5_do_not():
+    rows = taxonomies.ranges()
+    fits = rows[rows["verdict"] == taxonomies.YES]
+    assert fits["section"].tolist() == ["4.5"] + ["5"] * 7
+    mixed = rows[rows["verdict"] == "**two spaces mixed**"]
+    assert mixed["metric"].tolist() == ["HF1", "Violations", "Top-1"]
+    assert mixed["low"].eq("euclidean").all() and mixed["high"].eq("hyperbolic").all()
+    assert rows.loc[rows["low"] == "neither", "metric"].tolist() == ["PC-Order"]
+
+
+@pytest.fixture
+def sound(monkeypatch):
+    """Tables whose columns come from one set of predictions: a third of the mistakes are siblings."""
+
+    def results() -> pd.DataFrame:
+        rows = real()
+        rows["H-Acc"] = rows["Top-1"] + (1 - rows["Top-1"]) / 6
+        rows["HF1"] = (1 + 2 * rows["H-Acc"]) / 3
+        rows["Violations"] = 1 - rows["PC-Order"]
+        return rows.round(3)
+
+    real = published.results
+    monkeypatch.setattr(published, "results", results)
+
+
+def test_a_sound_table_passes_every_check(sound):
+    assert (taxonomies.hf1_and_top1()["verdict"] == taxonomies.YES).all()
+    assert (taxonomies.breakhis()["verdict"] == taxonomies.YES).all()
+    assert (taxonomies.sums()["verdict"] == taxonomies.YES).all()

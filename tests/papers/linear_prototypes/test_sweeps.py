@@ -1,0 +1,103 @@
+"""Fewer labels are fewer labels and not fewer steps, and both are shown."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lib.datasets import folds
+from lib.datasets.queries import balanced
+from lib.papers.linear_prototypes import retrieval as sweeps
+from lib.papers.linear_prototypes.heads import trained
+from lib.papers.linear_prototypes.retrieval import EPOCHS, STEPS
+from lib.study.store import Run
+from lib.training import hyper_dino
+from lib.training.episodes import Episodes
+from lib.training.fit import Schedule
+from lib.training.linear_prototypes import Settings
+from lib.training.methods import Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split, query_splits, repeated
+
+RNG = np.random.default_rng(1)
+LABELS = np.tile(np.arange(3), 32)
+GROUPS = np.repeat([f"patient {i}" for i in range(16)], 6)
+X = (RNG.normal(size=(3, 6))[LABELS] + 0.7 * RNG.normal(size=(96, 6))).astype(np.float32)
+SHORT = Episodes(epochs=5, batch_size=32, lr=0.01, k=5)
+HEAD = trained("linear prototypes", 6, 4, Settings(hidden=8), SHORT)
+MAPPER = Method(
+    "Hyper-DINO", Recipe("scaled", 6, 4), hyper_dino.Settings(hidden=8, half=False), Schedule(epochs=3, batch_size=16)
+)
+ABOUT = {"folds": 2, "epochs": 3, "mapper_epochs": 4, "K": 5, "views": 2, "groups": "patient", "seeds": 2}
+RUN = Run("41_linear_prototypes_retrieval", "demo", "tissue", "some images", "abc", "texture", ABOUT)
+
+
+@pytest.fixture(scope="module")
+def where() -> list[Split]:
+    fold_of = folds.assign(LABELS.astype(str), GROUPS, 4, "group", 0)
+    return query_splits({0: balanced(LABELS.astype(str), GROUPS, fold_of, 0, 4, 0)}, seed=0)
+
+
+@pytest.fixture(scope="module")
+def found(where) -> dict:
+    return sweeps.label_efficiency(X, LABELS, GROUPS, repeated(where, 2), (2, 6), [HEAD, MAPPER], (5,))
+
+
+def test_every_support_answers_after_as_many_steps(where):
+    answers = sweeps.supports(X[None], LABELS, GROUPS, where, (1, 4), HEAD, (5,))
+    assert {k: several[0].method.schedule.k for k, several in answers.items()} == {1: 1, 4: 4}
+    assert all(len(several) == 1 for several in answers.values())
+    assert len({several[0].health.steps for several in answers.values()}) == 1
+
+
+def test_all_heads_get_the_same_labels_and_every_training_draws_its_own(found, where):
+    names = [(head, steps) for head in ("linear prototypes", "Hyper-DINO") for steps in (STEPS, EPOCHS)]
+    assert [list(methods) for methods in found.values()] == [names] * 2
+    for size, methods in found.items():
+        for repeat in (0, 1):
+            labelled = [done[repeat].split.labelled for done in methods.values()]
+            assert np.bincount(LABELS[labelled[0]]).tolist() == [size] * 3
+            assert all(np.array_equal(labelled[0], other) for other in labelled)
+        first, second = (done.split for done in methods[names[0]])
+        assert np.array_equal(first.train, where[0].train)  # which are searched, labelled or not
+        assert set(first.labelled) != set(second.labelled)
+    assert set(found[2][names[0]][0].split.labelled) < set(found[6][names[0]][0].split.labelled)
+    assert [methods[names[0]][0].method.schedule.k for methods in found.values()] == [1, 5]
+
+
+def test_equal_steps_are_those_of_all_labels_and_equal_epochs_are_not(found, where):
+    whole = {
+        "linear prototypes": SHORT.epochs * SHORT.steps(len(where[0].train)),
+        "Hyper-DINO": MAPPER.schedule.epochs * MAPPER.schedule.steps(len(where[0].train)),
+    }
+    for size, methods in found.items():
+        for (head, steps), done in methods.items():
+            one = done[0].method.schedule
+            wanted = whole[head] if steps == STEPS else one.epochs * one.steps(3 * size)
+            assert abs(done[0].health.steps - wanted) <= one.steps(3 * size) / 2, (size, head, steps)
+    assert found[2]["Hyper-DINO", EPOCHS][0].health.steps == 3  # six images are one batch
+
+
+def test_with_all_labels_both_schedules_are_one_training(where):
+    (methods,) = sweeps.label_efficiency(X, LABELS, GROUPS, where, (len(where[0].train),), [HEAD], (5,)).values()
+    one, other = (methods["linear prototypes", steps][0] for steps in (STEPS, EPOCHS))
+    assert one.method.schedule == replace(SHORT) and one.per_query.values.equals(other.per_query.values)
+
+
+def test_sizes_are_rows_and_everything_is_called_all(found):
+    rows = sweeps.label_rows(found, 5, everything=6)
+    assert rows["size"].tolist() == [2] * 4 + [0] * 4 and set(rows["n_seeds"]) == {2}
+    cell = rows[(rows["size"] == 0) & (rows["method"] == "Hyper-DINO") & (rows["length"] == EPOCHS)]["ours"].item()
+    each = [100 * one.per_query.values["ap_min", 5].mean() for one in found[6]["Hyper-DINO", EPOCHS]]
+    assert cell == pytest.approx(np.mean(each))
+
+
+def test_the_health_of_every_training_stands_in_its_row(found):
+    """The steps taken are a number, and how long a head was trained has a column of its own."""
+    rows = sweeps.label_rows(found, 5, everything=6).set_index(["size", "method", "length"])
+    for size, methods in found.items():
+        for (head, length), done in methods.items():
+            row = rows.loc[size if size != 6 else 0, head, length]
+            assert row["steps"] == max(one.health.steps for one in done) > 0
+            assert row["loss"] == pytest.approx(np.mean([one.health.loss for one in done]))
+    assert rows["rim"].notna().tolist() == [head == "Hyper-DINO" for _, head, _ in rows.index]
