@@ -4,16 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.metrics import retrieval
 from lib.metrics.classes import over_classes
 from lib.metrics.retrieval import PerQuery
-from lib.papers.acir.ablations import scores
-from lib.papers.acir.hashing import tables as hashing
-from lib.papers.beyond.storage import tables as storage
-from lib.papers.hyper_dino.queries import twins
-from lib.papers.hyper_dino.retrieval import tables as hyper_dino
+from lib.papers.acir import hashing
+from lib.papers.acir.ablations import networks, tables
+from lib.papers.beyond import storage
+from lib.papers.hyper_dino import queries
+from lib.papers.hyper_dino import retrieval as hyper_dino
+from lib.papers.label_tree import results as label_tree
 from lib.papers.label_tree.experiment import Scored
-from lib.papers.label_tree.results import tables as label_tree
-from lib.results import answers, differences
+from lib.study import differences
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
 from lib.training.recipes import Recipe
@@ -50,8 +51,8 @@ def of_acir() -> float:
 
 
 def of_ablations() -> float:
-    both = answers.together([per_query(fold) for fold in RIGHT])
-    return scores.rows({"row": [scores.Scored("row", 0, both)]})["first_class"].item()
+    both = retrieval.together([per_query(fold) for fold in RIGHT])
+    return tables.frame({"row": [networks.Scored("row", 0, both)]})["first_class"].item()
 
 
 def of_label_tree() -> float:
@@ -66,11 +67,13 @@ def of_label_tree() -> float:
 
 def of_twins() -> float:
     rows = pd.concat([pd.DataFrame(RIGHT[fold], columns=["label", "hit"]) for fold in RIGHT], ignore_index=True)
-    return twins._means(rows.assign(ap=0.0, hit_chance=0.1, ap_chance=0.1), 5)["class_mean_1"]
+    return queries._means(rows.assign(ap=0.0, hit_chance=0.1, ap_chance=0.1), 5)["class_mean_1"]
 
 
 def of_storage() -> float:
-    return storage._scores(answers.together([per_query(fold) for fold in RIGHT]), storage.CLASS_MEANS)["class_mean_1"]
+    return storage.of_metric(retrieval.together([per_query(fold) for fold in RIGHT]), storage.CLASS_MEANS)[
+        "class_mean_1"
+    ]
 
 
 @pytest.mark.parametrize("of", [of_hyper_dino, of_acir, of_ablations, of_label_tree, of_twins, of_storage])

@@ -2,30 +2,60 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from lib import checks
+from lib.papers.beyond.factors.heads import EvenSettings
+from lib.study.run import Arm, Study
 from lib.training import classifier, hyper_dino, linear_prototypes
 from lib.training.episodes import Episodes
-from lib.training.experiment import ask, fit, search
+from lib.training.experiment import fit, search
 from lib.training.fit import Schedule
 from lib.training.methods import Answer, Fitted, Method
 from lib.training.recipes import Recipe
-from lib.training.splits import Split, galleries
+from lib.training.splits import galleries, repeated, splits
 
 NONE, STANDARDISED, NCA = "no head", "no head, standardised", "NCA"
 LOGITS, PROBABILITY = "linear classifier, logits", "linear classifier, probability"
 PROTOTYPES, FLAT, BALL = "prototype head", "flat head", "ball"
-COMPARED = (NONE, NCA, LOGITS, PROBABILITY, PROTOTYPES, FLAT, BALL)
-"""The methods that the picture shows; the other one is how the Hyper-DINO paper measures without a head."""
+LONGER = 4
+"""How many times the steps the controls of the even push take."""
+EVEN_BALL, EVEN_FLAT = "ball, even push", "flat head, even push"
+LONG_BALL, LONG_EVEN = f"ball, {LONGER} times the steps", f"ball, even push, {LONGER} times the steps"
 
 Results = dict[str, dict[str, list[Answer]]]
 """Archive (which gallery, and how folds are made) → method, or "encoder, method" → its answer on each split."""
 
-Trained = dict[str, dict[str, list[Fitted]]]
-"""Fold rule → method → what was fitted on each split."""
+
+def studies(
+    features: Mapping[str, np.ndarray],
+    labels: np.ndarray,
+    groups: np.ndarray,
+    fold_of: Mapping[str, np.ndarray],
+    ks: Sequence[int],
+    folds_used: int,
+    n_seeds: int,
+    seed: int,
+) -> dict[str, Study]:
+    """Archive → its study: the training images under every fold rule, and new images under the last one.
+
+    That open archive is left out, with a warning, where it is too small for a list of ``max(ks)``.
+    """
+    archives = {}
+    for rule, fold in fold_of.items():
+        parts = splits(fold, seed)[:folds_used]
+        itself = np.arange(len(labels))
+        study = Study(features, labels, groups, parts, parts[0], ks, apart=itself, n_seeds=n_seeds)
+        archives[f"closed, {rule}"] = study
+    if "open" in galleries(parts, groups, max(ks)):
+        archives[f"open, {rule}"] = replace(study, gallery="open", apart=groups)
+    return archives
+
+
+def run(archives: Mapping[str, Study], arms: Sequence[Arm], what: str) -> Results:
+    """What every archive answers; the arms of one fold rule are trained once, and read from the store then."""
+    return {name: study.answers(arms, f"{what}, {name}")["own"] for name, study in archives.items()}
 
 
 def methods(
@@ -42,8 +72,7 @@ def methods(
 
     Every head learns from the same ``dim_in`` principal components, in batches of one size and as many steps; the
     prototype head is as large as the ball's (its paper: 512 and 128 numbers), with episodes of ``support`` images of
-    each class and the cosine search of its paper. The classifier has a learning rate of its own, ``classifier_lr``.
-    NCA sees all numbers, as Hyper-DINO has it.
+    each class and the cosine search of its paper. NCA sees all numbers, as Hyper-DINO has it.
     """
     head = Recipe("PCA", dim_in, dim_out)
     linear = [
@@ -64,6 +93,20 @@ def methods(
     ]
 
 
+def on(encoder: str, several: Sequence[Method], named: bool = False) -> list[Arm]:
+    """``several`` methods as arms; ``named``: the encoder stands before their names."""
+    return [Arm(replace(one, name=f"{encoder}, {one.name}" if named else one.name), encoder) for one in several]
+
+
+def alone(results: Results, encoder: str) -> Results:
+    """The answers of one encoder, without its name."""
+    first = f"{encoder}, "
+    return {
+        archive: {name.removeprefix(first): of for name, of in by_method.items() if name.startswith(first)}
+        for archive, by_method in results.items()
+    }
+
+
 def with_margin(kind: str, m0: float) -> str:
     """The name of the ball, or of the flat head beside it, at another margin.
 
@@ -76,104 +119,32 @@ def with_margin(kind: str, m0: float) -> str:
 def margins(recipe: Recipe, settings: hyper_dino.Settings, schedule: Schedule, m0s: Sequence[float]) -> list[Method]:
     """The ball with each margin of ``m0s``, and the flat head with half of it."""
     checks.values(margins=m0s)
-    found = []
-    for m0 in m0s:
-        found.append(Method(with_margin(BALL, m0), recipe, replace(settings, m0=m0), schedule))
-        found.append(Method(with_margin(FLAT, m0), recipe, hyper_dino.flat(settings, m0 / 2), schedule))
-    return found
+    kinds = [(m0, (BALL, replace(settings, m0=m0)), (FLAT, hyper_dino.flat(settings, m0 / 2))) for m0 in m0s]
+    return [Method(with_margin(name, m0), recipe, head, schedule) for m0, *both in kinds for name, head in both]
 
 
-def trained(
-    x: np.ndarray,
-    labels: np.ndarray,
-    several: Sequence[Method],
-    splits_of: Mapping[str, Sequence[Split]],
-    what: str,
-) -> Trained:
-    """``several`` methods fitted under every fold rule; x: (n, dim), labels: (n,)."""
-    found: Trained = {}
-    for rule, parts in splits_of.items():
-        found[rule] = fit(x, labels, several, parts, what=f"{what}, {rule}")
-    return found
+def even(recipe: Recipe, settings: hyper_dino.Settings, schedule: Schedule) -> list[Method]:
+    """The ball of ``settings`` with an even push, the flat head beside it, and the ball with both losses for longer."""
+    pushed, long = EvenSettings(**vars(settings)), replace(schedule, epochs=LONGER * schedule.epochs)
+    return [
+        Method(EVEN_FLAT, recipe, hyper_dino.flat(pushed, settings.m0 / 2), schedule),
+        Method(EVEN_BALL, recipe, pushed, schedule),
+        Method(LONG_BALL, recipe, settings, long),
+        Method(LONG_EVEN, recipe, pushed, long),
+    ]
 
 
-def archives(
-    fitted: Trained,
-    x: np.ndarray,
-    labels: np.ndarray,
-    groups: np.ndarray,
-    ks: Sequence[int],
-    what: str,
-    workers: int = -1,
-) -> Results:
-    """The training images searched under every fold rule, and images that nothing was fitted on under the last.
-
-    That open archive is left out, with a warning, where it is too small for a list of ``max(ks)``. ``what``,
-    ``workers``: as in :func:`lib.training.experiment.ask`.
-    """
-    found = {}
-    for rule, done in fitted.items():
-        found[f"closed, {rule}"] = _asked(done, x, labels, ks, what=f"{what}, closed, {rule}", workers=workers)
-    strictest, done = list(fitted.items())[-1]
-    if "open" in galleries([one.split for one in next(iter(done.values()))], groups, max(ks)):
-        options = {"gallery": "open", "groups": groups, "what": f"{what}, open, {strictest}", "workers": workers}
-        found[f"open, {strictest}"] = _asked(done, x, labels, ks, **options)
-    return found
-
-
-def _asked(fitted: Mapping[str, Sequence[Fitted]], *arguments: Any, **options: Any) -> dict[str, list[Answer]]:
-    """:func:`lib.training.experiment.ask`, once in place of once a training where nothing was trained."""
-    first = {
-        name: [one for one in several if one.network is not None or one.split.repeat == 0]
-        for name, several in fitted.items()
-    }
-    answers = ask(first, *arguments, **options)
-    for name, several in fitted.items():
-        if len(answers[name]) < len(several):
-            of_fold = {answer.split.fold: answer for answer in answers[name]}
-            answers[name] = [replace(of_fold[one.split.fold], split=one.split) for one in several]
-    return answers
-
-
-def named(encoder: str, found: Results) -> Results:
-    """The same answers under "encoder, method"."""
-    return {
-        archive: {f"{encoder}, {method}": answers for method, answers in by_method.items()}
-        for archive, by_method in found.items()
-    }
-
-
-def together(*several: Results) -> Results:
-    """Answers of several encoders, archive by archive."""
-    found: Results = {}
-    for results in several:
-        for archive, by_method in results.items():
-            found.setdefault(archive, {}).update(by_method)
-    return found
-
-
-def relatives(
-    fitted: Mapping[str, Sequence[Fitted]],
-    x: np.ndarray,
-    labels: np.ndarray,
-    above: np.ndarray,
-    ks: Sequence[int],
-) -> dict[str, list[Answer]]:
+def relatives(study: Study, arms: Sequence[Arm], above: np.ndarray) -> dict[str, list[Answer]]:
     """Queries search the training images without those of their own class: is the nearest one a relative?
 
     above: (n,) the class above each image's class in a tree, such as the family of a species; what shares it is
     relevant. Nobody has learnt it: it is order that an embedding keeps, or makes, by itself.
     """
-    found = {}
-    for name, several in fitted.items():
-        found[name] = [
-            Answer(
-                one.method,
-                one.split,
-                one.health,
-                one.history,
-                *search(one, x, above, one.split.test, one.split.train, ks, ids=labels),
-            )
-            for one in several
-        ]
-    return found
+    x, parts = study.features[arms[0].encoder], repeated(study.splits, study.n_seeds)
+    fitted = fit(x, study.labels, [arm.method for arm in arms], parts, what="relatives")
+
+    def answer(one: Fitted) -> Answer:
+        where = one.split.test, one.split.train, study.ks
+        return Answer(one.method, one.split, one.health, one.history, *search(one, x, above, *where, study.labels))
+
+    return {name: [answer(one) for one in several] for name, several in fitted.items()}

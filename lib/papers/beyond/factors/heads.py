@@ -1,4 +1,4 @@
-"""The heads and losses of the other papers, as methods of the same experiment: Hyp-ViT, the label tree, hash codes."""
+"""Heads and losses of the other papers (Hyp-ViT, label tree, hash codes), and Hyper-DINO's loss with an even push."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,9 +17,10 @@ from lib.errors import InputError
 from lib.geometry import Geometry, Sphere
 from lib.heads import HyperbolicMapper
 from lib.losses.hashing import CSQ
+from lib.losses.hyper_dino import ContrastiveLoss, contrastive
 from lib.losses.level_margin import LevelAwareMargin
 from lib.taxonomy import Taxonomy, from_paths
-from lib.training import hashing, hyp_vit, sweep
+from lib.training import hashing, hyp_vit, hyper_dino, sweep
 from lib.training.by_class import ByClass
 from lib.training.fit import Schedule
 from lib.training.label_tree import Objective
@@ -125,6 +126,55 @@ class Tree:
         return values if network is None else network(values)
 
 
+@dataclass(frozen=True)
+class EvenPush:
+    """L_pos + ``weight`` · L_neg + R_norm, of :func:`lib.losses.hyper_dino.contrastive` with the settings of ``loss``.
+
+    L_neg is a mean over all pairs of images of two classes. Of C classes, all alike, the pull inside of one has the
+    weight 1/C and the push of one on another 2/(C(C − 1)): a class is pushed from its one look-alike 2/(C − 1) times
+    as hard as it is held together. With ``weight`` = C − 1 that is 2, as with two classes; see :func:`evening`.
+    """
+
+    loss: ContrastiveLoss
+    weight: float
+
+    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+        """Embeddings (..., B, d), labels (..., B) and which rows count (..., B) give the loss (...)."""
+        parts = contrastive(h, labels, valid=valid, **vars(self.loss))
+        return parts.total + (self.weight - 1) * parts.negative
+
+
+def evening(labels: np.ndarray) -> float:
+    """The weight that makes up for the mean over pairs of two classes: (1 − S)/S, S = Σ p² of the shares of classes.
+
+    C equal classes have C − 1, unequal ones less, as more pairs are of one class:
+
+    >>> evening(np.array([0, 0, 1, 1, 2, 2])), evening(np.array([0, 0, 0, 0, 1, 2]))
+    (2.0, 1.0)
+    """
+    counts = np.unique(labels, return_counts=True)[1]
+    return float(len(labels) ** 2 / (counts**2).sum() - 1)
+
+
+WORTH = 1.5
+"""With a smaller weight than this the even push is nearly the printed one, and is not trained."""
+
+
+def matters(labels: np.ndarray) -> bool:
+    """Whether the even push differs enough from the printed one; ``labels: (n,)``."""
+    return evening(labels) >= WORTH
+
+
+@dataclass(frozen=True)
+class EvenSettings(hyper_dino.Settings):
+    """Hyper-DINO's mapper with :class:`EvenPush`, its weight from the classes that are learnt from."""
+
+    def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
+        """The images themselves, ``labels: (m,)``; the loss has the weight of :func:`evening`."""
+        lessons = super().lessons(views, labels, schedule, where)
+        return replace(lessons, loss=EvenPush(self.loss, evening(labels)))
+
+
 def above(images: ImageTable, which: str) -> pd.Series | None:
     """Of each image (n,) the branch that its class hangs on, None for a tree that the dataset does not have.
 
@@ -177,31 +227,22 @@ def methods(
 ) -> list[Method]:
     """One method per paper and variant, from the same components as the others, in as many steps.
 
-    Hyp-ViT's head and the hash head are a single layer, and have the rate of the linear classifier; the label tree's is
-    as large as Hyper-DINO's, and has its rate. On validation groups of the drawn tiles, of 0.001 to 0.03, that of the
-    single layers was best or level, the ball was best at 0.001 to 0.003, and the label tree's head would earn about two
-    points of MAP@20 more at 0.03. SupCon has the head, rate, similarity and
-    temperature of HWC.
+    Hyp-ViT's head and the hash head are single layers and have ``single_lr``, the rate of the linear classifier. The
+    label tree's head has the rate of ``schedule``, on validation groups one of 0.03 would earn about two points of
+    MAP@20 more. SupCon has the head, rate, similarity and temperature of HWC.
 
-    Args:
-        recipe: of the other heads. schedule: of them. single_lr: the rate of single layers.
-        classes: of :func:`by_class`. kin: of :func:`branches`; without a tree HWC + LAM is left out.
-        hidden: width of the label tree's head. n_bits: length of the codes.
+    classes: of :func:`by_class`. kin: of :func:`branches`; without a tree HWC + LAM is left out.
     """
     checks.values(n_bits=n_bits)
     single = replace(classes, lr=single_lr)
     even = hashing.Even(schedule.epochs, schedule.batch_size, single_lr, schedule.weight_decay)
     clipped, code = hyp_vit.Settings(), replace(recipe, dim_out=n_bits)
-    found = [
+    flat = Tree(tuple(range(n_classes)), hidden, Objective("SupCon"))
+    return [
         Method(HYPERBOLIC, recipe, clipped, single),
         Method(SPHERICAL, recipe, hyp_vit.spherical(clipped), single),
-    ]
-    flat = Tree(tuple(range(n_classes)), hidden, Objective("SupCon"))
-    found.append(Method(SUPCON, recipe, flat, schedule))
-    if kin is not None:
-        found.append(Method(TREE, recipe, Tree(kin, hidden), schedule))
-    return [
-        *found,
+        Method(SUPCON, recipe, flat, schedule),
+        *([] if kin is None else [Method(TREE, recipe, Tree(kin, hidden), schedule)]),
         Method(ACIR, code, hashing.Settings(), even),
         Method(CENTRES, code, hashing.Settings(loss=CSQ(n_classes, n_bits)), even),
     ]

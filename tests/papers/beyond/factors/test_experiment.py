@@ -6,104 +6,77 @@ import pytest
 from lib.geometry import Euclidean, PoincareBall
 from lib.papers.beyond.factors import experiment
 from lib.papers.beyond.factors.experiment import BALL, FLAT, LOGITS, NCA, NONE, PROBABILITY, PROTOTYPES, STANDARDISED
-from lib.training.experiment import ask, fit
+from lib.papers.beyond.factors.heads import EvenSettings
+from lib.training.experiment import fit
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings
 from lib.training.recipes import Recipe
-from lib.training.splits import repeated, splits
+from lib.training.splits import repeated
 
 N, KS = 96, (1, 5)
 LABELS, GROUPS = np.arange(N) % 4, np.array([f"p{i}" for i in np.arange(N) // 8])
 RNG = np.random.default_rng(0)
 X = (RNG.normal(size=(N, 12)) + 2 * RNG.normal(size=(4, 12))[LABELS]).astype(np.float32)
-SETTINGS, SCHEDULE = Settings(hidden=8, half=False), Schedule(epochs=3, batch_size=16)
+SETTINGS, SCHEDULE, RECIPE = Settings(hidden=8, half=False), Schedule(epochs=3, batch_size=16), Recipe("PCA", 10, 6)
 METHODS = experiment.methods(12, 10, 6, 4, SETTINGS, SCHEDULE, 3, 0.01)
-SPLITS_OF = {
-    "by image": repeated(splits(np.arange(N) // 5 % 3, seed=0), 2),
-    "by patient": repeated(splits(np.arange(N) // 8 % 3, seed=0), 2),
-}
+FOLD_OF = {"by image": np.arange(N) // 5 % 3, "by patient": np.arange(N) // 8 % 3}
+
+
+def studies(ks=KS):
+    return experiment.studies({"net": X}, LABELS, GROUPS, FOLD_OF, ks, folds_used=3, n_seeds=2, seed=0)
 
 
 @pytest.fixture(scope="module")
-def fitted() -> experiment.Trained:
-    return {rule: fit(X, LABELS, METHODS, parts, workers=1) for rule, parts in SPLITS_OF.items()}
+def results() -> experiment.Results:
+    return experiment.run(studies(), experiment.on("net", METHODS, named=True), "heads")
 
 
-@pytest.fixture(scope="module")
-def found(fitted) -> experiment.Results:
-    return experiment.archives(fitted, X, LABELS, GROUPS, KS, "heads", workers=1)
-
-
-def test_every_head_learns_from_the_same_components_in_as_many_steps(found):
+def test_every_head_learns_from_the_same_components_in_as_many_steps(results):
     heads = [method for method in METHODS if method.recipe.dim_out]
     assert {(head.recipe.source, head.recipe.dim_in) for head in heads} == {("PCA", 10)} and len(heads) == 5
-    assert {answer.health.steps for head in heads for answer in found["closed, by patient"][head.name]} == {12}
-    assert {
-        answer.health.steps for name in (NONE, STANDARDISED, NCA) for answer in found["open, by patient"][name]
-    } == {0}
-
-
-def test_only_the_classifier_has_another_learning_rate():
-    rates = {method.name: method.schedule.lr for method in METHODS if method.recipe.dim_out}
+    of = experiment.alone(results, "net")["open, by patient"]
+    assert {answer.health.steps for head in heads for answer in of[head.name]} == {12}
+    assert {answer.health.steps for name in (NONE, STANDARDISED, NCA) for answer in of[name]} == {0}
+    rates = {head.name: head.schedule.lr for head in heads}
     assert {name for name, lr in rates.items() if lr == 0.01} == {LOGITS, PROBABILITY}
-    assert {lr for name, lr in rates.items() if name not in (LOGITS, PROBABILITY)} == {SCHEDULE.lr}
 
 
-def test_ball_and_flat_head_differ_in_curvature_and_half_of_the_margin_alone():
-    by_name = {method.name: method for method in METHODS}
-    ball, flat = by_name[BALL].head, by_name[FLAT].head
-    differ = {name for name in vars(ball) if getattr(ball, name) != getattr(flat, name)}
-    assert differ == {"geometry", "m0"}
-    assert (ball.geometry, flat.geometry) == (PoincareBall(1.0), Euclidean()) and flat.m0 == ball.m0 / 2
+def test_ball_and_flat_head_differ_in_curvature_and_half_of_the_margin():
+    by_name = {method.name: method.head for method in METHODS}
+    ball, flat = by_name[BALL], by_name[FLAT]
+    assert {name for name in vars(ball) if getattr(ball, name) != getattr(flat, name)} == {"geometry", "m0"}
+    assert (ball.geometry, flat.geometry, flat.m0) == (PoincareBall(1.0), Euclidean(), ball.m0 / 2)
+    wide = [(one.name, one.head.m0) for one in experiment.margins(RECIPE, SETTINGS, SCHEDULE, [1.0, 4.0])]
+    assert wide[:2] == [("ball, m0 = 1", 1.0), ("flat head, m0 = 1", 0.5)] and wide[3] == ("flat head, m0 = 4", 2.0)
 
 
-def test_margins_come_in_pairs():
-    heads = experiment.margins(Recipe("PCA", 10, 6), SETTINGS, SCHEDULE, [1.0, 4.0])
-    assert [(head.name, head.head.m0) for head in heads] == [
-        ("ball, m0 = 1", 1.0),
-        ("flat head, m0 = 1", 0.5),
-        ("ball, m0 = 4", 4.0),
-        ("flat head, m0 = 4", 2.0),
-    ]
+def test_an_even_push_and_longer_trainings_come_apart_and_together():
+    even = experiment.even(RECIPE, SETTINGS, SCHEDULE)
+    assert [one.schedule.epochs for one in even] == [3, 3, 12, 12]
+    assert [isinstance(one.head, EvenSettings) for one in even] == [True, True, False, True]
 
 
-def test_what_was_not_trained_is_searched_once_and_answers_for_every_training(fitted, found):
-    asked = ask(fitted["by patient"], X, LABELS, KS, workers=1)
-    for name, answers in found["closed, by patient"].items():
-        assert [(one.split.fold, one.split.repeat) for one in answers] == [(f, r) for r in (0, 1) for f in (0, 1, 2)]
-        for one, expected in zip(answers, asked[name], strict=True):
-            assert one.split is expected.split and one.per_query.values.equals(expected.per_query.values)
-
-
-def test_the_open_archive_is_of_the_strictest_rule_and_leaves_the_own_group_out(found):
-    assert list(found) == ["closed, by image", "closed, by patient", "open, by patient"]
-    (answer, *_) = found["open, by patient"][NONE]
+def test_the_open_archive_is_of_the_strictest_rule_and_leaves_the_own_group_out(results):
+    assert list(results) == ["closed, by image", "closed, by patient", "open, by patient"]
+    answer = results["open, by patient"][f"net, {NONE}"][0]
     own = [np.sum(GROUPS[answer.split.test] == GROUPS[query]) for query in answer.split.test]
-    relevant = [np.sum(LABELS[answer.split.test] == LABELS[q]) for q in answer.split.test]
     assert answer.per_query.n_gallery.tolist() == [len(answer.split.test) - n for n in own]
-    assert (answer.per_query.n_relevant < relevant).all()
 
 
-def test_an_open_archive_too_small_for_the_list_is_left_out(fitted):
+def test_an_open_archive_too_small_for_the_list_is_left_out():
     with pytest.warns(UserWarning, match="no open gallery"):
-        assert list(experiment.archives(fitted, X, LABELS, GROUPS, (1, 30), "heads", workers=1)) == [
-            "closed, by image",
-            "closed, by patient",
-        ]
+        assert list(studies((1, 30))) == ["closed, by image", "closed, by patient"]
 
 
-def test_relatives_are_searched_without_the_own_class_and_counted_by_the_class_above(fitted):
-    above = LABELS // 2
-    found = experiment.relatives({PROTOTYPES: fitted["by patient"][PROTOTYPES]}, X, LABELS, above, (1,))[PROTOTYPES]
-    for one, answer in zip(fitted["by patient"][PROTOTYPES], found, strict=True):
+def test_relatives_are_searched_without_the_own_class_and_counted_by_the_class_above():
+    above, study = LABELS // 2, studies()["closed, by patient"]
+    (method,) = (one for one in METHODS if one.name == PROTOTYPES)
+    answers = experiment.relatives(study, experiment.on("net", [method]), above)[PROTOTYPES]
+    fitted = fit(X, LABELS, [method], repeated(study.splits, 2))[PROTOTYPES]
+    for one, answer in zip(fitted, answers, strict=True):
         query, gallery = (one.embed(X[rows]).detach() for rows in (one.split.test, one.split.train))
         cosine = query @ gallery.T / query.norm(dim=1, keepdim=True) / gallery.norm(dim=1)
         for row, image in enumerate(one.split.test):
             others = LABELS[one.split.train] != LABELS[image]
             nearest = one.split.train[others][cosine[row][others].argmax()]
             assert answer.per_query.values["ap_min", 1][row] == (above[nearest] == above[image])
-
-
-def test_encoders_stand_side_by_side(found):
-    both = experiment.together(experiment.named("a", found), experiment.named("b", {"open, by patient": {}}))
-    assert both["closed, by image"][f"a, {BALL}"] is found["closed, by image"][BALL] and list(both) == list(found)

@@ -1,4 +1,4 @@
-"""The other papers' heads learn from the same components in as many steps, and their losses are what loops say."""
+"""All heads learn from the same components in as many steps, and their losses are what loops say."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ import torch
 
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.geometry import PoincareBall, Sphere
+from lib.geometry import Euclidean, PoincareBall, Sphere
+from lib.losses.hyper_dino import ContrastiveLoss
 from lib.losses.label_tree import HierarchyWeighted
 from lib.papers.beyond.factors import heads
 from lib.taxonomy import from_paths
@@ -127,3 +128,54 @@ def test_without_a_tree_its_head_is_left_out_and_it_lives_on_the_sphere():
     assert names == [name for name in heads.PAPERS if name != heads.TREE]
     with pytest.raises(InputError, match="sphere"):
         heads.Tree(KIN, objective=Objective("HWC", PoincareBall(1.0)))
+
+
+@pytest.mark.parametrize("geometry", [PoincareBall(), Euclidean(), Sphere()], ids=str)
+def test_the_loss_is_what_loops_say(geometry):
+    h = torch.randn(9, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64) / 5
+    h = h / h.norm(dim=-1, keepdim=True) if isinstance(geometry, Sphere) else h
+    labels = torch.tensor([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    distances = {(i, j): geometry.pairwise(h[i : i + 1], h[j : j + 1]).item() for i in range(9) for j in range(9)}
+    pairs = [pair for pair in distances if pair[0] != pair[1]]
+    margin = 0.5 + 0.1 * np.mean([distances[pair] for pair in pairs])
+    pulled = [distances[i, j] for i, j in pairs if labels[i] == labels[j]]
+    missing = [max(0, margin - distances[i, j]) for i, j in pairs if labels[i] != labels[j]]
+    wanted = np.mean(pulled) + 2 * np.mean(missing) + 1e-3 * h.norm(dim=-1).mean().item()
+    assert heads.EvenPush(ContrastiveLoss(geometry), 2.0)(h, labels).item() == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 9])
+def test_a_class_is_pushed_from_its_look_alike_as_hard_as_with_two_classes(n_classes):
+    """Classes 0 and 1 look alike; all others lie beyond the margin."""
+    centres = torch.zeros(n_classes, 2, dtype=torch.float64)
+    centres[2:, 0] = 100 * torch.arange(2, n_classes)
+    labels = torch.arange(n_classes).repeat_interleave(4)
+    h = centres[labels] + torch.randn(len(labels), 2, dtype=torch.float64) / 50
+    one, other = h[:4].clone().requires_grad_(), h[4:8]
+    loss = ContrastiveLoss(Euclidean(), alpha=0.0, norm_weight=0.0)
+    far = torch.cat([one, other, h[8:]])
+    even, printed = heads.EvenPush(loss, n_classes - 1.0)(far, labels), loss(far, labels)
+    near = torch.cat([one, other])
+    (pushed,) = torch.autograd.grad((even - printed) / max(n_classes - 2, 1), one)  # L_neg alone
+    (with_two,) = torch.autograd.grad(loss(near, labels[:8]) - _pull(near, labels[:8]), one)
+    if n_classes == 2:
+        assert even == printed
+    else:  # a class has the weight 1/C in L_pos, so in proportion to it the push is the same
+        assert torch.allclose((n_classes - 1) * n_classes * pushed, 2 * with_two)
+
+
+def _pull(h: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    distance, same = Euclidean().pairwise(h, h), labels[:, None] == labels
+    return distance[same].sum() / (same.sum() - len(h))
+
+
+def test_the_weight_comes_from_the_classes_that_are_learnt_from():
+    labels = np.arange(60) % 5
+    even = heads.EvenSettings()
+    lessons = even.lessons(np.zeros((1, 60, 6), dtype=np.float32), labels, SCHEDULE, "here")
+    assert lessons.loss == heads.EvenPush(even.loss, 4.0)
+    two = even.lessons(np.zeros((1, 60, 6), dtype=np.float32), np.arange(60) % 2, SCHEDULE, "here")
+    h = torch.randn(8, 3) / 5
+    assert two.loss(h, torch.arange(8) % 2) == even.loss(h, torch.arange(8) % 2)
+    uneven = even.lessons(np.zeros((1, 60, 6), dtype=np.float32), np.minimum(labels, 1), SCHEDULE, "here")
+    assert uneven.loss.weight == pytest.approx(60**2 / (12**2 + 48**2) - 1)  # pairs of two classes over those of one

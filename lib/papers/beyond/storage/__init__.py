@@ -1,1 +1,0 @@
-"""Notebook 92: bytes, search and servers."""

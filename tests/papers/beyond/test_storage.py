@@ -1,0 +1,108 @@
+"""Storage: codecs and indexes against the exact search, on a small experiment."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lib.geometry import Euclidean, PoincareBall
+from lib.papers.beyond import storage
+from lib.search.index import FaissFlat
+from lib.search.synthetic import hierarchy
+from lib.training.experiment import fit
+from lib.training.fit import Schedule
+from lib.training.hyper_dino import Settings
+from lib.training.methods import of_recipes
+from lib.training.recipes import Recipe
+from lib.training.splits import splits
+
+KS = (1, 5)
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    x = (rng.normal(size=(60, 8)) + 2 * rng.normal(size=(3, 8))[labels]).astype(np.float32)
+    recipes = [Recipe("PCA", 8, 4), Recipe("PCA", 4, 0)]
+    methods = of_recipes(recipes, Settings(half=False), Schedule(epochs=2, batch_size=16))
+    fitted = fit(x, labels, methods, splits(np.arange(60) // 20, seed=0), workers=1)
+    return storage.codec_rows(fitted, x, labels, "by image", KS)
+
+
+def test_float32_changes_nothing_and_float16_halves_the_bytes(rows):
+    assert len(rows) == 3 * (3 + 2)
+    exact = rows[rows["codec"] == "float32"]
+    assert (exact["recall"] == 100).all() and (exact["bytes"] == 16).all()
+    assert (rows.loc[rows["codec"] != "float32", "bytes"] == 8).all()
+    assert set(rows.loc[rows["method"] == "no mapper", "codec"]) == {"float32", "float16"}
+
+
+def test_no_distance_changes_by_more_than_the_bound(rows):
+    curved = rows[rows["method"] == "mapper"]
+    assert (curved["moved"] <= curved["bound"]).all() and (curved.query("codec != 'float32'")["moved"] > 0).all()
+    assert rows[rows["method"] == "no mapper"][["moved", "bound"]].isna().all(axis=None)
+
+
+def test_a_class_mean_is_one_of_all_folds(rows):
+    folds = rows.groupby(["method", "codec"])[["class_mean_1", "class_mean_5"]].nunique()
+    assert (folds == 1).all(axis=None) and rows.groupby(["method", "codec"])["map_5"].nunique().gt(1).any()
+
+
+def test_every_index_finds_the_neighbours_of_every_gallery():
+    ball = PoincareBall(1.0)
+    galleries = {
+        "tree": (hierarchy(20, 8, seed=1), hierarchy(600, 8, seed=2), ball),
+        "flat": (torch.randn(20, 8), torch.randn(900, 8), Euclidean()),
+    }
+    table = storage.index_rows(galleries, k=5, most=800)
+    assert set(zip(table["gallery"], table["structure"], strict=True)) == {
+        ("tree", "faiss flat"),
+        ("tree", "faiss hnsw"),
+        ("tree", "qdrant"),
+        ("flat", "faiss flat"),
+        ("flat", "faiss hnsw"),
+    }
+    assert (table.loc[table["proposed"] > 5, "recall"] >= 99).all()
+
+
+def test_what_faiss_flat_is_said_to_hold_is_what_it_holds(tmp_path):
+    sizes = []
+    for n in (1000, 2000):  # what comes with every index, whatever its size, falls out
+        FaissFlat.build(hierarchy(n, 8, seed=1), PoincareBall(1.0), "codes").save(tmp_path / str(n))
+        sizes.append(sum(file.stat().st_size for file in (tmp_path / str(n)).iterdir()))
+    assert np.diff(sizes).item() / 1000 == pytest.approx(storage.flat_bytes(8), abs=0.1)
+
+
+def test_the_summary_has_means_over_the_folds_and_the_worst_move(rows):
+    table = storage.summary(rows)
+    block = rows[(rows["method"] == "mapper") & (rows["codec"] == "float16 ball")]
+    line = table[(table["method"] == "mapper") & (table["codec"] == "float16 ball")].iloc[0]
+    assert line["map_5"] == pytest.approx(block["map_5"].mean())
+    assert line["spread"] == pytest.approx(np.std(block["map_5"], ddof=1))
+    assert line["moved"] == block["moved"].max()
+    mapper, plain = (table[table["method"] == name] for name in ("mapper", "no mapper"))
+    assert (mapper["steps"] == 2 * 3).all() and (plain["steps"] == 0).all() and plain["loss"].isna().all()
+
+
+def test_the_table_has_the_shortest_and_the_longest_list_and_a_chance_for_each_rule(rows):
+    table = storage.summary(rows)
+    both = pd.concat([table, table.assign(rule="by patient", chance_5=9.87)]).assign(map_3=50.0)
+    head, _, *lines = storage.storage_layout(both).splitlines()
+    assert "| MAP@1 | MAP@5 |" in head and "MAP@3" not in head
+    assert lines[-1].startswith("| by patient | chance |") and "| 9.87 |" in lines[-1]
+    assert lines[len(table)].startswith("| by image | chance |") and "| 9.87 |" not in lines[len(table)]
+
+
+def test_a_billion_is_in_proportion_to_codes_and_to_their_numbers():
+    """In FAISS flat 264 bytes are 32 numbers: 9.2 ms for ten thousand codes are 920 s for a billion."""
+    bench = pd.DataFrame({"structure": "FAISS flat", "size": [1000, 10_000], "single_ms": [1.0, 9.2]})
+    short, long = storage.at_a_billion(bench.assign(batch_ms=10.0, bytes=264.1), [15, 32]).to_numpy().tolist()
+    assert long == pytest.approx([32, 64, 264, 920, 1000]) and short[:4] == pytest.approx([15, 30, 128, 460])
+
+
+def test_latency_leaves_out_what_was_not_built():
+    rows = {"structure": ["exact"] * 2 + ["HNSW"] * 2, "size": [1000, 10000] * 2, "build_s": [0.0, 0.0, 0.1, 1.0]}
+    alone, _, build = storage.figure_latency(pd.DataFrame(rows).assign(single_ms=1.0, batch_ms=0.1)).axes
+    assert [len(line.get_xdata()) for line in alone.lines] == [2, 2]
+    assert [len(line.get_xdata()) for line in build.lines] == [0, 2]
