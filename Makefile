@@ -53,9 +53,9 @@ data: $(READY)  ## download a dataset: NAME=kather, breakhis or ham10000
 	@python -m lib.datasets.fetch $(NAME)
 
 bench: $(READY)  ## measure our speed against the peers' in one run, as ratios; on a GPU also against what it can do (DEVICE=cpu leaves it alone)
-	python -m lib.bench
+	python -m bench
 
-gpu:  ## what needs a GPU, in order of value and for MINUTES=9: tests, bench, trainings of the papers' size on DATA; all results go to OUT, and the next time go on from there (no registry, no network, no .venv needed)
+gpu:  ## run what needs a GPU for MINUTES=9: tests, bench, then trainings with the papers' pixels and batches on the datasets in DATA, the most valuable first. Results go to OUT=build/gpu; the same OUT goes on from there. No network or .venv is needed; it names the packages that it lacks
 	python3 -m lib.pipeline.gpu --minutes $(MINUTES) --out "$(OUT)" $(if $(DATA),--data "$(DATA)") $(if $(filter command,$(origin PROFILE)),--profile $(PROFILE))
 
 test: lint unit check-notebooks  ## lint, unit tests, notebook checks (DATA=<folder> adds the tests on real images)
@@ -92,7 +92,7 @@ notebooks: $(READY)  ## bring the executed demo notebooks and the README's gener
 	dvc repro
 	python -m lib.pipeline.notebooks collect
 	dvc repro --quiet source
-	python -m lib.pipeline.readme
+	python -m lib.pipeline.pages
 
 lock: pyproject.toml | $(UV)  ## compile requirements.lock anew from pyproject.toml
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \

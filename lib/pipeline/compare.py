@@ -16,8 +16,8 @@ from PIL import Image
 from lib.devices import CPU
 from lib.files import MARKER
 from lib.paths import BUILD, REPORTS, ROOT
-from lib.results import saved
-from lib.results.tolerance import ELSEWHERE_POINTS, ELSEWHERE_SHARE, SHARE
+from lib.study import saved
+from lib.study.tolerance import ELSEWHERE_POINTS, ELSEWHERE_SHARE, SHARE
 
 REBUILT = BUILD / "rebuilt"
 """Sections that were built again and agreed with those in ``reports/``, which stayed."""
@@ -45,7 +45,7 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far the numbers of a table may deviate, as the table itself says (:meth:`lib.results.store.Run.save`).
+    """How far the numbers of a table may deviate, as the table itself says (:meth:`lib.study.store.Run.save`).
 
     share: of the largest number of the committed column. free: columns that are not compared. points: by so much they
     may deviate anyway. elsewhere: trained on another device, where choices and verdicts may be others: whole numbers
@@ -59,7 +59,7 @@ class Tolerance:
 
 
 def tolerance(record: dict[str, Any], built: dict[str, Any] | None = None) -> Tolerance:
-    """What the record of a table (:func:`lib.results.saved.record`) says of it; ``built``: the rebuild's record."""
+    """What the record of a table (:func:`lib.study.saved.record`) says of it; ``built``: the rebuild's record."""
     own = Tolerance(**record.get("tolerance", {}))
     if built is None or saved.device(built) == saved.device(record):
         return own

@@ -1,33 +1,40 @@
-"""What Hyper-DINO's committed tests say: five findings, and the differences that they rest on."""
+"""What committed tests of real images say, as declared tables: a row is a question and the tests that it rests on.
 
+The words around these tables are written by hand, in README.md and ``reports/findings.md`` (:mod:`lib.pipeline.pages`).
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lib import paths
-from lib.pipeline import index, profiles
-from lib.pipeline.scores import PLAIN, gain_cell
-from lib.results import denominators, paired
-from lib.results.markdown import percent, points
+from lib.datasets.catalogue import facts
+from lib.metrics.significance import could_show
+from lib.pipeline import profiles
+from lib.study import denominators, paired
+from lib.study.markdown import percent, points
 
 Place = tuple[str, str, str]
 """Paper, section and name of a table."""
-CLASSIFIER = "linear classifier, probability"
+PLAIN, CLASSIFIER = "raw features, cosine", "linear classifier, probability"
 FIRST, LIST = 1, 20
 """The list lengths of the findings: the first answer, and the whole list."""
 SHOWN = {FIRST: "first answer", LIST: f"list of {LIST}"}
 MARGIN, LARGE = 0.5, 4
-"""The base margin of the paper, and the largest of notebook 90."""
+"""The base margin of Hyper-DINO, and the largest of notebook 90."""
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A difference: the number of its finding and its name; the table of its tests and which of these they are.
+    """A difference: what it answers or belongs to, and its name; the table of its tests and which of these they are.
 
     sign: -1 where the table subtracts the other way round.
     """
 
-    finding: int
+    about: str
     name: str
     place: Place
     rows: str
@@ -37,71 +44,108 @@ class Compared:
 LEAKAGE, CONTROL, GALLERY = (
     ("hyper_dino", "beyond", f"table_{name}") for name in ("leakage", "control_tests", "gallery_tests")
 )
-TESTS, BY_CLASS = (("hyper_dino", "retrieval", f"table_tests{name}") for name in ("", "_by_class"))
-VOTES, REST = ("hyper_dino", "retrieval", "table_patients"), ("beyond", "factors", "table_margins")
-SCORES = ("hyper_dino", "retrieval", "table_opponents")
-FACTORS, FACTORS_BY_CLASS, MARGINS = (
-    ("beyond", "factors", f"table_{name}") for name in ("factors_tests", "factors_tests_by_class", "margins_tests")
+TESTS, BY_CLASS, SCORES, VOTES = (
+    ("hyper_dino", "retrieval", f"table_{name}") for name in ("tests", "tests_by_class", "opponents", "patients")
+)
+FACTORS, FACTORS_BY_CLASS, MARGINS, REST = (
+    ("beyond", "factors", f"table_{name}")
+    for name in ("factors_tests", "factors_tests_by_class", "margins_tests", "margins")
 )
 AGAIN = "in notebook 90"
 APART, LARGER, FLAT = "rule != 'by image' and ", f"first == 'ball, m0 = {LARGE}' and ", "second == 'flat, half margin'"
 CLOSED, NEW = (f"archive.str.startswith('{archive}') and " for archive in ("closed", "open"))
 HEAD_ON = "factor.str.startswith('head: ball, not "
 TEXTURE = "factor.str.startswith('encoder: pretrained, not texture') and archive.str.startswith('closed')"
+OWN = "1. Does part of the score come from the query's own group?"
+CURVED = "2. Does curved space help?"
+GAIN = "3. Does the head help in the closed archive?"
+UNSEEN = "4. Does it help in an open archive?"
+ENCODER = "5. Does the network beat colours and textures?"
+ALIKE = "classes alike"
 COMPARED = {
-    "own": Compared(1, "own group in the archive, minus without: head", LEAKAGE, "method == 'ball'", -1),
-    "own_again": Compared(1, f"the same, {AGAIN}", FACTORS, "factor.str.startswith('own ')"),
+    "own": Compared(OWN, "own group in the archive, minus without: head", LEAKAGE, "method == 'ball'", -1),
+    "own_again": Compared(OWN, f"the same, {AGAIN}", FACTORS, "factor.str.startswith('own ')"),
     "own_plain": Compared(
-        1, "own group in the archive, minus without: plain features", LEAKAGE, f"method == '{PLAIN}'", -1
+        OWN, "own group in the archive, minus without: plain features", LEAKAGE, f"method == '{PLAIN}'", -1
     ),
-    "curved": Compared(2, "ball minus flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
-    "larger": Compared(2, f"ball minus flat, margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
+    "curved": Compared(CURVED, "ball minus flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
+    "larger": Compared(CURVED, f"ball minus flat, margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
     "larger_new": Compared(
-        2, f"ball minus flat, margin {LARGE}, open archive", MARGINS, f"{LARGER}rule.str.startswith('open')"
+        CURVED, f"ball minus flat, margin {LARGE}, open archive", MARGINS, f"{LARGER}rule.str.startswith('open')"
     ),
-    "plain": Compared(3, "head minus plain features", TESTS, f"{APART}second == '{PLAIN}'"),
-    "plain_alike": Compared(3, "head minus plain features, classes alike", BY_CLASS, f"{APART}second == '{PLAIN}'"),
-    "classifier": Compared(3, "head minus linear classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
+    "plain": Compared(GAIN, "head minus plain features", TESTS, f"{APART}second == '{PLAIN}'"),
+    "plain_alike": Compared(GAIN, f"head minus plain features, {ALIKE}", BY_CLASS, f"{APART}second == '{PLAIN}'"),
+    "classifier": Compared(GAIN, "head minus linear classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
     "classifier_alike": Compared(
-        3, "head minus linear classifier, classes alike", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"
+        GAIN, f"head minus linear classifier, {ALIKE}", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"
     ),
-    "plain_again": Compared(3, f"head minus plain features, {AGAIN}", FACTORS, f"{CLOSED}{HEAD_ON}none')"),
-    "classifier_again": Compared(3, f"head minus linear classifier, {AGAIN}", FACTORS, f"{CLOSED}{HEAD_ON}linear')"),
-    "new": Compared(4, "head minus plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
-    "new_again": Compared(4, f"the same, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}none')"),
-    "new_flat": Compared(4, "head minus flat head", GALLERY, f"rule == 'open' and {FLAT}"),
-    "new_flat_again": Compared(4, f"the same, {AGAIN}", FACTORS, f"{NEW}factor.str.startswith('curvature')"),
+    "plain_again": Compared(GAIN, f"head minus plain features, {AGAIN}", FACTORS, f"{CLOSED}{HEAD_ON}none')"),
+    "classifier_again": Compared(GAIN, f"head minus linear classifier, {AGAIN}", FACTORS, f"{CLOSED}{HEAD_ON}linear')"),
+    "new": Compared(UNSEEN, "head minus plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),
+    "new_again": Compared(UNSEEN, f"the same, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}none')"),
+    "new_flat": Compared(UNSEEN, "head minus flat head", GALLERY, f"rule == 'open' and {FLAT}"),
+    "new_flat_again": Compared(UNSEEN, f"the same, {AGAIN}", FACTORS, f"{NEW}factor.str.startswith('curvature')"),
     "new_logits": Compared(
-        4,
+        UNSEEN,
         "head minus linear classifier, by its raw scores",
         GALLERY,
         "rule == 'open' and second.str.endswith('logits')",
     ),
-    "new_classifier": Compared(4, f"head minus linear classifier, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}linear')"),
+    "new_classifier": Compared(UNSEEN, f"head minus linear classifier, {AGAIN}", FACTORS, f"{NEW}{HEAD_ON}linear')"),
     "new_classifier_alike": Compared(
-        4, f"the same, {AGAIN}, classes alike", FACTORS_BY_CLASS, f"{NEW}{HEAD_ON}linear')"
+        UNSEEN, f"the same, {AGAIN}, {ALIKE}", FACTORS_BY_CLASS, f"{NEW}{HEAD_ON}linear')"
     ),
-    "texture": Compared(5, "texture minus network (linear classifier on both)", FACTORS, TEXTURE, -1),
+    "texture": Compared(ENCODER, "network minus texture (linear classifier on both)", FACTORS, TEXTURE),
 }
-"""Every difference that a finding rests on, in the order of the table."""
-VOTED = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
-ARCHIVES = {"closed": (3, "closed archive"), "whole": (4, "whole archive")}
-"""The archives of macro F1: the finding that each belongs to, and what is searched."""
+"""Every difference that the findings about Hyper-DINO rest on."""
+FRONT = (
+    ("Other images of the same patient raise the head's first answer", "own", FIRST, 16),
+    ("Curved space beats flat space", "curved", LIST, 16),
+    ("The head beats plain features", "plain", LIST, 13),
+    ("The same, first answer", "plain", FIRST, 13),
+    ("It beats a simple linear classifier", "classifier", LIST, 13),
+    ("The same, classes alike", "classifier_alike", LIST, 13),
+    ("It beats plain features in an archive of new patients", "new", LIST, 16),
+)
+"""What the README says or denies: the difference that decides it, at which list length, from which notebook."""
+OLDER = (
+    ("own-group rows average over all groups, also those with a single image", "n_queries", (LEAKAGE,)),
+    ("in notebook 90 likewise, if there are own-group rows", "n_queries", (FACTORS,)),
+    ("macro F1 is missing, which notebook 13 computes anew", "archive", (VOTES,)),
+    (
+        "NCA's length in notebook 13 is the best, not the middle of the best",
+        "within",
+        (("hyper_dino", "retrieval", "table_nca"),),
+    ),
+    ("class means average each fold first", "class_chance", (SCORES,)),
+    (
+        "with classes alike, a class is the mean of its groups, not of its queries",
+        "metric",
+        (BY_CLASS, FACTORS_BY_CLASS, ("acir", "hashing", "table_tests_by_class")),
+    ),
+    (
+        "in notebooks 22, 23 and 24 a learning rate is the best of one training, not the middle of the best of three",
+        "within",
+        tuple(("hyp_vit", section, "table_rates") for section in ("retrieval", "hyperparameters", "disk")),
+    ),
+    (
+        "in 30, 31 and 32 likewise",
+        "within",
+        tuple(("acir", section, "table_rates") for section in ("network", "hashing", "ablations")),
+    ),
+)
+"""What a report of real images may be older than, the column that newer ones have, and the tables."""
 
 
 def read(place: Place) -> pd.DataFrame:
     """A table of every dataset of the sample that has it; ``title``: the dataset's first name."""
     paper, section, name = place
-    files = {
-        dataset: paths.report(paper, "sample", dataset, section) / f"{name}.csv"
-        for dataset in profiles.profile("sample")["datasets"]
-    }
-    tables = [
-        pd.read_csv(file).assign(title=index.title_of(dataset).partition(" ")[0])
-        for dataset, file in files.items()
-        if file.exists()
-    ]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+    parts = []
+    for dataset in profiles.profile("sample")["datasets"]:
+        file = paths.report(paper, "sample", dataset, section) / f"{name}.csv"
+        if file.exists():
+            parts.append(pd.read_csv(file).assign(title=facts(dataset).title.partition(" ")[0]))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def older(place: Place, column: str) -> list[str]:
@@ -110,173 +154,157 @@ def older(place: Place, column: str) -> list[str]:
     return list(rows["title"][rows[column].isna() if column in rows else slice(None)].unique())
 
 
-def tests(*names: str, ks: tuple[int, ...] = (FIRST, LIST)) -> pd.DataFrame:
-    """The tests of some of :data:`COMPARED` at these list lengths; none where a table is not there."""
-    parts = [rows for name in names if len(rows := _signed(COMPARED[name]))]
-    rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["title", "k", "difference"])
-    return rows[rows["k"].isin(ks)]
+def waits() -> list[str]:
+    """In what reports of real images are older than the code, and which: what the next build of the sample mends."""
+    found = [(what, dict.fromkeys(t for place in places for t in older(place, c))) for what, c, places in OLDER]
+    return [f"{what} ({', '.join(titles)})" for what, titles in found if titles]
 
 
-def _signed(of: Compared) -> pd.DataFrame:
-    """The tests of a comparison by min(k, R), differences as its name has them."""
+def tests(of: Compared) -> pd.DataFrame:
+    """The tests of a comparison by min(k, R) on all datasets, differences as its name has them."""
     if (rows := read(of.place)).empty:
         return rows
     rows = denominators.by_min(rows).query(of.rows)
     return rows.assign(difference=of.sign * rows["difference"])
 
 
+def cell(test: Any) -> str:
+    """A test's difference in points: bold where clear, else with the smallest one that its set could have shown.
+
+    "rim": of a head that is held at the rim, and is not counted; "equal": the two methods differ in nothing.
+
+    test: a row of :func:`lib.study.differences.together`.
+
+    >>> from types import SimpleNamespace as Test
+    >>> test = {"p_floor": 0.002, "n_units": 3, "n_tests": 1, "low": -4.302653, "high": 4.302653}
+    >>> cell(Test(difference=1.5, p_holm=0.01, **test)), cell(Test(difference=-2.0, p_holm=0.2, **test))
+    ('**+1.50**', '-2.00 (4.3)')
+    >>> cell(Test(difference=-2.0, p_holm=0.2, **test | {"n_tests": 100}))
+    '-2.00 (none)'
+    """
+    gain = points(test.difference)
+    if getattr(test, "at_rim", 0) > paired.MOST_AT_RIM:
+        return f"{gain} (rim)"
+    if paired.relation(test) in paired.CLEAR:
+        return f"**{gain}**"
+    least = could_show(test)
+    return f"{gain} ({'equal' if np.isnan(least) else f'{least:.1f}' if np.isfinite(least) else 'none'})"
+
+
+ANSWERS = dict(zip(paired.CLEAR, ("yes", "no"), strict=True))
+
+
+def answer(test: Any) -> str:
+    """:func:`cell`, after whether the first method is better."""
+    return f"{ANSWERS.get(paired.relation(test), 'unclear')}: {cell(test)}"
+
+
+def front() -> pd.DataFrame:
+    """The README's table: a row per line of :data:`FRONT`, which links to its notebook, a column per dataset.
+
+    †: from a report that is older than the code (:data:`OLDER`).
+    """
+    lines = []
+    for question, name, k, number in FRONT:
+        of = COMPARED[name]
+        rows = tests(of)
+        stale = {title for _, column, places in OLDER if of.place in places for title in older(of.place, column)}
+        cells = {test.title: answer(test) + "†" * (test.title in stale) for test in rows[rows["k"] == k].itertuples()}
+        (notebook,) = paths.NOTEBOOKS.glob(f"{number}_*.ipynb")
+        lines.append({"points": f"[{question}](notebooks/{notebook.name})"} | cells)
+    return pd.DataFrame(lines).fillna("–")
+
+
 def differences() -> pd.DataFrame:
     """The table behind the findings: two rows per comparison, a column per dataset; a clear difference is bold."""
     lines = []
     for name, of in COMPARED.items():
-        for k, rows in tests(name).groupby("k"):
-            cells = {test.title: gain_cell(test) for test in rows.itertuples()}
-            lines.append({"finding": of.finding, "difference": of.name, "of": SHOWN[k]} | cells)
-        lines += {"plain": [_by_hits()], "plain_alike": _voted("closed"), "new_again": _voted("whole")}.get(name, [])
+        rows = tests(of)
+        for k, part in rows[rows["k"].isin(SHOWN)].groupby("k") if len(rows) else ():
+            cells = {test.title: cell(test) for test in part.itertuples()}
+            lines.append({"question": of.about, "difference": of.name, "of": SHOWN[k]} | cells)
+        lines += {"larger_new": rulers, "plain": hits}[name]() if name in ("larger_new", "plain") else []
     return pd.DataFrame(lines).fillna("–")
 
 
-def hits() -> pd.DataFrame:
-    """The head's gain over the plain features at the longest list, AP divided by the hits: title, difference.
-
-    Over queries, by group.
-    """
+def hits() -> Iterator[dict[str, str]]:
+    """The head's gain over the plain features at the longest list, AP divided by the hits; over queries, by group."""
     rows = read(SCORES).query(f"rule != 'by image' and metric == 'ap_hits' and k == {LIST}")
     heads = rows[rows["method"].str.startswith("Hyper-DINO(")].set_index("title")["ours"]
-    plain = rows[rows["method"] == PLAIN].set_index("title")["ours"]
-    return (heads - plain[heads.index]).rename("difference").reset_index()
+    gains = heads - rows[rows["method"] == PLAIN].set_index("title")["ours"]
+    cells = {title: points(gain) for title, gain in gains[heads.index].items()}
+    yield {"question": GAIN, "difference": "÷ hits, over queries, untested", "of": SHOWN[LIST]} | cells
 
 
-def _by_hits() -> dict[str, str | int]:
-    cells = {row.title: points(row.difference) for row in hits().itertuples()}
-    return {"finding": 3, "difference": "÷ hits, over queries, untested", "of": SHOWN[LIST]} | cells
-
-
-def votes(archive: str) -> pd.DataFrame:
-    """Macro F1 of the votes in an archive with the query's group left out, in percent: title, k, plain, head.
-
-    Nothing where the table is from before the archive was named: it searched all other groups, and counted classes
-    that cannot be answered.
-    """
-    if (rows := read(VOTES)).empty or "archive" not in rows:
-        return pd.DataFrame(columns=["title", "k", "plain", "head"])
-    rows = rows[rows["archive"] == archive]
-    heads, plain = rows[rows["method"].str.startswith("Hyper-DINO(")], rows[rows["method"] == PLAIN]
-    pairs = heads.merge(plain, on=["title", "k"], suffixes=("_head", "_plain"))
-    return pairs.rename(columns={"macro_f1_head": "head", "macro_f1_plain": "plain"})[["title", "k", "plain", "head"]]
-
-
-def _voted(archive: str) -> list[dict[str, str | int]]:
-    """The rows of :func:`votes`, which nothing tests."""
-    finding, searched = ARCHIVES[archive]
-    lines = []
-    for k, rows in votes(archive).groupby("k"):
-        cells = {row.title: f"{percent(row.plain)} → {percent(row.head)}" for row in rows.itertuples()}
-        lines.append({"finding": finding, "difference": f"F1, {searched}: plain → head", "of": VOTED[k]} | cells)
-    return lines
-
-
-def findings() -> list[str]:
-    """Five findings; how many datasets say so follows from the tests, as do all numbers."""
-    return [_own(), _curvature(), _gain(), _unseen(), _texture()]
-
-
-def _own() -> str:
-    own, again = (tests(name, ks=(LIST,)) for name in ("own", "own_again"))
-    return (
-        "**Part of the head's score comes from other images of the query's own group: clearly on "
-        f"{wins(own)}**{paired.unclear(own)}. With other folds and components ({AGAIN}): on {wins(again)}."
-    )
-
-
-def _curvature() -> str:
-    curved, larger = tests("curved", ks=(LIST,)), tests("larger", "larger_new")
-    return (
-        f"**With Hyper-DINO's loss, curved space helps on {wins(curved)}**{paired.unclear(curved)}. At the published "
-        f"margin the images lie where space is hardly curved: a step there is {rulers()} times as long as at the "
-        f"centre (median images, by group). At a larger margin ({LARGE}) the ball wins "
-        f"{wins(larger, 'comparison')} and loses {losses(larger)}{where(larger, -1)}."
-    )
-
-
-def rulers() -> str:
-    """How many times longer a step is at the median norm of an archive, with the published margin: least to most.
+def rulers() -> Iterator[dict[str, str]]:
+    """How many times longer a step is at the median norm of a closed archive than at the centre, at the paper's margin.
 
     The ruler at norm r is 1/(1 - r²) times that at the centre (curvature 1).
     """
-    rests = read(REST).query("head == 'ball' and m0 == @MARGIN and k == @LIST and archive.str.startswith('closed')")
-    rests = rests[rests["archive"] != "closed, by image"]
-    scale = 1 / (1 - rests["norm"] ** 2)
-    return f"{percent(scale.min())} to {percent(scale.max())}"
+    rows = read(REST).query(f"head == 'ball' and m0 == {MARGIN} and k == {LIST} and archive.str.startswith('closed')")
+    rows = rows[rows["archive"] != "closed, by image"].set_index("title")
+    cells = {title: percent(scale) for title, scale in (1 / (1 - rows["norm"] ** 2)).items()}
+    yield {"question": CURVED, "difference": "length of a step, times that at the centre", "of": "median image"} | cells
 
 
-def _gain() -> str:
-    first, first_alike = (tests(name, ks=(FIRST,)) for name in ("plain", "plain_alike"))
-    long, alike, fair, even = (
-        tests(name, ks=(LIST,)) for name in ("plain", "plain_alike", "classifier", "classifier_alike")
-    )
-    by_hits = ", ".join(f"{points(row.difference)} on {row.title}" for row in hits().itertuples())
-    return (
-        f"**The head beats the plain features on {wins(long)} over a list of {LIST}, and on {wins(first)} for the "
-        f"first answer**{paired.unclear(first)}. If all classes count alike, it does so on {count(alike)} and "
-        f"{count(first_alike)}. These scores divide by min(k, R). If they are divided by hits, the gain over the list "
-        f"is {by_hits}; these are means over queries and untested. Over the list, a linear classifier beats the head "
-        f"on {losses(fair)} and loses on {count(fair)}{where(fair, 1)}. If all classes count alike, it beats the head "
-        f"on {losses(even)}{where(even, -1)} and loses on {count(even)}."
-    )
+FACTORS_OF, RESULTS, HYP_VIT = ("beyond", "factors"), ("label_tree", "results"), ("hyp_vit", "retrieval", "table_tests")
+BALL = f"first == 'ball' and {FLAT}"
+IN_THE_BALL = "first.str.contains('(Hyperbolic)', regex=False) and second.str.contains('(Euclidean)', regex=False)"
+TREES_TWINS = f"{IN_THE_BALL} and first.str.partition(' (')[0] == second.str.partition(' (')[0]"
+TWINS = (
+    Compared("Hyper-DINO", "flat: closed archive", CONTROL, f"{APART}{BALL}"),
+    Compared("Hyper-DINO", "flat: by image", CONTROL, f"rule == 'by image' and {BALL}"),
+    Compared("Hyper-DINO", "flat: open archive", GALLERY, f"rule == 'open' and {BALL}"),
+    Compared("Hyper-DINO", "flat: closed archive, half of the groups", GALLERY, f"rule == 'closed' and {BALL}"),
+    Compared("Hyper-DINO", "flat: margins 0.5 to 4", MARGINS, "first.str.startswith('ball, m0')"),
+    Compared("Hyper-DINO", "flat: even push", (*FACTORS_OF, "table_push_tests"), "second == 'flat head, even push'"),
+    Compared(
+        "Hyper-DINO", "flat: relatives of the class", (*FACTORS_OF, "table_tree_tests"), "second.str.contains('flat')"
+    ),
+    Compared("Hyp-ViT", "flat", HYP_VIT, "first == 'Hyp' and second == 'flat'"),
+    Compared("Hyp-ViT", "sphere", HYP_VIT, "first == 'Hyp' and second == 'Sph'"),
+    Compared("Hyp-ViT", "sphere: end to end, few steps", HYP_VIT, "second.str.startswith('Sph, end')"),
+    Compared(
+        "Hyp-ViT", "sphere: in notebook 90", (*FACTORS_OF, "table_costs_tests"), "second == 'Hyp-ViT head, sphere'"
+    ),
+    *(
+        Compared(
+            "Label tree", f"sphere: {measure}{more}", (*RESULTS, table), f"{TREES_TWINS} and measure == '{measure}'"
+        )
+        for table, more in (
+            ("table_tests", ""),
+            ("table_longer_tests", ", five times the steps"),
+            ("table_other_tree_tests", ", another tree"),
+        )
+        for measure in ("HF1", "PC-Order", "R@5", "Top-1")
+    ),
+)
+"""Every comparison of a curved head with the same head in flat space or on the sphere that the sample tests."""
 
 
-def _unseen() -> str:
-    first, long = (tests("new", ks=(k,)) for k in (FIRST, LIST))
-    flat, again, fair = (tests(name, ks=(LIST,)) for name in ("new_flat", "new_flat_again", "new_classifier"))
-    return (
-        f"**In an open archive, the head beats the plain features on {wins(long)} over the list and loses on "
-        f"{losses(long)}{where(long, -1)}.** For the first answer, it wins on {count(first)} and loses on "
-        f"{losses(first)}{where(first, -1)}. Over the list, flat space beats it on {losses(flat)}{where(flat, -1)} and "
-        f"loses on {count(flat)}; {AGAIN} on {losses(again)} and {count(again)} of "
-        f"{paired.tally(again, 'dataset')[2]}. The linear classifier ({AGAIN}) beats it on {losses(fair)}"
-        f"{where(fair, -1)} and loses on {count(fair)}{where(fair, 1)}."
-    )
+def curvature() -> pd.DataFrame:
+    """A row per comparison of :data:`TWINS`: over datasets, heads and list lengths, how often the ball is better.
 
-
-def clearly(rows: pd.DataFrame, sign: int) -> list[str]:
-    """The datasets on which a clear difference has this sign, each once."""
-    clear = [test for test in paired.counted(rows).itertuples() if paired.relation(test) in paired.CLEAR]
-    return list(dict.fromkeys(test.title for test in clear if sign * test.difference > 0))
-
-
-def where(rows: pd.DataFrame, sign: int) -> str:
-    """:func:`clearly` in brackets, to be added to a number: `` (Kather, HAM10000)``."""
-    titles = clearly(rows, sign)
-    return f" ({', '.join(titles)})" if titles else ""
-
-
-def _texture() -> str:
-    rows = tests("texture", ks=(FIRST,))
-    gains = ", ".join(f"{points(row.difference)} on {row.title}" for row in rows.itertuples())
-    return (
-        "**A descriptor of colour and texture (156 numbers), in place of the network,** changes the first answer of a "
-        f"linear classifier by {gains}. Clear gains: {count(rows)}; clear losses: {losses(rows)}{where(rows, -1)}"
-        f"{paired.unclear(rows)}."
-    )
-
-
-def count(rows: pd.DataFrame) -> int:
-    """How many differences are above 0 and clear."""
-    return paired.tally(rows)[0]
-
-
-def losses(rows: pd.DataFrame) -> int:
-    """How many differences are below 0 and clear."""
-    return paired.tally(rows)[1]
-
-
-def wins(rows: pd.DataFrame, what: str = "dataset") -> str:
-    """:func:`count`, of how many ``what`` that could have shown a difference.
-
-    >>> test = {"difference": 2.0, "p_holm": 0.01, "p_floor": 0.002, "n_units": 10, "n_tests": 8}
-    >>> wins(pd.DataFrame([test, test | {"p_holm": 0.2}]))
-    '1 of 2 datasets'
+    Not clear: on a set that could have shown a difference; could not tell: on one that could not. Heads that are held
+    at the rim are not counted.
     """
-    better, _, of = paired.tally(rows, what)
-    return f"{better} of {of}"
+    lines = []
+    for twins in TWINS:
+        if len(rows := tests(twins)):
+            rows = paired.counted(rows)
+            counts = {word: _where(rows, word) for word in ("better", "worse", "not clear", "could not tell")}
+            lines.append({"loss": twins.about, "ball compared with": twins.name, "tests": len(rows)} | counts)
+    return pd.DataFrame(lines)
+
+
+def outcome(test: Any) -> str:
+    """What came out of a test, as a column of :func:`curvature` calls it."""
+    found = paired.OUTCOMES.get(paired.relation(test), "could not tell")
+    return "not clear" if found == paired.OUTCOMES[paired.NOT_CLEAR] else found
+
+
+def _where(rows: pd.DataFrame, word: str) -> str:
+    """How many tests came out so; for clear ones also on which datasets: ``8 (CUB-200-2011 7, HAM10000 1)``."""
+    titles = pd.Series([test.title for test in rows.itertuples() if outcome(test) == word], dtype=object)
+    named = ", ".join(f"{title} {n}" for title, n in titles.value_counts(sort=False).items())
+    return f"{len(titles)}" + f" ({named})" * (word in ("better", "worse") and len(titles) > 0)

@@ -3,7 +3,7 @@
 ``python -m lib.pipeline.gpu --minutes 9 --out FOLDER [--data FOLDER] [--profile gpu]``, or ``make gpu``
 
 All results go to the folder as they come, laid out as in the project: copying it over the project brings them home. The
-same folder in the next lease is gone on from. Nothing is asked of a registry or the network, and git may be missing.
+next lease goes on from the same folder. Nothing is asked of a registry or the network, and git may be missing.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from lib import errors, paths
+from lib.errors import InputError
 from lib.files import whole
 
 LEAST = 60.0
@@ -41,8 +42,11 @@ RESULTS = (
     "reports/*/{profile}/**/*",
 )
 """Files that a lease brings home, and that the next one begins with."""
+LONGEST = 500
+"""Characters of a message of a step that are repeated in the summary."""
 DONE, ENDED = "done", "ended"
 STATE = "summary.json"
+NO_GPU = " No GPU is taken: its tests are skipped, and trainings take hours."
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Step:
     command: Sequence[str]
     seconds: float = LEAST
     most: float = math.inf
+    lacks: str = ""
+    """What is not here, without which it cannot run, and the way out."""
 
 
 def lacking() -> list[str]:
@@ -74,31 +80,35 @@ def _number(text: str) -> tuple[int, ...]:
     return tuple(map(int, re.match(r"[\d.]*\d", text)[0].split(".")))
 
 
-def steps(profile: str, out: Path) -> Iterator[Step]:
+def steps(profile: str, out: Path, device: str) -> Iterator[Step]:
     """The tests that need a GPU, the bench, and the stages in the ``order`` of the profile's params.yaml, or all.
 
-    A stage takes as long as ``make plan`` says.
+    A stage takes as long as ``make plan`` says. Tests and bench are a ``device``'s own: another one takes them anew.
     """
     tests = sorted((paths.ROOT / "tests").rglob("test_*.py"))
     files = [str(file) for file in tests if "mark.gpu" in file.read_text(encoding="utf-8")]
     words = ["-m", "gpu", "-rs", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
-    yield Step("tests", [sys.executable, "-m", "lib.pinned", "pytest", *words, *files], most=150)
-    yield Step("bench", [sys.executable, "-m", "lib.bench", "--out", str(out / "reports/bench")], most=180)
+    yield Step(f"tests on {device}", [sys.executable, "-m", "lib.pinned", "pytest", *words, *files], most=90)
+    bench = [sys.executable, "-m", "bench", "--resume", "--out", str(out / "reports/bench")]
+    yield Step(f"bench on {device}", bench, most=120)
     from lib.pipeline import plan, profiles
 
     content = profiles.profile(profile)
     order = content.get("order") or [f"{stage}@{run}" for stage, runs in content["runs"].items() for run in runs]
-    hours = plan.table(profile, profiles.settings()).set_index("stage")["hours"]
+    rows = plan.table(profile, profiles.settings()).set_index("stage")
     for stage in order:
-        target = f"pipelines/{profile}/dvc.yaml:{stage}"
-        yield Step(stage, [sys.executable, "-m", "dvc", "repro", target], 3600 * hours[stage])
+        command = [sys.executable, "-m", "dvc", "repro", f"pipelines/{profile}/dvc.yaml:{stage}"]
+        dataset = stage.rpartition("@")[2]
+        lacks = f"{dataset} is not here, give DATA=<folder that holds it> (see make plan PROFILE={profile})"
+        yield Step(stage, command, 3600 * rows["hours"][stage], lacks="" if rows["here"][stage] == "yes" else lacks)
 
 
 def lease(todo: Sequence[Step], seconds: float, out: Path, profile: str, about: str) -> dict[str, str]:
     """Take the steps one after another for so many ``seconds``; returns what became of each, by its name.
 
-    A step that an earlier lease finished is not taken again, one that is expected to take longer than what is left is
-    not started, and one that takes too long is ended; what it kept is gone on from next time.
+    A step that an earlier lease finished is not taken again. One whose images are not here, or for which less than a
+    minute is left, is not started. One that takes too long is ended; every training that it finished is kept, and the
+    next lease goes on from there.
 
     Args:
         out: folder of all results; ``summary.md`` in it says what ran, what failed, and what is left.
@@ -112,21 +122,29 @@ def lease(todo: Sequence[Step], seconds: float, out: Path, profile: str, about: 
         left = ends - time.monotonic()
         if states[step.name].startswith(DONE):
             continue
-        begun = states[step.name].startswith(ENDED)  # a part of it is done
-        needed = min(step.seconds, LEAST) if begun else step.seconds
-        if left < needed:
-            states[step.name] = f"not started: needs about {needed:.0f} s, {max(left, 0):.0f} s were left"
+        begun, needed = states[step.name].startswith(ENDED), min(step.seconds, LEAST)  # it keeps what it has trained
+        not_now = f"needs about {needed:.0f} s, {max(left, 0):.0f} s were left" if left < needed else ""
+        if step.lacks or not_now:
+            states[step.name] = f"{f'{ENDED} earlier, ' if begun else ''}not started: {step.lacks or not_now}"
         else:
             try:
                 states[step.name] = _take(step, min(left, step.most), out / "logs" / f"{step.name}.log")
+            except KeyboardInterrupt:
+                states[step.name] = f"{ENDED} because it was stopped, the next lease goes on from what it kept"
+                raise
             finally:  # also where somebody stops this
                 copy_results(paths.ROOT, out, profile)
+                _write(states, about, out)
         print(f"{step.name}: {states[step.name]}", flush=True)
-        with whole(out / STATE) as draft:
-            draft.write_text(json.dumps(states, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        with whole(out / "summary.md") as draft:
-            draft.write_text(_summary(states, about), encoding="utf-8")
+        _write(states, about, out)
     return states
+
+
+def _write(states: dict[str, str], about: str, out: Path) -> None:
+    with whole(out / STATE) as draft:
+        draft.write_text(json.dumps(states, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    with whole(out / "summary.md") as draft:
+        draft.write_text(_summary(states, about), encoding="utf-8")
 
 
 def _take(step: Step, seconds: float, log: Path) -> str:
@@ -146,7 +164,7 @@ def _take(step: Step, seconds: float, log: Path) -> str:
             _end(process)
     took = f"{time.monotonic() - start:.0f} s"
     if code is None:
-        return f"{ENDED} after {took}, gone on from next time"
+        return f"{ENDED} after {took}, the next lease goes on from what it kept"
     return f"{DONE} in {took}" if code == 0 else f"failed after {took} (exit status {code}): {_last_line(log)}"
 
 
@@ -162,13 +180,15 @@ def _end(process: subprocess.Popen) -> None:
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     errors_of = [line for line in lines if re.match(r"error: |\w*Error\b", line)]
-    return (errors_of or [line for line in lines if line.strip()] or ["it said nothing"])[-1][:200]
+    said = (errors_of or [line for line in lines if line.strip()] or ["it said nothing"])[-1]
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]} … (all of it: logs/{log.name})"
 
 
 def _summary(states: dict[str, str], about: str) -> str:
     left = [name for name, state in states.items() if not state.startswith(DONE)]
     rows = "\n".join(f"| {name} | {state.replace('|', '/')} |" for name, state in states.items())
     then = f"Left: {', '.join(left)}. Run again with the same folder." if left else "Nothing is left."
+    then += "\n\nTo bring the results home, copy build, pipelines and reports from here over those of the project."
     return f"# One lease of a GPU\n\n{about}\n\n| step | what became of it |\n| --- | --- |\n{rows}\n\n{then}\n"
 
 
@@ -192,22 +212,42 @@ def copy_results(source: Path, target: Path, profile: str) -> None:
                     os.utime(draft, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
 
 
+def minutes(text: str) -> float:
+    """The minutes of a lease, as the user gave them.
+
+    Raises:
+        InputError: for what is no number above 0.
+    """
+    try:
+        given = float(text)
+    except ValueError:
+        given = math.nan
+    if not 0 < given < math.inf:
+        raise InputError(f"MINUTES={text} is no number of minutes above 0; write, for example, MINUTES=9")
+    return given
+
+
 def main() -> None:
     """Command line, see the top of this module."""
     parser = argparse.ArgumentParser(prog="python -m lib.pipeline.gpu", description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, required=True, help="after which everything has ended")
+    parser.add_argument("--minutes", required=True, help="after which everything has ended, as 9")
     parser.add_argument("--out", type=Path, required=True, help="folder that all results go to")
     parser.add_argument("--data", type=Path, help="a folder that holds datasets")
-    parser.add_argument("--profile", default="gpu", help="default: %(default)s")
+    parser.add_argument("--profile", default="gpu", choices=["demo", "sample", "gpu", "paper"])
     arguments = parser.parse_args()
-    start, out = time.monotonic(), arguments.out.resolve()
-    about = [f"{arguments.minutes:g} minutes, profile {arguments.profile}."]
+    start, out, given = time.monotonic(), arguments.out.resolve(), minutes(arguments.minutes)
+    if (file := next((place for place in (out, *out.parents) if place.is_file()), None)) is not None:
+        raise InputError(f"OUT={arguments.out}: {file} is a file; name a folder, new or of an earlier lease")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # how others end a lease: as Ctrl-C does
+    about = [f"{given:g} minutes, profile {arguments.profile}."]
     if missing := lacking():
-        about.append("Packages, without which some steps fail: " + "; ".join(missing) + ".")
+        about.append(f"Some steps will fail for want of packages: {'; '.join(missing)}. `make env` installs them.")
+    device = "this machine"
     try:
         from lib import devices
 
-        about.append(f"On {devices.name()}.")
+        device = devices.name()
+        about.append(f"On {device}.{NO_GPU if device == devices.CPU else ''}")
     except ImportError as error:
         about.append(f"torch cannot be imported: {error}.")
     if arguments.data is not None:
@@ -217,8 +257,8 @@ def main() -> None:
     print("\n".join(about), flush=True)
     if not (paths.ROOT / ".git").exists():  # which DVC asks for otherwise
         (paths.ROOT / ".dvc" / "config.local").write_text("[core]\n    no_scm = true\n", encoding="utf-8")
-    todo = [*steps(arguments.profile, out)]
-    left = 60 * arguments.minutes - (time.monotonic() - start)
+    todo = [*steps(arguments.profile, out, device)]
+    left = 60 * given - (time.monotonic() - start)
     lease(todo, left, out, arguments.profile, "\n\n".join(about))
 
 

@@ -1,138 +1,68 @@
-"""The texts that :mod:`lib.pipeline.readme` writes: the README's generated parts and the page of all findings."""
+"""Pages for readers: README.md, ``reports/findings.md`` and ``reports/index.md`` (``python -m lib.pipeline.pages``).
 
-from collections.abc import Callable
+They are written by hand, but for what stands between ``<!-- name -->`` and ``<!-- /name -->``: that is made from
+``reports/`` and ``CITATION.cff``.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
+import yaml
 
-from lib import files, paths
-from lib.pipeline import citing, curvature, findings, front, index, scores
-from lib.results import paired
-from lib.results.markdown import markdown_table
+from lib import errors, paths
+from lib.datasets.catalogue import DATASETS, facts
+from lib.encoders.models import MODELS
+from lib.files import whole
+from lib.pipeline import profiles
+from lib.study import saved
+from lib.study.markdown import markdown_table
+from lib.study.papers import PAPERS, place
 
-START, END = "<!-- findings -->", "<!-- /findings -->"
-PAPERS_START, PAPERS_END = "<!-- papers -->", "<!-- /papers -->"
-PAGE = paths.REPORTS / "findings.md"
-WORDS = f"""\
-* **Plain features**: the numbers that the frozen network (the *encoder*) gives an image, compared by their angle \
-(cosine). **Head**: the small trained network on top. **Linear classifier**: a single trained layer; images are \
-compared by its class probabilities.
-* **First answer** (MAP@{findings.FIRST}): how often the nearest image has the query's class, in percent. **List of \
-{findings.LIST}** (MAP@{findings.LIST}): how many of the nearest {findings.LIST} have it, and how early they come.
-* **÷ min(k, R)**: the average precision of a list of k is divided by min(k, R), where R is how many images of the \
-query's class there are. Images that the list missed cost points. **÷ hits**: it is divided by the right images in the \
-list, so missing ones cost nothing. If neither is named, it is ÷ min(k, R).
-* **Group**: all images of one patient (BreakHis), slide (Kather) or lesion (HAM10000). Other lesions of the same \
-person stay in the archive. **By image**: the query's own group may be in the archive. **By group**: it never is.
-* **Closed archive**: the training images. **Open archive**: images of other groups, which nothing was trained on. \
-**Whole archive**: all images of other groups.
-* **Difference**: in points (percentage points), averaged per group first. Scores are means over queries, so two \
-scores do not subtract to a difference. **Classes alike**: averaged per class first, so a rare class counts as much as \
-a frequent one. **Untested**: no test was made.
-* **Clear**, printed **bold**: p ≤ 0.05 after Holm's correction for the number of tests. A bold minus is a clear loss.
-* **Could have shown**, in brackets: (3.1) says that the difference is not clear, and that about 3.1 points would be \
-the least to be so: the first step of Holm's correction asks for that, later ones for a little less. (none): with so \
-few groups for so many tests, no difference could have been clear. Such a dataset does not count as a no.
-* **Ball**: curved (hyperbolic) space, drawn inside a ball. **Flat**: the same head in ordinary space, with half the \
-margin, as distances in the ball are twice as long near its centre. **Sphere**: the same head on a sphere.
-* **Rim**: the edge of the ball, where a head gets stuck. (rim): over {paired.MOST_AT_RIM:g} % of its training images \
-lie there. The difference is shown but counts as neither win nor loss.
-* **F1** (macro F1): how well classes are told apart by the first answer, or by the majority of the nearest 3 or 5."""
-LEAKAGE = """\
-![MAP@k of BreakHis at 200X with and without the query's own group](hyper_dino/sample/bh200x/beyond/figure_leakage.png)
-
-*Finding 1 on BreakHis at 200X: MAP@k with (dot) and without (square) images of the query's own group, averaged per \
-group first. No mapper: principal components without a head.*"""
-DIFFERENCES = """\
-Each row is one difference, ÷ min(k, R) if nothing else is said. Findings 1 to 3 are about the closed archive, finding \
-4 about the open one. Findings 2 to 4 are by group (birds: by image). From notebooks \
-[16](../notebooks/16_hyper_dino_beyond.ipynb) (findings 1, 2, 4), [13](../notebooks/13_hyper_dino_retrieval.ipynb) (3) \
-and [90](../notebooks/90_beyond_factors.ipynb) (larger margins, 5)."""
-WAITS = {
-    "own-group rows average over all groups, also those with a single image": ("n_queries", findings.LEAKAGE),
-    "in notebook 90 likewise, if there are own-group rows": ("n_queries", findings.FACTORS),
-    "macro F1 is missing, which notebook 13 computes anew": ("archive", findings.VOTES),
-    "class means average each fold first": ("class_chance", findings.SCORES),
-    "with classes alike, a class is the mean of its groups, not of its queries": (
-        "metric",
-        *(findings.BY_CLASS, findings.FACTORS_BY_CLASS, ("acir", "hashing", "table_tests_by_class")),
-    ),
-    "in notebooks 22, 23 and 24 a learning rate is the best of one training, not the middle of the best of three": (
-        "within",
-        *(("hyp_vit", section, "table_rates") for section in ("retrieval", "hyperparameters", "disk")),
-    ),
-    "in 30, 31 and 32 likewise": (
-        "within",
-        *(("acir", section, "table_rates") for section in ("network", "hashing", "ablations")),
-    ),
-}
-"""What a report of real images may be older than → the column that newer ones have, and the tables."""
-SCORED = """\
-A cell reads: plain features → with the head, percent, averaged over queries, folds and five trainings. The findings \
-average per group first, so signs may differ. **Published**: the best printed values, with other encoders and all \
-images; how they kept patients apart is not known."""
-BALANCED = " Its list is MAP@15, from balanced queries: as many of every class."
-CURVED = """\
-How often the ball is better or worse than the same head in flat space or on the sphere. A test is one dataset, list \
-length and head, ÷ min(k, R). The tests are not independent: many are of the same heads. **Not clear**: no clear \
-difference, though the dataset could have shown one. **Could not tell**: no difference could have been clear. Class \
-means and heads at the rim are not counted."""
-LEFT_OUT = "\n".join(f"* {'/'.join(section)} is left out: {why}." for section, why in curvature.LEFT_OUT.items())
-CLAIMED = {
-    "hyp_vit": "Recall@1: how often the nearest image shows the same species or lesion, none of which was trained on. "
-    "It is not a diagnosis. Sph: the same head on the sphere.",
-    "acir": "Codes of 16 bits. CSQ: a rival loss with fixed codes for the classes. Untested: a difference of means "
-    "over queries.",
-    "label_tree": "The paper's own claim comes first: PC-Order, how often the mean of an image's own branch is nearer "
-    "than that of any other branch. (Its violations are the rest, except for ties.) Top-1: how often a linear "
-    "classifier of the embeddings names the class. HF1: F1 of the branches and class that it names, so a near relative "
-    "costs less. SupCon: a loss without a tree. Birds by image, others by group.",
-}
+PART = re.compile(r"<!-- ([\w ]+) -->\n\n.*?\n\n<!-- /\1 -->", re.S)
+PROFILES = ("demo", "sample", "gpu", "paper")
 
 
-def part() -> str:
-    """The README's generated findings, markers included, and the images that they are of."""
-    texts = "\n".join(f"{n}. {text}" for n, text in enumerate(front.four(), start=1))
-    return "\n\n".join([START, texts, f"*{front.images()}.*", END])
+def update() -> None:
+    """Bring all pages up to date."""
+    write(paths.ROOT / "README.md", paths.ROOT / "README.md")
+    for name in ("findings.md", "index.md"):
+        write(paths.COMMITTED / name, paths.REPORTS / name)
 
 
-def waits() -> list[str]:
-    """In what reports of real images are older than the code, and which: what the next build of the sample mends."""
-    lines = []
-    for clause, (column, *places) in WAITS.items():
-        old = dict.fromkeys(title for place in places for title in findings.older(place, column))
-        lines += [f"{clause} ({', '.join(old)})"] * bool(old)
-    return lines
+def write(page: Path, target: Path) -> None:
+    """Write ``page`` with its parts made anew to ``target``, which may be itself."""
+    text = filled(page.read_text(encoding="utf-8"))
+    with whole(target) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
-def page() -> str:
-    """The page of all findings: the words, the findings in full, and the tables of each paper."""
-    parts = ["# What the committed reports of real images show", "## The words", WORDS, "## Hyper-DINO"]
-    texts = findings.findings()
-    texts[1] = f"{texts[1]} {curvature.sentence()}"
-    parts.append("\n".join(f"{number}. {text}" for number, text in enumerate(texts, start=1)))
-    parts += [
-        "### The differences behind these findings",
-        DIFFERENCES,
-        _table(findings.differences(), "finding", "difference"),
-    ]
-    parts += _scored("hyper_dino", SCORED)
-    parts += ["## Linear prototypes", *_scored("linear_prototypes", SCORED + BALANCED)]
-    for paper, text in CLAIMED.items():
-        columns = ["method and measure", "images", "method's score"]
-        parts += [f"## {index.PAPERS[paper]}", text, _table(scores.claims(paper), *columns)]
-    parts += ["## Curved space, loss by loss", CURVED, LEFT_OUT, _table(curvature.table(), "loss")]
-    if old := waits():
-        again = "Some reports are older than the code. `make reproduce PROFILE=sample` makes them anew. Until then:"
-        parts += ["## Reports that are older than the code", again, "\n".join(f"* {clause}" for clause in old)]
-    return "\n\n".join(parts) + "\n"
+def filled(text: str) -> str:
+    """``text`` with every part made anew.
+
+    >>> filled("before <!-- licences -->\\n\\nold\\n\\n<!-- /licences --> after").count("| ") > 10
+    True
+    """
+    return PART.sub(lambda found: f"<!-- {found[1]} -->\n\n{part(found[1])}\n\n<!-- /{found[1]} -->", text)
 
 
-def _scored(paper: str, text: str) -> list[str]:
-    """A paper's scores, without columns in which nothing stands; the encoder, which is one, in the text."""
-    rows = scores.table().query("paper == @index.PAPERS[@paper]")
-    (encoder,) = rows["encoder"].unique()
-    rows = rows.drop(columns=["paper", "encoder"])
-    return [f"### Scores of {encoder}", text, _table(rows.loc[:, (rows != "–").any()])]
+def part(name: str) -> str:
+    """What stands between the markers of this name."""
+    from lib.pipeline import findings, scores  # they need scipy, and a command is to begin at once
+
+    kind, _, paper = name.partition(" ")
+    return {
+        "findings": lambda: f"{markdown_table(findings.front())}\n\n*{images()}.*",
+        "differences": lambda: _table(findings.differences(), "question", "difference"),
+        "claims": lambda: _table(scores.claims(paper), "method and measure", "images", "method's score"),
+        "curvature": lambda: _table(findings.curvature(), "loss"),
+        "older": lambda: "\n".join(f"* {line}" for line in findings.waits()) or "None.",
+        "papers": papers,
+        "sections": sections,
+        "licences": licences,
+    }[kind]()
 
 
 def _table(rows: pd.DataFrame, *columns: str) -> str:
@@ -151,30 +81,154 @@ def once(rows: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     return rows.assign(**texts.mask(again, ""))
 
 
-def papers() -> str:
-    """The generated list of papers and notebooks, markers included."""
-    return "\n\n".join([PAPERS_START, citing.listed(), PAPERS_END])
+def images() -> str:
+    """Which images the README's findings are of, and how many."""
+    files = sorted(paths.REPORTS.glob("hyper_dino/sample/*/retrieval/table_tests.csv"))
+    parts = [saved.record(file)["images"].replace(" of ", "/").split(", ") for file in files]
+    return "; ".join(f"{name}: {count}, {groups}" for name, count, _, groups in parts)
 
 
-def filled(text: str) -> str:
-    """``text`` of the README with its generated parts made anew.
+# The index
 
-    >>> before = f"results {START} old {END} papers {PAPERS_START} old {PAPERS_END} after"
-    >>> filled(before) == f"results {part()} papers {papers()} after"
-    True
+
+def sections(root: str = "") -> str:
+    """Every section of every paper, with links to its pages, and what runs would add that is not there.
+
+    root: how links begin, from where they are shown.
     """
-    return _anew(_anew(text, START, END, part), PAPERS_START, PAPERS_END, papers)
+    parts = []
+    for paper, title in PAPERS.items():
+        names = [path.stem for path in _notebooks() if place(path.stem)[0] == paper]
+        rows = pd.DataFrame([_section(name, root) for name in names])
+        parts += [f"## {title}", markdown_table(rows)]
+        if lines := lacking(paper):
+            parts += ["Not here yet; `make plan PROFILE=paper` says how to get it:", "\n".join(lines)]
+    return "\n\n".join(parts)
 
 
-def _anew(text: str, start: str, end: str, made: Callable[[], str]) -> str:
-    """``text`` with what stands from ``start`` to ``end`` made anew."""
-    before, _, rest = text.partition(start)
-    return before + made() + rest.partition(end)[2]
+def _notebooks() -> list[Path]:
+    return sorted(paths.NOTEBOOKS.glob("[1-9]*_*.ipynb"))
 
 
-def update() -> None:
-    """Bring the README's generated parts and the page of findings up to date."""
-    readme = paths.ROOT / "README.md"
-    for file, text in {readme: filled(readme.read_text(encoding="utf-8")), PAGE: page()}.items():
-        with files.whole(file) as draft:
-            draft.write_text(text, encoding="utf-8")
+def _section(notebook: str, root: str) -> dict[str, str]:
+    """A section's line: its notebook, what its paper numbers, its pages of drawn tiles and of real images."""
+    paper, section = place(notebook)
+    found = [file for profile in PROFILES for file in _records(paper, profile, section)]
+    numbered: dict[str, str] = {}
+    for file in found:
+        for name in saved.records(file.read_text(encoding="utf-8")):
+            if re.fullmatch(r"(table|figure)_\d+", name):
+                numbered.setdefault(name, f"[{_called(name)}]({root}{_page(file)}#{name})")
+    pages: dict[str, list[str]] = {"drawn": [], "real images": []}
+    for file in found:
+        profile, dataset = file.parts[-4:-2]
+        kind, of = ("drawn", "") if profile == "demo" else ("real images", f", {profile}" * (profile != "sample"))
+        title = dataset if profile == "demo" else facts(dataset).title
+        pages[kind].append(f"[{title}{of}]({root}{_page(file)})")
+    link = f"[{notebook[:2]} {section.replace('_', ' ')}]({'' if root else '../notebooks/'}{notebook}.ipynb)"
+    lines = {kind: " · ".join(links) or "–" for kind, links in pages.items()}
+    return {"notebook": link, "of the paper": " · ".join(numbered[n] for n in sorted(numbered)) or "–"} | lines
+
+
+def _records(paper: str, profile: str, section: str) -> list[Path]:
+    return sorted((paths.REPORTS / paper / profile).glob(f"*/{section}/{saved.RECORD}"), key=_natural)
+
+
+def _natural(path: Path) -> str:
+    """Sorts numbers in names by their size: tissue_40x before tissue_100x."""
+    return re.sub(r"\d+", lambda found: found.group().zfill(4), path.as_posix())
+
+
+def _page(record: Path) -> str:
+    return record.with_name(saved.PAGE).relative_to(paths.REPORTS).as_posix()
+
+
+def _called(name: str) -> str:
+    """How a paper calls what it numbers.
+
+    >>> _called("table_5"), _called("figure_3")
+    ('Table 5', 'Fig. 3')
+    """
+    return name.replace("table_", "Table ").replace("figure_", "Fig. ")
+
+
+def lacking(paper: str) -> list[str]:
+    """One line for each need of a run of the sample or the paper profile: the notebooks that it would fill."""
+    needs: dict[str, list[str]] = {}
+    for profile in ("sample", "paper"):
+        runs = profiles.runs(profile)
+        for stage, notebook in profiles.notebooks().items():
+            for dataset, run in runs[stage].items() if place(notebook)[0] == paper else ():
+                if not paths.report(paper, profile, dataset, place(notebook)[1]).exists():
+                    needs.setdefault(f"needs {wanted(dataset, run)} (profile {profile})", []).append(notebook[:2])
+    return [f"- {need}: notebook {', '.join(numbers)}" for need, numbers in needs.items()]
+
+
+def wanted(dataset: str, run: dict[str, Any]) -> str:
+    """What a run needs that the repository does not hold: images, and weights that have to be downloaded."""
+    title = DATASETS[dataset].title if dataset in DATASETS else "a run"
+    return f"{title}, weights of {run['encoder']}" if run.get("encoder") in MODELS else title
+
+
+def licences() -> str:
+    """The datasets of the papers, each once, with its licence and address."""
+    known = [of for name, of in DATASETS.items() if name not in paths.DRAWN and of.licence]
+    rows = [
+        {"dataset": of.title, "licence": of.licence, "address": f"https://doi.org/{of.doi}" if of.doi else of.page}
+        for of in known
+    ]
+    return markdown_table(pd.DataFrame(rows).drop_duplicates("address"))
+
+
+def write_own(name: str) -> Path:
+    """Write ``reports/own-<name>.md``, a list of what there is for the own dataset ``name``; returns its path."""
+    lines = [f"# {name}", "", "Pages of your own images. None of this is under version control.", ""]
+    for notebook in _notebooks():
+        paper, section = place(notebook.stem)
+        for file in (file for file in _records(paper, "own", section) if file.parts[-3] == name):
+            lines.append(f"- [{PAPERS[paper]}, {section.replace('_', ' ')}]({_page(file)})")
+    target = paths.REPORTS / f"own-{name}.md"
+    with whole(target) as draft:
+        draft.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return target
+
+
+# The papers
+
+
+def references() -> list[dict[str, Any]]:
+    """The papers of ``CITATION.cff``; ``abbreviation`` is the paper's name in :data:`lib.study.papers.PAPERS`."""
+    return yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+
+
+def cited(reference: dict[str, Any]) -> str:
+    """Title with its address, authors, and what is known of year and place.
+
+    >>> authors = [{"family-names": name} for name in ("Łażewski", "Cyganek")]
+    >>> cited({"title": "Hyper-DINO", "authors": authors})
+    '*Hyper-DINO* (Łażewski and Cyganek)'
+    """
+    names = [author.get("family-names", author.get("name")) for author in reference["authors"]]
+    written = " and ".join(names if len(names) < 3 else [names[0], "others"])
+    isbn = f"ISBN {reference['isbn']}" if "isbn" in reference else None
+    known = [reference.get("publisher", {}).get("name"), reference.get("year"), isbn, reference.get("notes")]
+    title = f"*{reference['title']}*"
+    title = f"[{title}]({reference['url']})" if "url" in reference else title
+    return f"{title} ({', '.join(str(part) for part in [written, *known] if part)})"
+
+
+def papers() -> str:
+    """The papers and their notebooks, and the notebooks that go beyond them."""
+    return "\n".join(_listed())
+
+
+def _listed() -> Iterator[str]:
+    about = {reference["abbreviation"]: f" {cited(reference)}." for reference in references()}
+    for paper, title in PAPERS.items():
+        files = [file for file in _notebooks() if place(file.stem)[0] == paper]
+        links = "·".join(f"[{file.stem[:2]}](notebooks/{file.name})" for file in files)
+        yield f"* **{title}**:{about.get(title, '')} Notebooks {links}"
+
+
+if __name__ == "__main__":
+    errors.one_message(update)

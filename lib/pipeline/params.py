@@ -1,14 +1,20 @@
-"""Reading params.yaml, and refusing in words what cannot be run, before anything is started."""
+"""Reading params.yaml, and refusing in words what cannot be run, before anything is started.
+
+What a parameter may be stands in :mod:`lib.checks`, on which every training depends; what only notebooks have stands
+here, so that a new notebook trains nothing anew. Functions named ``of_…`` give what is wrong, a sentence each.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
 import yaml
 
+from lib import checks
 from lib.errors import InputError, suggestion
-from lib.pipeline.meaning import MEANING
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 UNTRAINED = "-untrained"
@@ -16,6 +22,25 @@ SIZED = re.compile(r"(efficientnet_lite0)_([1-9]\d*)px")
 """A network and the side of the square that it sees, which it halves five times."""
 OF_THE_RUN = ("profile", "dataset")
 """Parameters of a notebook that are not set by hand: they say where its results go."""
+
+
+def name(parameter: str, value: Any) -> None:
+    """Refuse all but text with something in it."""
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{parameter} = {shortened(value)} cannot be used: it must be a name")
+
+
+MEANING: dict[str, checks.Check] = checks.MEANING | {
+    **dict.fromkeys(("decoder_epochs", "decoder_batch", "end_to_end_epochs", "n_novel", "repeats"), checks.whole),
+    "decoder_lr": checks.positive,
+    **dict.fromkeys(("end_to_end_rates", "classifier_rates"), partial(checks.several, each=checks.positive)),
+    **dict.fromkeys(("n_choosing", "n_tried", "resize"), checks.whole),
+    "choosing_steps": partial(checks.whole, least=0),  # 0: as many as the trainings take
+    "end_to_end": partial(checks.several, each=name, least=0),  # settings of a head; without any, heads alone learn
+    **dict.fromkeys(("turn_decoders", "published_rates", "curved"), checks.switch),
+    "novel": partial(checks.several, each=name, least=0),  # datasets; without any, pictures are drawn
+}
+"""Parameter → the check that refuses a value without meaning."""
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -30,7 +55,7 @@ def load(path: Path) -> dict[str, Any]:
         node = loader.get_single_node()
         if not isinstance(node, yaml.MappingNode):
             raise InputError(f"{path}: holds no settings; write lines like `name: value`")
-        _refuse(path, list(_slips(node, set())))
+        refuse(path, _slips(node, set()))
         return loader.construct_document(node)
     except InputError:
         raise
@@ -43,101 +68,54 @@ def load(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: cannot be read as YAML ({' '.join(str(error).split())})") from error
 
 
-def check_runs(
-    runs: Mapping[str, Mapping[str, Mapping[str, Any]]],
-    parameters_of: Mapping[str, Mapping[str, Any]],
-    datasets: Collection[str],
-    encoders: Collection[str],
-    where: str = "params.yaml",
-) -> None:
-    """Refuse runs that cannot be: all faults in one message.
-
-    Args:
-        runs: stage → dataset → parameters of the notebook.
-        parameters_of: stage → parameters of its notebook with their defaults; these are the stages that there are.
-        datasets: names that a run can have, beside the one that its notebook has by default.
-        encoders: names that ``encoder`` and ``beside`` can have; each also with "-untrained" behind it.
-        where: the file that the runs are from.
-
-    Raises:
-        InputError: for an unknown stage, dataset, encoder or parameter, with what may have been meant, and for a value
-            of another type or without meaning (:data:`lib.pipeline.meaning.MEANING`).
-    """
-    if not isinstance(runs, Mapping):
-        raise InputError(f"{where}: runs = {runs!r} cannot be used: write stages with their datasets")
-    faults = []
-    for stage, by_dataset in runs.items():
-        if stage not in parameters_of:
-            faults += _of_names("stage", [stage], parameters_of)
-        elif not isinstance(by_dataset, Mapping):
-            faults.append(f"{stage} = {by_dataset!r} cannot be used: write datasets with their parameters, or {{}}")
-        else:
-            defaults = parameters_of[stage]
-            known = list(datasets) + [defaults["dataset"]] * ("dataset" in defaults)
-            for dataset, given in by_dataset.items():
-                found = list(_of_names("dataset", [dataset], known))
-                found += _of_parameters(given, defaults)
-                found += _of_names("encoder", _encoders(given), encoders)
-                faults += [f"{stage}, {dataset}: {fault}" for fault in found]
-    _refuse(where, faults)
-
-
 def check_parameters(given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
-    """Refuse what :func:`check_runs` does of the parameters of one notebook; ``where`` they are from.
+    """Refuse parameters that a notebook, whose ``defaults`` these are, does not take; ``where`` they are from.
 
     >>> check_parameters({"epoch": 5}, {"epochs": 25, "lr": 0.001}, "params.yaml")
     Traceback (most recent call last):
     lib.errors.InputError: params.yaml: there is no parameter 'epoch': did you mean epochs?
     """
-    _refuse(where, list(_of_parameters(given, defaults)))
+    refuse(where, of_parameters(given, defaults))
 
 
-def check_keys(given: Any, keys: Collection[str], where: str) -> None:
-    """Refuse anything but a mapping with exactly these ``keys``.
+def refuse(where: object, faults: Iterable[str]) -> None:
+    """Raise InputError with all faults, if there are any."""
+    if (found := list(faults)) and len(found) == 1:
+        raise InputError(f"{where}: {found[0]}")
+    if found:
+        raise InputError(f"{where}:\n" + "\n".join(f"  {fault}" for fault in found))
 
-    >>> check_keys({"profile": "demo", "imags": "data"}, ("profile", "images"), "params.yaml")
-    Traceback (most recent call last):
-    lib.errors.InputError: params.yaml: there is no setting 'imags': did you mean images?
+
+def of_runs(
+    runs: Any, parameters_of: Mapping[str, Mapping[str, Any]], datasets: Collection[str], encoders: Collection[str]
+) -> Iterator[str]:
+    """What is wrong with runs: stage → dataset → parameters of the notebook.
+
+    Args:
+        runs: of a profile.
+        parameters_of: stage → parameters of its notebook with their defaults; these are the stages that there are.
+        datasets: names that a run can have, besides the default of its notebook.
+        encoders: names that ``encoder`` and ``beside`` can have; each also with "-untrained" behind it.
     """
-    if not isinstance(given, Mapping):
-        raise InputError(f"{where}: {given!r} cannot be used: write {', '.join(keys)} with their values")
-    _refuse(where, list(_of_names("setting", given, keys)))
-    _refuse(where, [f"{key} is missing" for key in keys if key not in given])
+    if not isinstance(runs, Mapping):
+        yield f"runs = {runs!r} cannot be used: write stages with their datasets"
+        return
+    for stage, by_dataset in runs.items():
+        if stage not in parameters_of:
+            yield from of_names("stage", [stage], parameters_of)
+        elif not isinstance(by_dataset, Mapping):
+            yield f"{stage} = {by_dataset!r} cannot be used: write datasets with their parameters, or {{}}"
+        else:
+            defaults = parameters_of[stage]
+            known = list(datasets) + [defaults["dataset"]] * ("dataset" in defaults)
+            for dataset, given in by_dataset.items():
+                faults = [*of_names("dataset", [dataset], known), *of_parameters(given, defaults)]
+                faults += of_names("encoder", encoders_of(given), encoders)
+                yield from (f"{stage}, {dataset}: {fault}" for fault in faults)
 
 
-def check_names(what: str, given: Any, known: Collection[str], where: str) -> None:
-    """Refuse anything but a list of ``known`` names, as the ``datasets`` and ``encoders`` of a profile are.
-
-    >>> check_names("dataset", ["kahter"], ["kather", "ham10000"], "params.yaml")
-    Traceback (most recent call last):
-    lib.errors.InputError: params.yaml: there is no dataset 'kahter': did you mean kather?
-    """
-    if not isinstance(given, list):
-        raise InputError(f"{where}: {given!r} cannot be used: write a list of {what}s, such as [{next(iter(known))}]")
-    _refuse(where, list(_of_names(what, given, known)))
-
-
-def _of_names(what: str, given: Iterable[Any], known: Collection[str]) -> Iterator[str]:
-    """What is wrong with names of stages, datasets or encoders."""
-    for name in given:
-        plain = _network(name) if what == "encoder" and isinstance(name, str) else name
-        if not isinstance(name, str) or plain not in known:
-            yield f"there is no {what} {name!r}: {suggestion(str(name), known)}"
-
-
-def _network(name: str) -> str:
-    """The network that an encoder's name is of: trained or not, at any side that it can see.
-
-    >>> _network("texture-untrained"), _network("efficientnet_lite0_64px"), _network("efficientnet_lite0_65px")
-    ('texture', 'efficientnet_lite0', 'efficientnet_lite0_65px')
-    """
-    plain = name.removesuffix(UNTRAINED)
-    sized = SIZED.fullmatch(plain)
-    return sized[1] if sized and int(sized[2]) % 32 == 0 else plain
-
-
-def _of_parameters(given: Any, defaults: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the parameters of one run."""
+def of_parameters(given: Any, defaults: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the parameters of one run: unknown ones, another type, no meaning (:data:`MEANING`)."""
     if not isinstance(given, Mapping):
         yield f"{given!r} cannot be used: write parameters as {{epochs: 5}}, or {{}}"
         return
@@ -154,11 +132,42 @@ def _of_parameters(given: Any, defaults: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name} = {value!r} cannot be used: it must be like {defaults[name]!r}"
 
 
-def _encoders(given: Any) -> list[str]:
+def of_keys(given: Any, keys: Collection[str]) -> Iterator[str]:
+    """What is wrong with a mapping that should have exactly these ``keys``."""
+    if not isinstance(given, Mapping):
+        yield f"{given!r} cannot be used: write {', '.join(keys)} with their values"
+        return
+    yield from of_names("setting", given, keys)
+    yield from (f"{key} is missing" for key in keys if key not in given)
+
+
+def of_names(what: str, given: Any, known: Collection[str]) -> Iterator[str]:
+    """What is wrong with a list of names of stages, datasets or encoders, or with the keys of a mapping."""
+    if not isinstance(given, list | Mapping):
+        yield f"{given!r} cannot be used: write a list of {what}s, such as [{next(iter(known))}]"
+        return
+    for name in given:
+        plain = _network(name) if what == "encoder" and isinstance(name, str) else name
+        if not isinstance(name, str) or plain not in known:
+            yield f"there is no {what} {name!r}: {suggestion(str(name), known)}"
+
+
+def encoders_of(given: Any) -> list[str]:
     """The encoders that the parameters of a run name."""
     values = [given.get(key, []) for key in ("encoder", "beside")] if isinstance(given, Mapping) else []
     names = [name for value in values for name in (value if isinstance(value, list) else [value])]
     return [name for name in names if isinstance(name, str)]
+
+
+def _network(name: str) -> str:
+    """The network that an encoder's name is of: trained or not, at any side that it can see.
+
+    >>> _network("texture-untrained"), _network("efficientnet_lite0_64px"), _network("efficientnet_lite0_65px")
+    ('texture', 'efficientnet_lite0', 'efficientnet_lite0_65px')
+    """
+    plain = name.removesuffix(UNTRAINED)
+    sized = SIZED.fullmatch(plain)
+    return sized[1] if sized and int(sized[2]) % 32 == 0 else plain
 
 
 def _alike(value: Any, default: Any) -> bool:
@@ -166,7 +175,7 @@ def _alike(value: Any, default: Any) -> bool:
     if default == []:
         return isinstance(value, list)
     if isinstance(default, list):
-        return isinstance(value, list) and all(any(_alike(item, one) for one in default) for item in value)
+        return isinstance(value, list) and all(any(_alike(item, like) for like in default) for item in value)
     return type(value) is type(default) or (type(default) is float and type(value) is int)
 
 
@@ -202,11 +211,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return any(sign.isdigit() for sign in text)
-
-
-def _refuse(where: object, faults: list[str]) -> None:
-    """Raise InputError with all faults, if there are any."""
-    if len(faults) == 1:
-        raise InputError(f"{where}: {faults[0]}")
-    if faults:
-        raise InputError(f"{where}:\n" + "\n".join(f"  {fault}" for fault in faults))

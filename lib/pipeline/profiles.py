@@ -1,7 +1,7 @@
 """What each profile runs, read from ``params.yaml`` and ``pipelines/<profile>/``."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,31 +63,37 @@ def needing_others() -> set[str]:
 def check(file: Path, own: str | None = None) -> None:
     """Refuse a profile's ``params.yaml`` that cannot be run, before anything is; ``own``: name of one's own images.
 
-    Raises InputError for what does not fit, with what was meant; see :func:`lib.pipeline.params.check_runs`.
+    Raises InputError for what does not fit, with what was meant (:mod:`lib.pipeline.params`).
     """
     content, where = params.load(file), "/".join(file.parts[-3:])
+    if list(faults(content, own, OURS)):  # perhaps a network of timm, whose names take seconds to load
+        params.refuse(where, faults(content, own, registry.names()))
+
+
+def faults(content: dict[str, Any], own: str | None, encoders: Collection[str]) -> Iterator[str]:
+    """What is wrong with a profile; ``encoders``: names of those that there are."""
+    keys = (*KEYS, "order") if content.get("profile") == "gpu" else KEYS
+    wrong = [*params.of_keys(content, keys)]
+    for block in FEATURES:
+        wrong += params.of_keys(content.get(block), ("datasets", "encoders"))
+    if wrong:
+        yield from wrong
+        return
+    known = [*LOADERS, *filter(None, [own])]
+    defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{file}.ipynb")) for stage, file in notebooks().items()}
+    if wrong := [*params.of_runs(content["runs"], defaults, known, encoders)]:
+        yield from wrong
+        return
+    runs = {stage: [name for name in of if name in known] for stage, of in content["runs"].items()}
+    lists = {"views": [*content["views"]], **runs} | {block: content[block]["datasets"] for block in FEATURES}
+    yield from params.of_names("dataset", content["datasets"], known)
+    for place, names in lists.items():
+        yield from (f"{place}: {fault}" for fault in params.of_names("dataset", names, content["datasets"]))
+    for names in ([*content["views"].values()], *(content[block]["encoders"] for block in FEATURES)):
+        yield from params.of_names("encoder", names, encoders)
+    stages = [f"{stage}@{dataset}" for stage, of in content["runs"].items() for dataset in of]
+    yield from params.of_names("stage", content.get("order", []), stages)
     try:
-        _check(content, where, own, OURS)
-    except InputError:  # perhaps a network of timm, whose names take seconds to load
-        _check(content, where, own, registry.names())
-
-
-def _check(content: dict[str, Any], where: str, own: str | None, known: Collection[str]) -> None:
-    """``known``: names of encoders."""
-    datasets = [*LOADERS, *filter(None, [own])]
-    defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{one}.ipynb")) for stage, one in notebooks().items()}
-    params.check_runs(content.get("runs"), defaults, datasets, known, where)
-    params.check_keys(content, (*KEYS, "order") if content.get("profile") == "gpu" else KEYS, where)
-    stages = [f"{stage}@{dataset}" for stage, by_dataset in content["runs"].items() for dataset in by_dataset]
-    params.check_names("stage", content.get("order", []), stages, f"{where}, order")
-    params.check_names("dataset", content["datasets"], datasets, where)
-    params.check_names("dataset", [*content["views"]], content["datasets"], f"{where}, views")
-    params.check_names("encoder", [*content["views"].values()], known, f"{where}, views")
-    checks.whole("n_views", content["n_views"], least=2)
-    for stage, by_dataset in content["runs"].items():
-        there = [dataset for dataset in by_dataset if dataset in datasets]
-        params.check_names("dataset", there, content["datasets"], f"{where}, {stage}")
-    for features in FEATURES:
-        params.check_keys(content[features], ("datasets", "encoders"), f"{where}, {features}")
-        params.check_names("dataset", content[features]["datasets"], content["datasets"], f"{where}, {features}")
-        params.check_names("encoder", content[features]["encoders"], known, where)
+        checks.whole("n_views", content["n_views"], least=2)
+    except InputError as error:
+        yield str(error)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from lib import errors, paths
 from lib.files import whole
-from lib.results.papers import place
-from lib.results.real import GPU, PROFILE
+from lib.study.papers import place
+from lib.study.real import GPU, PROFILE
 
 REAL = paths.BUILD / "real"
 READERS = {"demo": True, "sample": False, "gpu": False, "paper": False, "own": False}
-"""Profile → whether its notebooks show reports of real images (:mod:`lib.results.real`); others have such images."""
+"""Profile → whether its notebooks show reports of real images (:mod:`lib.study.real`); others have such images."""
 ALSO = re.compile(r'notebook=\\"(\w+)\\"')
 """How a cell, as JSON has it, names a notebook whose reports it shows too."""
 
@@ -31,7 +31,7 @@ def shown(notebook: str) -> list[str]:
 
 
 def reports(notebook: str) -> list[Path]:
-    """The files of the sample, and of trainings of the papers' size, that a notebook shows, of all datasets."""
+    """The files of the sample, and of large trainings, that a notebook shows, of all datasets."""
     found = (
         file
         for paper, section in map(place, shown(notebook))

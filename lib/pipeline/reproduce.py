@@ -17,7 +17,7 @@ from lib import errors, files, paths
 from lib.datasets import finding
 from lib.datasets.catalogue import DATASETS
 from lib.errors import InputError
-from lib.pipeline import compare, index, notebooks, own, plan, profiles, readme
+from lib.pipeline import compare, notebooks, own, pages, plan, profiles
 from lib.pipeline.running import WAITS, dvc
 
 AT_ONCE = 2
@@ -116,7 +116,7 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
         _forget(force)
     for dataset in yours:
         own.run(dataset, force)
-        print(f"every table and figure of {dataset}: {index.write_own(dataset).relative_to(paths.ROOT)}")
+        print(f"every table and figure of {dataset}: {pages.write_own(dataset).relative_to(paths.ROOT)}")
     if yours:
         return
     stages, missing = targets(profile, found)
@@ -142,8 +142,7 @@ def _forget(force: bool) -> None:
 
 def finish(profile: str, datasets: Collection[str] | None) -> None:
     """Bring the index and the README up to date and compare with the committed tables."""
-    index.write()
-    readme.update()
+    pages.update()
     print("every table and figure: reports/index.md")
     report(profile, *compare.with_commit(profile, datasets))
 

@@ -10,9 +10,9 @@ from lib import paths
 from lib.errors import InputError
 from lib.pipeline import compare, reproduce
 from lib.pipeline.compare import Tolerance
-from lib.results import saved
-from lib.results.shown import Table
-from lib.results.store import Run
+from lib.study import saved
+from lib.study.shown import Table
+from lib.study.store import Run
 
 TABLE = pd.DataFrame({"family": ["baseline", "32"], "k": [1, 20], "ours": [90.0, 88.0], "p": [0.1, float("nan")]})
 RULE = Tolerance()  # 1 % of 90 is 0.9
@@ -20,12 +20,6 @@ RULE = Tolerance()  # 1 % of 90 is 0.9
 
 def beyond(built: pd.DataFrame, rule: Tolerance = RULE, table: pd.DataFrame = TABLE) -> list[tuple[str, str]]:
     return [(d.column, d.problem) for d in compare.tables(table, built, rule, "table_2") if not d.within]
-
-
-def test_equal_tables_deviate_by_nothing():
-    deviations = compare.tables(TABLE, TABLE.copy(), RULE, "table_2")
-    assert [d.column for d in deviations] == ["family", "k", "ours", "p"]
-    assert all(d.deviation == 0 and d.within for d in deviations)
 
 
 @pytest.mark.parametrize(("value", "passes"), [(90.89, True), (90.91, False), (89.11, True), (89.09, False)])
@@ -76,11 +70,6 @@ def test_a_free_column_is_left_alone_and_no_other():
     assert [column for column, _ in beyond(built, Tolerance(free=("family",)))] == ["p"]
 
 
-def test_a_free_column_makes_nothing_looser():
-    table = TABLE.assign(wild=[1e6, 1.0])
-    assert beyond(table.assign(ours=[91.0, 88.0]), Tolerance(free=("wild",)), table)
-
-
 def test_answers_yes_and_no_are_compared():
     table = TABLE.assign(right=[True, False])
     (column,) = [d for d in compare.tables(table, table.assign(right=[True, True]), RULE, "t") if not d.within]
@@ -96,10 +85,6 @@ def test_a_word_that_is_missing_equals_a_missing_word_and_no_other():
 
 def test_an_empty_table_equals_itself():
     assert beyond(TABLE) == [] and all(d.within for d in compare.tables(TABLE[:0], TABLE[:0], RULE, "table_2"))
-
-
-def test_a_changed_word_is_shown():
-    assert beyond(TABLE.assign(family=["baseline", "dim_in"])) == [("family", "row 1: 32 committed, dim_in built")]
 
 
 OLD, SAME, NEW, OTHER = ("old.csv", "same.csv", "new.csv", "other.csv")

@@ -1,135 +1,128 @@
-"""The README's findings follow from tests, and are not what anybody would like them to be."""
+"""Findings are committed tests and scores, and no more: what is clear, on which dataset, by which table."""
 
 import pandas as pd
 import pytest
 
 from lib import paths
-from lib.pipeline import findings
-from lib.pipeline.scores import PLAIN
+from lib.pipeline import findings, scores
+from lib.pipeline.findings import COMPARED, FIRST, LIST, PLAIN
+from lib.study import denominators
+from lib.study.markdown import percent, points
 
-GROUPS = {"n_units": 9, "n_tests": 8, "p_floor": 0.002, "low": -1.0, "high": 1.0, "title": "Kather"}
-GAINS = [("raw features, cosine", 20, 2.75, 0.2), ("raw features, cosine", 1, 4.5, 0.001), ("NCA(32)", 1, 8, 0.01)]
-RARE = [("raw features, cosine", 20, -6.25, 0.01), ("linear classifier, probability", 20, -7.75, 0.01)]
-LARGER = [("closed, by slide", 1, -3.25, 0.01), ("closed, by slide", 20, 1, 0.5), ("open, by slide", 20, 1.5, 0.01)]
-NEW = [("raw features, cosine", 20, 4.25, 0.6), ("raw features, cosine", 1, -2.25, 0.01), ("no mapper", 1, 9, 0.01)]
-NEW += [("flat, half margin", 20, -4.5, 0.02)]
-AGAIN = [("own slide in the archive (ball)", "closed, by slide", 20, 9.75, 0.3)]
-AGAIN += [("head: ball, not none", "open, by slide", 20, 8.25, 0.3)]
-AGAIN += [("head: ball, not linear classifier (probability)", "open, by slide", 20, -9.0, 0.2)]
-AGAIN += [("encoder: pretrained, not texture (linear classifier on both)", "closed, by slide", 1, -14.25, 0.3)]
-HEAD = "Hyper-DINO(PCA(8), 4)"
-VOTES = [(HEAD, "closed", 1, 68.4), (HEAD, "whole", 3, 14.14), ("raw features, cosine", "closed", 1, 66.45)]
-VOTES += [("raw features, cosine", "whole", 3, 20.59), ("NCA(32)", "open", 3, 99)]
-SCORES = [(HEAD, "ap_hits", 61.5), ("raw features, cosine", "ap_hits", 60.25), (HEAD, "ap_min", 99)]
+TEST = {"n_units": 9, "n_tests": 8, "p_floor": 0.002, "low": -1.0, "high": 1.0, "title": "Kather"}
+CLEAR, NOT, FEW = TEST | {"p_holm": 0.01}, TEST | {"p_holm": 0.5}, TEST | {"p_holm": 0.5, "p_floor": 0.05}
+HEADS = r"^ball|^Hyp(?:, end|$)|Hyperbolic|Hyp-ViT head, ball"
+TWINS = r"^flat|^Sph(?:, end|$)|Euclidean|sphere"
 
 
-def frame(rows: list[tuple], *names: str, **same: str) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(names)).assign(**GROUPS, **same)
+@pytest.mark.parametrize(
+    ("test", "difference", "answer"),
+    [
+        (CLEAR, 2.0, "yes: **+2.00**"),
+        (CLEAR, -2.0, "no: **-2.00**"),
+        (NOT, 2.0, "unclear: +2.00 (1.6)"),  # Student's t of 9 groups and 8 tests against that of one test
+        (FEW, 2.0, "unclear: +2.00 (none)"),
+        (CLEAR | {"p_floor": 0.05}, 2.0, "yes: **+2.00**"),
+        (CLEAR | {"at_rim": 27.0}, 2.0, "yes: +2.00 (rim)"),
+    ],
+)
+def test_bold_is_what_is_clear_and_else_stands_what_could_have_been(test, difference, answer):
+    rows = pd.DataFrame([test | {"difference": difference}])
+    assert findings.answer(next(rows.itertuples())) == answer
 
 
-@pytest.fixture
-def tables(monkeypatch) -> dict[findings.Place, pd.DataFrame]:
-    """Committed tables of one dataset, as they might be."""
-    names, by_slide = ("k", "difference", "p_holm"), {"rule": "by slide"}
-    leak = [("ball", 20, -9.5, 0.01), ("raw features, cosine", 20, 1.25, 0.5), ("no mapper", 20, 8.25, 0.01)]
-    control = [("flat, half margin", 20, -3.5, 0.01), ("no mapper", 20, 7.75, 0.2)]
-    rests = [("closed, by image", 0.9, 0.5), ("closed, by slide", 0.5, 0.5), ("closed, by slide", 0.7, 4.0)]
-    made = {
-        findings.LEAKAGE: frame(leak, "method", *names),
-        findings.FACTORS: frame(AGAIN, "factor", "archive", *names),
-        findings.FACTORS_BY_CLASS: frame(AGAIN[2:3], "factor", "archive", *names),
-        findings.CONTROL: frame(control, "second", *names, first="ball", **by_slide),
-        findings.MARGINS: frame(LARGER, "rule", *names, first="ball, m0 = 4"),
-        findings.REST: frame(rests, "archive", "norm", "m0", head="ball").assign(k=20),
-        findings.TESTS: frame(
-            [*GAINS, ("linear classifier, probability", 20, -1.5, 0.03)], "second", *names, **by_slide
-        ),
-        findings.BY_CLASS: frame(RARE, "second", *names, **by_slide),
-        findings.GALLERY: frame(NEW, "second", *names, rule="open"),
-        findings.VOTES: frame(VOTES, "method", "archive", "k", "macro_f1"),
-        findings.SCORES: frame(SCORES, "method", "metric", "ours", **by_slide).assign(k=20),
-    }
-    monkeypatch.setattr(findings, "read", made.__getitem__)
-    return made
+def test_a_difference_has_the_sign_of_its_name_and_those_by_hits_are_left_out(monkeypatch):
+    rows = [CLEAR | {"method": "ball", "k": LIST, "metric": metric, "difference": -9.5} for metric in ("ap_min", "x")]
+    rows += [CLEAR | {"method": PLAIN, "k": LIST, "metric": "ap_min", "difference": 1.25}]
+    monkeypatch.setattr(findings, "read", lambda place: pd.DataFrame(rows))
+    assert findings.tests(COMPARED["own"])["difference"].tolist() == [9.5]
+    assert findings.tests(COMPARED["own_plain"])["difference"].tolist() == [-1.25]
 
 
-def test_only_a_difference_above_0_that_is_clear_is_counted(tables):
-    own, curvature, gain, unseen, texture = findings.findings()
-    assert "clearly on 1 of 1 dataset**. With other folds and components (in notebook 90): on 0 of 1 dataset." in own
-    assert (
-        "helps on 0 of 1 dataset**" in curvature
-        and "at the centre (median images, by group). At a larger margin (4)" in curvature
-    )
-    assert "a step there is 1.33 to 1.33 times as long" in curvature
-    assert "the ball wins 1 of 3 comparisons and loses 1 (Kather)." in curvature
-    assert "on 0 of 1 dataset over a list of 20, and on 1 of 1 dataset for the first answer**. If all classes" in gain
-    assert "the gain over the list is +1.25 on Kather; these are means over queries and untested." in gain, (
-        "the other denominator stands beside"
-    )
-    assert "classifier beats the head on 1 and loses on 0. If all classes count alike, it beats the head on 1" in gain
-    assert "features on 0 of 1 dataset over the list and loses on 0.** For the first answer, it wins on 0 and" in unseen
-    assert "flat space beats it on 1 (Kather) and loses on 0; in notebook 90 on 0 and 0 of 0 datasets." in unseen
-    assert unseen.endswith("The linear classifier (in notebook 90) beats it on 0 and loses on 0.")
-    assert texture.endswith(
-        "classifier by +14.25 on Kather. Clear gains: 0; clear losses: 0; what is not clear could have shown 1.59."
-    )
+def test_a_table_that_is_not_there_leaves_its_rows_out(monkeypatch):
+    read = findings.read
+    monkeypatch.setattr(findings, "read", lambda place: pd.DataFrame() if place == findings.BY_CLASS else read(place))
+    names = set(findings.differences()["difference"])
+    assert {of.name for of in COMPARED.values() if of.place == findings.BY_CLASS}.isdisjoint(names)
+    assert {of.name for of in COMPARED.values() if of.place != findings.BY_CLASS} <= names
 
 
-def test_what_is_not_clear_says_what_it_could_have_shown(tables):
-    tables[findings.CONTROL]["p_holm"] = 0.4
-    assert "helps on 0 of 1 dataset**; what is not clear could have shown 1.59. At" in findings.findings()[1]
-
-
-def test_the_table_holds_every_difference_and_what_is_clear_is_bold(tables):
-    rows = findings.differences().set_index("finding")
-    least = "(1.6)"  # Student's t of 9 groups and 8 tests against that of one test
-    cells = {number: rows.loc[[number], "Kather"].tolist() for number in (1, 2, 3, 4)}
-    assert cells[1] == ["**+9.50**", f"+9.75 {least}", f"-1.25 {least}"]
-    assert cells[2] == ["**-3.50**", "**-3.25**", f"+1.00 {least}", "**+1.50**"]
-    f1, hits = "66.45 → 68.40", "+1.25"
-    assert cells[3] == ["**+4.50**", f"+2.75 {least}", hits, "**-6.25**", f1, "**-1.50**", "**-7.75**"]
-    assert cells[4][:2] == ["**-2.25**", f"+4.25 {least}"] and cells[4][3:5] == ["20.59 → 14.14", "**-4.50**"]
-    assert rows["of"].loc[[3]].tolist()[:3] == ["first answer", "list of 20", "list of 20"]
-    voted = rows[rows["difference"] == "F1, whole archive: plain → head"]
-    assert voted["of"].tolist() == ["majority of 3"]
-
-
-def test_a_set_that_could_not_have_shown_a_difference_is_no_no(tables):
-    tables[findings.LEAKAGE]["p_floor"] = 0.05
-    assert "clearly on 1 of 1 dataset" in findings.findings()[0], "one that is clear counts whatever the floor says"
-    tables[findings.LEAKAGE]["p_holm"] = 0.4
-    assert "clearly on 0 of 0 datasets that could tell (1 could not)" in findings.findings()[0]
-    assert findings.differences()["Kather"].iloc[0] == "+9.50 (none)"
-
-
-def test_a_head_that_rests_at_the_rim_enters_no_count(tables):
-    tables[findings.MARGINS]["at_rim"] = [27.0, 27.0, 0.0]
-    assert "the ball wins 1 of 1 comparison (2 at the rim) and loses 0." in findings.findings()[1]
-
-
-def test_a_table_that_is_not_there_leaves_its_rows_out(tables):
-    tables[findings.BY_CLASS] = tables[findings.VOTES] = pd.DataFrame()
-    assert findings.differences()["finding"].tolist() == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 5]
-    assert "If all classes count alike, it does so on 0 and 0." in findings.findings()[2]
-
-
-def test_the_committed_first_answer_in_a_new_archive_is_what_notebook_16_says():
-    tests = findings.tests("new", ks=(findings.FIRST,)).set_index("title")
+def test_every_difference_is_that_of_its_committed_table():
+    rows = findings.differences().set_index(["difference", "of"])
     folder = paths.report("hyper_dino", "sample", "ham10000", "beyond")
-    row = pd.read_csv(folder / "table_gallery_tests.csv").query(
-        "rule == 'open' and k == 1 and second == '" + PLAIN + "'"
-    )
-    assert tests.loc["HAM10000", "difference"] == row["difference"].item()
-    assert f"wins on 0 and loses on {findings.losses(tests)} (HAM10000)." in findings.findings()[3]
+    tests = pd.read_csv(folder / "table_gallery_tests.csv").query(f"rule == 'open' and second == '{PLAIN}'")
+    shown = findings.tests(COMPARED["new"]).query("title == 'HAM10000'").set_index("k")["difference"]
+    assert shown.to_dict() == tests.set_index("k")["difference"].to_dict() and set(shown.index) >= {FIRST, LIST}
+    for dataset, title in {"kather": "Kather", "bh200x": "BreakHis", "ham10000": "HAM10000"}.items():
+        margins = pd.read_csv(paths.report("beyond", "sample", dataset, "factors") / "table_margins.csv")
+        margins = margins.query("head == 'ball' and m0 == 0.5 and k == 20 and archive.str.startswith('closed, by ')")
+        norm = margins.query("archive != 'closed, by image'")["norm"].item()
+        assert rows.loc[("length of a step, times that at the centre", "median image"), title] == percent(
+            1 / (1 - norm**2)
+        )
+        both = pd.read_csv(paths.report("hyper_dino", "sample", dataset, "retrieval") / "table_opponents.csv")
+        both = both.query("rule != 'by image' and metric == 'ap_hits' and k == 20").set_index("method")["ours"]
+        gain = both[both.index.str.startswith("Hyper-DINO(")].item() - both[PLAIN]
+        assert rows.loc[("÷ hits, over queries, untested", f"list of {LIST}"), title] == points(gain)
 
 
-def test_the_ruler_is_that_of_the_committed_norms():
-    norms = [
-        pd.read_csv(paths.report("beyond", "sample", name, "factors") / "table_margins.csv")
-        .query("head == 'ball' and m0 == 0.5 and k == 20 and archive.str.startswith('closed, by ')")
-        .query("archive != 'closed, by image'")["norm"]
-        .item()
-        for name in ("kather", "bh200x", "ham10000")
-    ]
-    told = sorted(1 / (1 - norm**2) for norm in norms)
-    assert findings.rulers() == f"{told[0]:.2f} to {told[-1]:.2f}"
+def test_every_committed_test_of_a_head_and_its_flat_twin_is_counted_once():
+    counted = findings.curvature()
+    columns = counted[["better", "worse", "not clear", "could not tell"]]
+    assert (columns.map(lambda cell: int(cell.partition(" ")[0])).sum(axis=1) == counted["tests"]).all()
+    committed = 0
+    for file in paths.REPORTS.glob("*/sample/*/*/table_*tests*.csv"):
+        tests = denominators.by_min(pd.read_csv(file))
+        left_out = (file.parts[-5], file.parts[-2]) in {("hyper_dino", "retrieval"), ("linear_prototypes", "retrieval")}
+        apart = file.stem.endswith(("by_class", "label_tests", "end_to_end"))  # the same heads, weighed otherwise
+        if not left_out and not apart and "second" in tests:
+            heads = tests["first"].str.contains(HEADS) & tests["second"].str.contains(TWINS)
+            same = tests["first"].str.partition(" (")[0] == tests["second"].str.partition(" (")[0]
+            heads &= same | ~tests["first"].str.contains("Hyperbolic")
+            heads &= ~tests.get("measure", pd.Series("", tests.index)).str.contains("class mean")
+            committed += int((heads & ~(tests.get("at_rim", 0) > 5)).sum())
+    assert counted["tests"].sum() == committed > 150
+
+
+def test_a_clear_gain_of_the_ball_is_counted_on_its_dataset():
+    folder = paths.report("label_tree", "sample", "ham10000", "results")
+    tests = pd.read_csv(folder / "table_tests.csv").query("question == 'is the ball better than the sphere?'")
+    gains = tests.query("measure == 'Top-1' and difference > 0 and p_holm <= 0.05")
+    (row,) = findings.curvature().query("`ball compared with` == 'sphere: Top-1'").to_dict("records")
+    assert len(gains) and row["better"] == f"{len(gains)} (HAM10000 {len(gains)})"
+
+
+def rows_of(paper: str) -> pd.DataFrame:
+    return scores.claims(paper).set_index(["method and measure", "images", "compared with"]).sort_index()
+
+
+@pytest.mark.parametrize("paper", scores.CLAIMS)
+def test_every_claim_stands_on_every_dataset_of_its_section(paper):
+    rows = scores.claims(paper)
+    for claim in scores.CLAIMS[paper]:
+        folders = list((paths.REPORTS / paper / "sample").glob(f"*/{claim.section}"))
+        built = [any((folder / f"{name}.csv").exists() for name in claim.tables) for folder in folders]
+        assert rows["method and measure"].eq(claim.name).sum() == sum(built) * len(claim.against) > 0
+
+
+def test_a_claims_scores_and_gains_are_those_of_its_tables_and_tests():
+    rows, folder = rows_of("hyp_vit"), paths.report("hyp_vit", "sample", "cub", "retrieval")
+    rows = rows.loc["Hyp: head on a frozen network, Recall@1", "CUB-200-2011 birds"]
+    values = pd.read_csv(folder / "table_2.csv").query("k == 1").set_index("method")["ours"]
+    assert rows.loc["plain features", "its score"] == percent(values["no head"])
+    assert set(rows["method's score"]) == {percent(values["Hyp"])}
+    tests = pd.read_csv(folder / "table_tests.csv").query("first == 'Hyp' and k == 1").set_index("second")
+    assert rows.loc["Sph", "difference"] == findings.cell(next(tests.loc[["Sph"]].itertuples()))
+    assert rows.loc["plain features", "difference"] == f"**{points(tests.loc['no head', 'difference'])}**"
+
+
+def test_a_gain_over_a_list_stands_under_both_denominators_and_says_where_it_is_untested():
+    rows, folder = rows_of("acir"), paths.report("acir", "sample", "ham10000", "hashing")
+    tests = pd.read_csv(folder / "table_tests.csv").query("first == 'ACIR-16bit'").set_index("second")
+    name = "ACIR: its loss only, one layer, MAP@100 ÷"
+    by_min = rows.loc[f"{name} min(100, R)", "HAM10000", "plain features"]
+    assert by_min["difference"] == f"**{points(tests.loc['features, no code', 'difference'])}**"
+    codes = pd.read_csv(folder / "table_1.csv").query("gallery == 'closed' and (bits == 16 or bits.isna())")
+    values, by_hits = codes.set_index("method")["ours"], rows.loc[f"{name} hits", "HAM10000", "plain features"]
+    if "metric" not in tests:
+        assert by_hits["difference"] == f"{points(values['ACIR'] - values['features, no code'])} untested"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from lib import paths
+from lib.errors import InputError
 from lib.pipeline import gpu, plan, profiles
 from lib.pipeline.gpu import Step
 
@@ -58,7 +59,7 @@ def test_a_lease_ends_in_time_and_the_next_one_goes_on(project, monkeypatch, tmp
     assert states["tests"].startswith("done in ") and states["quick"].startswith("done in ")
     assert states["broken"].endswith("(exit status 1): ValueError: no image of class 3")
     assert states["patient"].startswith("ended after 2 s") or states["patient"].startswith("ended after 3 s")
-    assert states["long"].startswith("not started: needs about 100 s, 1")
+    assert states["long"].startswith("not started: needs about 60 s, 1")
     assert not (project / "never").exists() and (out / "logs/tests.log").read_text() == "fine\n"
     assert (out / "reports/p/gpu/d/s/t.csv").read_text() == "1" and (out / "build/trained/steps").read_text() == "1"
     text = (out / "summary.md").read_text()
@@ -86,16 +87,62 @@ def test_nothing_is_started_when_the_time_is_up(project, tmp_path):
     assert not (project / "never").exists()
 
 
+def test_a_step_whose_images_are_not_here_is_not_started_and_says_what_to_do(project, tmp_path):
+    todo = [Step("hyp@cub", python("open('never', 'w')"), 0, lacks="cub is not here, give DATA=<folder>")]
+    states = gpu.lease(todo, 30, tmp_path / "out", "gpu", "")
+    assert states == {"hyp@cub": "not started: cub is not here, give DATA=<folder>"}
+    assert not (project / "never").exists()
+
+
+def test_a_step_that_was_begun_stays_so_while_there_is_no_time_for_it(project, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / gpu.STATE).write_text('{"long": "ended after 150 s"}')
+    for _ in range(2):
+        states = gpu.lease([Step("long", python("open('never', 'w')"), 300)], 30, out, "gpu", "")
+        assert states == {"long": "ended earlier, not started: needs about 60 s, 29 s were left"}
+    assert not (project / "never").exists()
+
+
+def test_a_lease_that_is_stopped_says_in_which_step(project, monkeypatch, tmp_path):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu, "_take", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        gpu.lease(TODO, 20, tmp_path / "out", "gpu", "")
+    assert "| tests | ended because it was stopped" in (tmp_path / "out/summary.md").read_text()
+    assert '"tests": "ended because' in (tmp_path / "out" / gpu.STATE).read_text()
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "abc", "nan", "inf", ""])
+def test_minutes_that_are_none_are_refused(given):
+    assert gpu.minutes("4.5") == 4.5
+    with pytest.raises(InputError, match=rf"^MINUTES={given} is no number .* MINUTES=9$"):
+        gpu.minutes(given)
+
+
+def test_results_go_to_a_folder_not_a_file(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file/in"):
+        monkeypatch.setattr("sys.argv", ["gpu", "--minutes", "1", "--out", str(out)])
+        with pytest.raises(InputError, match="file is a file; name a folder"):
+            gpu.main()
+
+
 def test_the_steps_follow_the_order_of_the_profile_and_take_as_long_as_planned(monkeypatch, tmp_path):
     content = {"runs": {"hyp_vit_retrieval": {"cub": {}, "ham10000": {}}, "acir_ablations": {"bh200x": {}}}}
     planned = {"acir_ablations@bh200x": 0.1, "hyp_vit_retrieval@cub": 0.05, "hyp_vit_retrieval@ham10000": 0.05}
+    rows = pd.DataFrame({"stage": planned.keys(), "hours": planned.values(), "here": ["yes", "no", "yes"]})
     monkeypatch.setattr(profiles, "profile", lambda name: content)
-    monkeypatch.setattr(plan, "table", lambda *_: pd.DataFrame({"stage": planned.keys(), "hours": planned.values()}))
-    names = [step.name for step in gpu.steps("gpu", tmp_path)]
-    assert names == ["tests", "bench", "hyp_vit_retrieval@cub", "hyp_vit_retrieval@ham10000", "acir_ablations@bh200x"]
+    monkeypatch.setattr(plan, "table", lambda *_: rows)
+    names = [step.name for step in gpu.steps("gpu", tmp_path, "a card")]
+    stages = ["tests on a card", "bench on a card"]  # another device takes them anew
+    assert names == [*stages, "hyp_vit_retrieval@cub", "hyp_vit_retrieval@ham10000", "acir_ablations@bh200x"]
     content["order"] = ["acir_ablations@bh200x", "hyp_vit_retrieval@cub"]
-    tests, _, first, second = gpu.steps("gpu", tmp_path)
+    tests, _, first, second = gpu.steps("gpu", tmp_path, "a card")
     assert (first.name, first.seconds, second.seconds) == ("acir_ablations@bh200x", 360, 180)
+    assert not first.lacks and second.lacks.startswith("cub is not here, give DATA=<folder that holds it>")
     assert first.command[-1] == "pipelines/gpu/dvc.yaml:acir_ablations@bh200x"
     assert any(word.endswith("test_sweep.py") for word in tests.command)
 

@@ -14,9 +14,9 @@ from PIL import Image
 
 from lib import paths
 from lib.errors import InputError
-from lib.pipeline import compare, findings, notebooks, pages, profiles
+from lib.pipeline import compare, findings, notebooks, profiles
 from lib.pipeline.notebooks import parameters, read, read_arguments, readable, stripped
-from lib.results import real, saved
+from lib.study import real, saved
 
 ALL = sorted(paths.NOTEBOOKS.glob("[0-9]*.ipynb"))
 each = pytest.mark.parametrize("path", ALL, ids=lambda path: path.stem)
@@ -109,7 +109,10 @@ def test_a_committed_notebook_was_executed_from_top_to_bottom(path):
     code = [cell for cell in read(path).cells if cell.cell_type == "code"]
     assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
     assert any(cell.outputs for cell in code)
-    assert not any(out.output_type == "error" for cell in code for out in cell.outputs)
+    outputs = [out for cell in code for out in cell.outputs]
+    assert not any(out.output_type == "error" for out in outputs)
+    alone = [out.data["text/plain"] for out in outputs if set(out.get("data", ())) == {"text/plain"}]
+    assert not any(text.startswith("<Figure") for text in alone), "a figure that no backend drew"
     checked = [cell for cell in code if "nbval-check-output" in cell.metadata.get("tags", [])]
     assert checked and all(cell.outputs for cell in checked)
 
@@ -145,7 +148,8 @@ def test_sliders_come_last(path):
     """While a later cell runs, the kernel does not answer a slider."""
     cells = read(path).cells
     assert [cell.source for cell in cells[:-1] if "nbval-ignore-output" in cell.metadata.get("tags", [])] == []
-    has_sliders = "sliders" in "".join(cell.source for cell in cells if cell.cell_type == "code")
+    code = "".join(cell.source for cell in cells if cell.cell_type == "code")
+    has_sliders = re.search(r"[Ss]lider|explore\(", code) is not None
     assert has_sliders == ("nbval-ignore-output" in cells[-1].metadata.get("tags", []))
 
 
@@ -180,45 +184,52 @@ def test_notebook_stage_and_reports_have_one_name(path):
         assert f"{paper}_{section}" == stage
 
 
-def test_a_run_that_did_not_finish_is_not_collected(tmp_path, monkeypatch):
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project of two notebooks; what is called with the last cell of each writes them."""
+    for name in ("NOTEBOOKS", "SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD"):
+        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
+
+    def write(**last: str) -> Path:
+        for name, source in last.items():
+            for folder in ("notebooks", "source"):
+                (tmp_path / folder).mkdir(exist_ok=True)
+                notebooks.write(notebook(("a = 1", []), (source, [])), tmp_path / folder / f"9{name}.ipynb")
+        return tmp_path
+
+    return write
+
+
+def test_a_run_that_did_not_finish_is_not_collected(project):
     """The executed copy appears when the run is over, not while it goes on, and an older one does not stand for it."""
-    for name in ("NOTEBOOKS", "SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD"):
-        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
-    (tmp_path / "source").mkdir()
-    (tmp_path / "notebooks").mkdir()
-
-    def write(last: str) -> None:
-        for folder in ("notebooks", "source"):
-            notebooks.write(notebook(("a = 1", []), (last, [])), tmp_path / folder / "99_x.ipynb")
-
-    write("print(a)")
-    notebooks.run("99_x", "demo", "all", [])
-    assert notebooks.collect() == ["99_x"]
-    write("raise RuntimeError('killed')")
+    root = project(_x="print(a)")
+    notebooks.run("9_x", "demo", "all", [])
+    assert notebooks.collect() == ["9_x"]
+    project(_x="raise RuntimeError('killed')")
     with pytest.raises(Exception, match="killed"):
-        notebooks.run("99_x", "demo", "all", [])
-    assert (tmp_path / "failed/demo/all/99_x.ipynb").exists()
-    write("print(a)")
-    with pytest.raises(InputError, match="no finished run of 99_x"):
+        notebooks.run("9_x", "demo", "all", [])
+    assert (root / "failed/demo/all/9_x.ipynb").exists()
+    project(_x="print(a)")
+    with pytest.raises(InputError, match="no finished run of 9_x"):
         notebooks.collect()
 
 
-def test_all_notebooks_are_collected_or_none_and_one_can_be_named(tmp_path, monkeypatch):
-    for name in ("NOTEBOOKS", "SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD"):
-        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
-    for folder in ("source", "notebooks"):
-        (tmp_path / folder).mkdir()
-        for name in ("98_x", "99_x"):
-            notebooks.write(notebook(("1 + 1", [])), tmp_path / folder / f"{name}.ipynb")
-    bare = (tmp_path / "notebooks" / "98_x.ipynb").read_text()
-    notebooks.run("98_x", "demo", "all", [])
-    with pytest.raises(InputError, match="no finished run of 99_x"):
+def test_all_notebooks_are_collected_or_none_and_one_can_be_named(project):
+    folder = project(_x="a", _y="a") / "notebooks"
+    bare = (folder / "9_x.ipynb").read_text()
+    notebooks.run("9_x", "demo", "all", [])
+    with pytest.raises(InputError, match="no finished run of 9_y"):
         notebooks.collect()
-    assert (tmp_path / "notebooks" / "98_x.ipynb").read_text() == bare
-    assert notebooks.collect(["98_x"]) == ["98_x"]
-    assert (tmp_path / "notebooks" / "98_x.ipynb").read_text() != bare
-    with pytest.raises(InputError, match="no notebook '97_x'"):
-        notebooks.collect(["97_x"])
+    assert (folder / "9_x.ipynb").read_text() == bare
+    assert notebooks.collect(["9_x"]) == ["9_x"]
+    assert (folder / "9_x.ipynb").read_text() != bare
+    with pytest.raises(InputError, match="no notebook '9_z'"):
+        notebooks.collect(["9_z"])
+
+
+def test_an_unknown_notebook_is_named():
+    with pytest.raises(InputError, match=r"no notebook '99_nothing'.*there is"):
+        notebooks.run("99_nothing", "demo", "tissue", [])
 
 
 def test_a_section_appears_whole_or_not_at_all(tmp_path, monkeypatch):
@@ -343,11 +354,6 @@ def test_a_parameter_without_meaning_is_refused_before_the_notebook_runs(tmp_pat
         notebooks.run("99_x", "demo", "all", words.split())
 
 
-def test_an_unknown_notebook_is_named():
-    with pytest.raises(InputError, match=r"no notebook '99_nothing'.*there is"):
-        notebooks.run("99_nothing", "demo", "tissue", [])
-
-
 def test_what_a_notebook_reads_of_real_images_is_of_this_version_or_named_as_older():
     """What a sample report lacks waits for its next build and is named on that of findings; each has a tolerance."""
     of_earlier = re.compile(
@@ -356,7 +362,7 @@ def test_what_a_notebook_reads_of_real_images_is_of_this_version_or_named_as_old
     lacking = {match for path in ALL for match in of_earlier.findall(path.read_text(encoding="utf-8"))}
     waiting = {
         (title, place[-1])
-        for column, *places in pages.WAITS.values()
+        for _, column, places in findings.OLDER
         for place in places
         for title in findings.older(place, column)
     }

@@ -19,11 +19,11 @@ from lib import paths
 from lib.datasets import loaders
 from lib.encoders import registry, views, zoo
 from lib.figures import style
-from lib.papers.hyper_dino.mapper import sliders
+from lib.papers.hyper_dino.mapper import grid
 from lib.pipeline import notebooks, own, params, profiles
-from lib.results.paired import relation
 from lib.search import synthetic
 from lib.search.synthetic import hierarchy as made_up
+from lib.study.paired import relation
 from lib.training import dino, kept
 from lib.training.dino import pretrain as distil
 from lib.training.distillation import Settings
@@ -153,7 +153,7 @@ def folder(request, tmp_path_factory) -> Iterator[Own]:
             patch.setattr(paths, name, root / place)
         patch.setenv("HEADLESS", "1")
         for name, values in SWEEP.items():
-            patch.setattr(sliders, name, values)
+            patch.setattr(grid, name, values)
         patch.setattr(registry, "make", Colours)
         patch.setattr(zoo, "table", lambda: NETWORKS)
         patch.setattr(style, "save", save)

@@ -2,10 +2,10 @@
 
 import re
 
-import pandas as pd
 import pytest
 
 from lib import paths
+from lib.datasets.catalogue import DATASETS
 from lib.encoders import absent
 from lib.pipeline import plan, profiles
 
@@ -84,33 +84,10 @@ def test_two_crops_of_the_label_tree_are_two_images(settings):
     assert plan.together_seconds("label_tree_results", run | {"network": "none"}, 1000, settings) == 0
 
 
-def test_a_notebook_without_a_training_end_to_end_adds_nothing(settings):
-    for stage in ("hyp_vit_disk", "hyper_dino_pretraining", "acir_ablations"):
-        assert plan.together_seconds(stage, {}, 1000, settings) == 0
-
-
 def test_epochs_end_to_end_grow_with_the_images(settings):
     run = {"network": "dino_vits16", "end_to_end_epochs": 40, "n_trainings": 5}
     # 40 epochs of 700 images, 5 trainings of ACIR and its two opponents, each image thrice, 14 a second.
     assert plan.together_seconds("acir_ablations", run, 700, settings) == pytest.approx(40 * 700 * 15 * 3 / 14)
-
-
-def test_a_gpu_takes_what_was_measured_on_one_and_nothing_else(settings, monkeypatch, tmp_path):
-    settings["plan"]["images_per_second"] = {"efficientnet_lite0": 20}
-    rows = pd.DataFrame({"stage": ["features@cub-efficientnet_lite0", "views@cub"], "hours": [30.0, 10.0]})
-    run = {"network": "efficientnet_lite0", "end_to_end_epochs": 40, "n_trainings": 5}
-    monkeypatch.setattr(profiles, "profile", lambda name: {"runs": {"acir_ablations": {"cub": run}}})
-    monkeypatch.setattr(plan, "_images", lambda *_: 24_000)
-    monkeypatch.setattr(plan, "BENCH", tmp_path)
-    assert plan.on_gpu("demo", rows, settings).startswith("The demo stays on the CPU")
-    assert plan.on_gpu("sample", rows, settings).startswith("On a GPU: not measured. `make bench`")
-    lines = ["what,our_value", '"features from files, 4,096 photographs",8000', '"fine-tuning in batches of 900",2000']
-    (tmp_path / "nvidia-h100.csv").write_text("\n".join(lines))
-    # Features 400 times as fast; 40 epochs x 24,000 images x 5 trainings x 3 methods, 20 / 3 and 2,000 a second.
-    assert plan.on_gpu("sample", rows, settings) == (
-        "On a GPU (reports/bench/nvidia-h100.csv: 8,000 features and 2,000 training images a second): features 0.1 "
-        "hours instead of 40.0, encoder and head together 2.0 instead of 600.0. Heads on frozen features: not measured."
-    )
 
 
 SAMPLE = {"cub": 4550, "ham10000": 8587, "bh200x": 801, "kather": 240}
@@ -151,4 +128,77 @@ def test_the_plan_prints_the_arithmetic_of_every_stage_on_a_gpu():
     text = plan.text("gpu")
     for name in profiles.profile("gpu")["order"]:
         assert len(re.findall(rf"^\| {name} \|.* \d+ \|$", text, re.M)) == 1
-    assert re.search(r"In this order, about \d+\.\d minutes for one H100", text)
+    assert re.search(r"in this order. That takes about \d+\.\d minutes on one H100", text)
+
+
+@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
+def test_the_plan_counts_every_stage_and_adds_up_all_hours(profile, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DATA", tmp_path)
+    rows, text = plan.table(profile, profiles.settings()), plan.text(profile)
+    runs = sum(map(len, profiles.runs(profile).values()))
+    content = profiles.profile(profile)
+    features = sum(len(content[b]["datasets"]) * len(content[b]["encoders"]) for b in profiles.FEATURES)
+    assert len(rows) == runs + features + len(content["views"])
+    assert (rows["hours"] >= 0).all() and rows["hours"].gt(0).sum() >= len(rows) - 1
+    assert f"{len(rows)} stages, {rows['hours'].sum():.1f} hours" in text
+
+
+def test_the_plan_says_of_everything_missing_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "DATA", tmp_path)
+    text = plan.text("paper")
+    rows = plan.table("paper", profiles.settings())
+    absent = set(rows[rows["here"] == "no"]["dataset"])
+    assert {DATASETS[name].title for name in ("kather", "bh40x", "bh400x", "ham10000", "ovarian")} <= absent
+    for name, way in {
+        "kather": "make data NAME=kather",
+        "bh400x": "make data NAME=breakhis",
+        "ham10000": "make data NAME=ham10000",
+        "ovarian": DATASETS["ovarian"].page,
+    }.items():
+        message = next(part for part in text.split("\n\n") if part.startswith(f"needs {name}:"))
+        assert way in message and (DATASETS[name].licence in message)
+    assert "needs weights of DINO (dino_vits16): " in text and "needs weights of UNI2-h (uni2_h): " in text
+    for name in ("vit_small_patch16_224.augreg_in21k", "deit_small_distilled_patch16_224.fb_in1k"):
+        assert f"needs weights of {name}: No weights for {name} (about " in text
+    assert "about 87 MB" in text and "CC BY-NC-ND 4.0, gated" in text
+
+
+def test_the_plan_knows_what_is_here_also_through_a_link(monkeypatch, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "kather").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    here = plan.table("paper", profiles.settings()).set_index("stage")["here"]
+    assert here["hyper_dino_retrieval@kather"] == here["features@kather-texture"] == "yes"
+    assert set(here[[stage for stage in here.index if "@bh" in stage]]) == {"no"}
+    assert "needs kather:" not in plan.text("paper")
+
+
+def test_a_notebook_without_images_is_planned_too():
+    row = plan.table("demo", profiles.settings()).set_index("stage").loc["hyper_dino_ball@all"]
+    assert row[["dataset", "images", "here"]].tolist() == ["no images", "–", "yes"]
+
+
+def test_images_are_counted_in_the_table_where_it_is_built(monkeypatch, tmp_path):
+    monkeypatch.setattr(paths, "BUILD", tmp_path)
+    whole = plan.table("sample", profiles.settings()).set_index("stage")
+    built = paths.table("sample", "kather")
+    built.parent.mkdir(parents=True)
+    built.write_text("image_id,path\n" + "a,b\n" * 50)
+    part = plan.table("sample", profiles.settings()).set_index("stage")
+    stage = "hyper_dino_retrieval@kather"
+    assert (whole.loc[stage, "images"], part.loc[stage, "images"]) == ("5,000", "50")
+    assert part.loc[stage, "hours"] == pytest.approx(whole.loc[stage, "hours"] / 100)
+    assert part.loc["hyper_dino_retrieval@bh200x", "images"] == whole.loc["hyper_dino_retrieval@bh200x", "images"]
+
+
+def test_hours_grow_with_images_epochs_and_lengths():
+    settings = profiles.settings()
+    settings["plan"]["demo_seconds"] = {"hyper_dino_mapper": 36.0}
+    demo = next(iter(profiles.runs("demo")["hyper_dino_mapper"].values()))
+    n = settings["drawn"]["tissue"]["n_tiles"]
+    assert plan.scaled_hours("hyper_dino_mapper", demo, n, settings) == pytest.approx(0.01)
+    twice = {"epochs": 2 * demo["epochs"]}
+    assert plan.scaled_hours("hyper_dino_mapper", twice, 3 * n, settings) == pytest.approx(0.06)
+    longer = demo | {"lengths": [8, 16]}
+    assert plan.scaled_hours("hyper_dino_mapper", longer, n, settings) == pytest.approx(0.02)

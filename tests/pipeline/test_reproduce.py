@@ -41,21 +41,6 @@ def test_found_datasets_are_linked_and_linked_anew(data, tmp_path):
         assert (data / "kather").resolve() == (tmp_path / copy / "k").resolve()
 
 
-def test_a_folder_put_there_by_hand_is_left_alone(data, tmp_path):
-    (data / "kather").mkdir(parents=True)
-    with pytest.warns(UserWarning, match="is used, not"):
-        finding.link(tiles(tmp_path / "one", *KATHER))
-    assert not (data / "kather").is_symlink()
-
-
-def test_a_folder_without_images_is_an_error_with_the_way_out(data, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        InputError, match=r"holds no dataset that I know and no class folders.*one sub-folder per class"
-    ):
-        finding.link(tmp_path / "empty")
-
-
 def stages_on(dataset: str) -> list[str]:
     """Every stage of the sample profile that runs on one dataset, in the order of params.yaml."""
     runs = profiles.runs("sample")

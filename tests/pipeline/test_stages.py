@@ -16,7 +16,7 @@ import yaml
 
 from lib import paths
 from lib.pipeline import notebooks, profiles
-from lib.results.papers import place
+from lib.study.papers import place
 
 PAPERS = sorted(path.name for path in (paths.ROOT / "lib/papers").iterdir() if path.is_dir())
 TEXTS = [paths.PIPELINES / profile / "dvc.yaml" for profile in ("demo", "sample", "gpu", "paper")]
