@@ -97,13 +97,13 @@ def sampled(
     if repeats < 2:
         raise InputError(f"repeats = {repeats}: a confidence interval needs at least 2 subsets")
     random = np.random.default_rng(seed)
-    found = []
+    draws = []
     for _ in range(repeats):
         subset = points[torch.from_numpy(random.choice(len(points), size, replace=False))]
-        found.append(hyperbolicity(geometry.pairwise(subset, subset), base=0))
-    relative = np.array([one.relative for one in found])
+        draws.append(hyperbolicity(geometry.pairwise(subset, subset), base=0))
+    relative = np.array([one.relative for one in draws])
     half = stats.t.ppf(0.975, repeats - 1) * relative.std(ddof=1) / np.sqrt(repeats)
-    mean = [float(np.mean([getattr(one, name) for one in found])) for name in ("delta", "diameter", "relative")]
+    mean = [float(np.mean([getattr(one, name) for one in draws])) for name in ("delta", "diameter", "relative")]
     return Hyperbolicity(*mean, max(0.0, mean[2] - half), min(1.0, mean[2] + half), size)
 
 

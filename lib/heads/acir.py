@@ -184,19 +184,14 @@ class ConsolidatedHash(nn.Module):
         self.scales["deep"].measure(deep)
         parts = zip(shallow.split(at_once), deep.split(at_once), strict=True)
         levels = [
-            torch.cat(several) for several in zip(*(self.levels(a.float(), b.float()) for a, b in parts), strict=True)
+            torch.cat(level) for level in zip(*(self.levels(a.float(), b.float()) for a, b in parts), strict=True)
         ]
         joined = nn.functional.layer_norm(torch.cat(levels[1:], dim=1), self.norm.normalized_shape)
         mean, deviation = joined.mean(0), joined.std(0, correction=0)
         differs = (deviation > 1e-5).any()  # of equal images rounding leaves less
         self.norm.weight.copy_(1 / deviation.clamp_min(1e-3))  # a number that hardly differs is not blown up
         self.norm.bias.copy_(-mean * self.norm.weight)
-        out = self._raw(levels)
-        deviation = out.std(0, correction=0)
-        if not (differs and (deviation > 0).all() and deviation.isfinite().all()):
-            raise InputError("the untrained network gives all images the same bit: look at its maps")
-        self.scale.copy_(spread / deviation)
-        self.shift.copy_(out.mean(0) * self.scale)
+        spread_bits(self, self._raw(levels) * differs, spread)
 
     def rebuild(self, deep: Tensor) -> Tensor:
         """The decoder's images (b, channels, 32 side, 32 side); raises InputError where there is none."""
@@ -228,6 +223,19 @@ class Standard(nn.Module):
         square = torch.stack([row.float().sub(m).square().mean() for row, m in zip(flat, mean, strict=True)])
         self.centre.copy_(mean[:, None, None])
         self.deviation.copy_(torch.from_numpy(widths(root(square).cpu().numpy()))[:, None, None])
+
+
+@torch.no_grad()
+def spread_bits(head: nn.Module, out: Tensor, spread: float) -> None:
+    """Give ``out: (n, bits)`` of training images the mean 0 and the deviation ``spread`` by the head's scale and shift.
+
+    Raises InputError where a bit is the same for all images.
+    """
+    deviation = out.std(0, correction=0)
+    if not (deviation > 0).all() or not deviation.isfinite().all():
+        raise InputError("the untrained head gives all images the same bit: look at its input")
+    head.scale.copy_(spread / deviation)
+    head.shift.copy_(out.mean(0) * head.scale)
 
 
 @torch.no_grad()

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 from lib import checks
 from lib.errors import InputError
-from lib.heads.acir import he_normal
+from lib.heads.acir import he_normal, spread_bits
 from lib.heads.kan import KAN
 from lib.heads.mapper import defined, uniform
 from lib.heads.scaling import widths
@@ -26,7 +26,6 @@ class HashHead(nn.Module):
             and 11).
         hidden: of "mlp".
         fingerprint: how many of the last numbers of a row are the image's fingerprint, which the layers do not see.
-        hand_on: let fingerprints come out behind the code, for the loss (:class:`lib.losses.acir.StructureAware`).
         generator: source of the initial weights, so that no global state is touched.
 
     Raises:
@@ -41,7 +40,6 @@ class HashHead(nn.Module):
         kind: str = "linear",
         hidden: int = 256,
         fingerprint: int = 0,
-        hand_on: bool = True,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -53,7 +51,7 @@ class HashHead(nn.Module):
             raise InputError(f"kind = {kind!r} is unknown; choose one of {', '.join(KINDS)}")
         if fingerprint >= dim_in:
             raise InputError(f"rows of {dim_in} numbers with a fingerprint of {fingerprint} hold no feature")
-        self.fingerprint, self.hand_on, n = fingerprint, hand_on, dim_in - fingerprint
+        self.fingerprint, n = fingerprint, dim_in - fingerprint
         if kind == "kan":
             self.layers = nn.Sequential(KAN(n, bits))
             he_normal(self.layers, generator)
@@ -69,10 +67,8 @@ class HashHead(nn.Module):
         return defined(self.layers((x - self.centre.detach()) / self.width.detach()))
 
     def forward(self, x: Tensor) -> Tensor:
-        """``x: (..., dim_in)`` to codes before their sign (..., bits), with fingerprints behind if handed on."""
-        n = x.shape[-1] - self.fingerprint
-        h = (self.scale * self.outputs(x[..., :n]) - self.shift).tanh()
-        return torch.cat([h, x[..., n:]], dim=-1) if self.fingerprint and self.hand_on else h
+        """``x: (..., dim_in)`` to codes before their sign (..., bits)."""
+        return (self.scale * self.outputs(x[..., : x.shape[-1] - self.fingerprint]) - self.shift).tanh()
 
     @torch.no_grad()
     def start(self, x: Tensor, spread: float = 0.5) -> None:
@@ -89,9 +85,4 @@ class HashHead(nn.Module):
         deviation = x.std(dim=0, correction=0)
         width = torch.from_numpy(widths(deviation.numpy()))  # a weight must be finite: the largest stands for infinity
         self.width.copy_(width.masked_fill(width.isinf(), deviation.max().item() or 1))
-        out = self.outputs(x)
-        deviation = out.std(dim=0, correction=0)
-        if not (deviation > 0).all() or not deviation.isfinite().all():
-            raise InputError("the untrained hash head gives all images the same bit: look at its input")
-        self.scale.copy_(spread / deviation)
-        self.shift.copy_(out.mean(dim=0) * self.scale)
+        spread_bits(self, self.outputs(x), spread)

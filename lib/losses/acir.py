@@ -34,7 +34,8 @@ from torch.nn.functional import adaptive_avg_pool2d, l1_loss
 from lib import checks
 from lib.errors import InputError
 from lib.geometry import Sphere
-from lib.losses.codes import away_from_signs, cosines, image_mean, pair_mean, pairs
+from lib.losses.batch import image_mean, pair_mean, pairs
+from lib.losses.codes import away_from_signs, cosines
 
 QUANTISATIONS = ("ours", "printed", "code")
 LIKENESSES = ("pearson", "cosine")
@@ -143,16 +144,15 @@ def _centred(x: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class StructureAware:
-    """L_WSC with these settings, as :mod:`lib.training.sweep` calls it.
+    """L_WSC with these settings.
 
     alpha: weight of L_Q. The published 0.5 belongs to a term without a gradient, where no value does anything; at 0.5
     ours holds bits where they begin. quantisation, likeness: see :func:`quantisation`, :func:`likeness`. clamped: S
     from r alone (AC-3). even: a control that is in no paper: all pairs of one class have one weight, the mean of what
     their looks would give them, and all pairs of two classes another; so the loss pulls and pushes as hard as with
     looks, and no pair differs by its own. neutral: see above. class_weights: of :func:`class_weights`, all alike if
-    empty. fingerprint: how many of the last numbers of a row of h are the image's fingerprint and no bits; 0 for none,
-    which leaves the labels to decide alone: Equation 13 with class weights. Raises InputError for a value without
-    meaning.
+    empty. looks: weigh pairs by H, so that every call needs ``prints``; otherwise labels alone decide, which is
+    Equation 13 with class weights. Raises InputError for a value without meaning.
     """
 
     alpha: float = 0.1
@@ -162,7 +162,7 @@ class StructureAware:
     even: bool = False
     neutral: float | None = None
     class_weights: tuple[float, ...] = ()
-    fingerprint: int = 0
+    looks: bool = False
 
     @property
     def recordable(self) -> bool:
@@ -171,32 +171,32 @@ class StructureAware:
 
     def __post_init__(self) -> None:
         checks.values(alpha=self.alpha)
-        checks.switch("clamped", self.clamped)
-        checks.switch("even", self.even)
-        checks.whole("fingerprint", self.fingerprint, least=0)
+        for name in ("clamped", "even", "looks"):
+            checks.switch(name, getattr(self, name))
         checks.several("class_weights", self.class_weights, each=checks.positive, least=0)
         if self.neutral is not None:
             checks.share("neutral", self.neutral)
         quantisation(torch.ones(1, 2), self.quantisation)
         likeness(torch.ones(1, 2), self.likeness)
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
-        """Codes (..., B, bits + fingerprint), labels (..., B) and which rows count (..., B) give the loss (...)."""
-        return self.parts(h, labels, valid).total
+    def __call__(
+        self, h: Tensor, labels: Tensor, *, prints: Tensor | None = None, valid: Tensor | None = None
+    ) -> Tensor:
+        """Codes (..., B, bits), fingerprints (..., B, p) if ``looks``: the loss (...)."""
+        return self.parts(h, labels, prints=prints, valid=valid).total
 
-    def parts(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Parts:
-        """The loss and its two terms, arguments as in a call."""
-        bits = h.shape[-1] - self.fingerprint
-        if bits < 2:
-            raise InputError(
-                f"a row has {h.shape[-1]} numbers, {self.fingerprint} of a fingerprint: no 2 left for bits"
-            )
-        h, look = h[..., :bits], h[..., bits:].detach()
+    def parts(self, h: Tensor, labels: Tensor, *, prints: Tensor | None = None, valid: Tensor | None = None) -> Parts:
+        """The loss and its two terms, arguments as in a call; raises InputError for a batch that does not fit."""
+        if self.looks != (prints is not None):
+            given = "no prints" if self.looks else "prints"
+            raise InputError(f"the loss has looks = {self.looks}, but gets {given}: looks = True needs fingerprints")
+        if h.shape[-1] < 2:
+            raise InputError("a code of one bit has no Pearson coefficient: take 2 bits or more")
         same, other = pairs(h, labels, valid)
         weights = self._of_classes(labels, h)
         of_pairs = weights[..., :, None] * weights[..., None, :]
-        alike, apart = self._of_looks(look) if self.fingerprint else (1.0, 1.0)
-        if self.even and self.fingerprint:
+        alike, apart = (1.0, 1.0) if prints is None else self._of_looks(prints.detach())
+        if self.even and self.looks:
             alike, apart = (_shared(*pair) for pair in ((alike, same * of_pairs), (apart, other * of_pairs)))
         s = self.similarity(h)
         each = of_pairs * -(same * alike * s.log() + other * apart * (1 - s).log())
@@ -209,9 +209,9 @@ class StructureAware:
         r = pearson(h)
         return (r if self.clamped else (1 + r) / 2).clamp(FLOOR, 1 - FLOOR)
 
-    def _of_looks(self, look: Tensor) -> tuple[Tensor, Tensor]:
-        """The weights of pairs of one class, and of two, from fingerprints ``look: (..., B, p)``."""
-        h = likeness(look, self.likeness)
+    def _of_looks(self, prints: Tensor) -> tuple[Tensor, Tensor]:
+        """The weights of pairs of one class, and of two, from fingerprints ``prints: (..., B, p)``."""
+        h = likeness(prints, self.likeness)
         return (h if self.neutral is None else (h >= self.neutral).to(h.dtype)), h.exp()
 
     def _of_classes(self, labels: Tensor, h: Tensor) -> Tensor:

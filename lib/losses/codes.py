@@ -1,4 +1,4 @@
-"""What losses of hash codes share: centres, signs with a gradient, pairs of a batch and means over them."""
+"""What losses of hash codes share: centres, signs with a gradient, cosines."""
 
 import functools
 
@@ -33,12 +33,12 @@ def hash_centres(
         # Entry i, j is −1 to the number of ones of i & j (Sylvester): no matrix of bits² numbers is made.
         signs = 1 - 2 * (np.bitwise_count(rows % bits & columns) % 2).astype(np.int8)
         return torch.from_numpy(np.where(rows < bits, signs, -signs)).to(device, dtype)
-    rng, found = np.random.default_rng(seed), np.zeros((0, bits))
-    while len(found) < n_classes:
-        drawn = np.concatenate([found, 2.0 * rng.integers(2, size=(n_classes, bits)) - 1])
+    rng, centres = np.random.default_rng(seed), np.zeros((0, bits))
+    while len(centres) < n_classes:
+        drawn = np.concatenate([centres, 2.0 * rng.integers(2, size=(n_classes, bits)) - 1])
         _, first = np.unique(drawn, axis=0, return_index=True)
-        found = drawn[np.sort(first)][:n_classes]
-    return torch.from_numpy(found).to(device, dtype)
+        centres = drawn[np.sort(first)][:n_classes]
+    return torch.from_numpy(centres).to(device, dtype)
 
 
 def straight_through(h: Tensor) -> Tensor:
@@ -56,35 +56,3 @@ def cosines(h: Tensor) -> Tensor:
     """cos of all pairs of rows ``h: (..., B, bits)``, (..., B, B); 0 to a zero vector, which has no direction."""
     unit = Sphere().project(h)
     return unit @ unit.mT
-
-
-def pairs(h: Tensor, labels: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """1 for ordered pairs of one class, and of two classes, (..., B, B); 0 for an image with itself, or not valid."""
-    counts = counted(h, labels, valid)
-    both = counts[..., :, None] * counts[..., None, :]
-    same = (labels[..., :, None] == labels[..., None, :]).to(h.dtype)
-    itself = torch.eye(labels.shape[-1], dtype=h.dtype, device=h.device)
-    return both * same * (1 - itself), both * (1 - same)
-
-
-def pair_mean(values: Tensor, weights: Tensor) -> Tensor:
-    """The mean of ``values: (..., B, B)`` where ``weights`` are 1; 0 where there is no such pair."""
-    return (values * weights).sum((-2, -1)) / weights.sum((-2, -1)).clamp_min(1)
-
-
-def counted(h: Tensor, labels: Tensor, valid: Tensor | None) -> Tensor:
-    """1 for rows of ``h: (..., B, bits)`` that count, all if ``valid`` is None.
-
-    Raises InputError unless each row has a label from 0 on, and there is a row.
-    """
-    if labels.shape != h.shape[:-1]:
-        raise InputError(f"labels have the shape {tuple(labels.shape)}, the embeddings need {tuple(h.shape[:-1])}")
-    checks.codes("labels", labels)
-    return h.new_ones(labels.shape) if valid is None else valid.to(h.dtype)
-
-
-def image_mean(values: Tensor, valid: Tensor | None) -> Tensor:
-    """The mean of ``values: (..., B)`` over the rows that count."""
-    if valid is None:
-        return values.mean(-1)
-    return (values * valid).sum(-1) / valid.sum(-1).clamp_min(1)

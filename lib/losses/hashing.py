@@ -1,7 +1,6 @@
 """Seven losses of deep hashing, the opponents of ACIR's Table 1, each from the formulas of its own paper.
 
-All are called with the outputs of a hash head, ``h: (..., B, bits)``, labels (..., B) and which rows count (..., B),
-and give the loss (...) of every batch, so that :mod:`lib.training.sweep` trains a stack of heads. The code is sgn(h).
+All take the outputs of a hash head, ``h: (..., B, bits)``; the code is sgn(h). The call is that of :mod:`lib.losses`.
 
 **Means, not sums.** The papers sum over images, bits or pairs; here every term is a mean, so that a weight means the
 same for another batch or code length. Published weights belong to sums and to their batches; ours are the defaults.
@@ -30,16 +29,8 @@ from torch.nn.functional import softplus
 from lib import checks
 from lib.errors import InputError
 from lib.geometry import Sphere
-from lib.losses.codes import (
-    away_from_signs,
-    cosines,
-    counted,
-    hash_centres,
-    image_mean,
-    pair_mean,
-    pairs,
-    straight_through,
-)
+from lib.losses.batch import check, counted, image_mean, pair_mean, pairs
+from lib.losses.codes import away_from_signs, cosines, hash_centres, straight_through
 
 
 @dataclass(frozen=True)
@@ -56,12 +47,9 @@ class _ToCentres:
 
     def targets(self, h: Tensor, labels: Tensor) -> Tensor:
         """The centre of each label (..., B, bits); raises InputError for other shapes and for labels without one."""
-        if h.shape != (*labels.shape, self.bits):
-            raise InputError(
-                f"labels are {tuple(labels.shape)} and embeddings {tuple(h.shape)}, but codes have {self.bits} bits: "
-                "expected (..., B) and (..., B, bits)"
-            )
-        checks.codes("labels", labels, self.n_classes, f"there are centres of {self.n_classes} classes")
+        check(h, labels, self.n_classes, f"there are centres of {self.n_classes} classes")
+        if h.shape[-1] != self.bits:
+            raise InputError(f"a row has {h.shape[-1]} numbers, but codes have {self.bits} bits: give both one length")
         return hash_centres(self.n_classes, self.bits, self.seed, h.dtype, h.device)[labels]
 
 
@@ -79,7 +67,7 @@ class CSQ(_ToCentres):
         super().__post_init__()
         checks.not_negative("weight", self.weight)
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         towards = self.targets(h, labels) * h  # p of the right bit is (1 + towards)/2
         # A tanh that is 1 or −1 to float32 would have the log of 0; this is as far as the dtype can tell from it.
         right = ((1 + towards) / 2).clamp_min(torch.finfo(h.dtype).eps)
@@ -102,7 +90,7 @@ class DPN(_ToCentres):
         super().__post_init__()
         checks.positive("margin", self.margin)
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         return image_mean((self.margin - self.targets(h, labels) * h).relu().mean(-1), valid)
 
 
@@ -122,7 +110,7 @@ class DCH:
         checks.positive("gamma", self.gamma)
         checks.not_negative("weight", self.weight)
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         same, other = pairs(h, labels, valid)
         half = h.shape[-1] / 2
         distance = half * (1 - cosines(h))
@@ -151,7 +139,7 @@ class DBDH:
         checks.not_negative("weight", self.weight)
         checks.switch("discrete", self.discrete)
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         b = straight_through(h) if self.discrete else h.clamp(-1, 1)
         return logistic(b, labels, valid) + self.weight * image_mean(b.mean(-1).square(), valid)
 
@@ -177,7 +165,7 @@ class DSDH:
         for name in ("classify", "weight"):
             checks.not_negative(name, getattr(self, name))
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         unexplained = ridge_residual(h, labels, self.ridge, valid)
         to_signs = image_mean(away_from_signs(h).square().sum(-1), valid)
         return logistic(h, labels, valid) + self.classify * unexplained + self.weight * to_signs
@@ -198,7 +186,7 @@ class QSMIH:
     def __post_init__(self) -> None:
         checks.not_negative("weight", self.weight)
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         same, other = pairs(h, labels, valid)
         similarity = (1 + cosines(h)) / 2
         all_pairs = same + other
@@ -223,7 +211,7 @@ class Triplet:
         checks.positive("margin", self.margin)
         checks.not_negative("weight", self.weight)
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         same, other = pairs(h, labels, valid)
         squared = h.square().sum(-1)
         distance = (squared[..., :, None] + squared[..., None, :] - 2 * h @ h.mT) / h.shape[-1]
@@ -235,7 +223,7 @@ class Triplet:
 def triplet_sums(distance: Tensor, same: Tensor, other: Tensor, margin: float) -> Tensor:
     """For each anchor the sum of max(0, margin + D(i, j) − D(i, k)) over j of its class and k of others, (..., B).
 
-    ``distance``, ``same``, ``other``: (..., B, B), of :func:`lib.losses.codes.pairs`. From sorted distances: B² numbers
+    ``distance``, ``same``, ``other``: (..., B, B), of :func:`lib.losses.batch.pairs`. From sorted distances: B² numbers
     for what are B³ triplets. A j costs its limit margin + D(i, j) for each k nearer than that, less the sum of these.
     """
     far = torch.where(other > 0, distance, torch.inf).sort(-1).values

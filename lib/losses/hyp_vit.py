@@ -1,12 +1,12 @@
 """Pairwise cross-entropy over the positive pairs of a batch (Hyperbolic Vision Transformers, Section 2.2).
 
-A batch is N classes x d images, the d images of a class one after the other. With D a distance and K = 2N::
+A batch is N classes x d images, in any order. With D a distance and K = 2N::
 
     l(i, j) = −log exp(−D(i, j)/τ) / Σ_{k ≠ i} exp(−D(i, k)/τ)                                      (Equation 5)
 
-The s-th images of all classes are subset s. For d > 2 the text takes the loss "for each pair of subsets": the sum in
-Equation 5 goes over the 2N images of the subsets of i and j. So i is never pushed away from the other d − 2 images of
-its own class, as it would be if the sum went over the whole batch.
+The s-th images of all classes, as they stand in the batch, are subset s. For d > 2 the text takes the loss "for each
+pair of subsets": the sum in Equation 5 goes over the 2N images of the subsets of i and j. So i is never pushed away
+from the other d − 2 images of its own class, as it would be if the sum went over the whole batch.
 
 **The temperature on the sphere (erratum HV-8).** Equation 4 is 2 − 2·cos, so −D_cos/τ is cos/(τ/2) up to a constant,
 which the softmax does not see. The text prints τ = 0.1, the authors' code computes cos/0.1: that is Equation 4 with
@@ -22,6 +22,7 @@ from torch import Tensor
 from lib import checks
 from lib.errors import InputError
 from lib.geometry import Euclidean, Geometry, PoincareBall, Sphere
+from lib.losses.batch import check, reordered, which
 
 TEMPERATURE = 0.2
 """Of D_hyp as printed (Section 3.2), and of D_cos as the authors' code has it (HV-8)."""
@@ -79,9 +80,8 @@ class PairwiseCrossEntropy:
     ``geometry``: where embeddings live, and D their distance (D_hyp in the ball). ``cosine``: compare by D_cos instead,
     wherever they live. ``temperature``: τ of Equation 5, see HV-8 above. ``samples``: d, the images of each class.
 
-    Called as a stack of :mod:`lib.training.sweep` is: leading dimensions are independent batches, each with classes of
-    d rows from its first row on. What fills a shorter batch up to the longest counts for nothing, and neither does a
-    class of which one row does not count. Raises InputError for a value without meaning.
+    What fills a shorter batch up to the longest counts for nothing, and neither does a class of which one row does not
+    count. Raises InputError for a value without meaning.
     """
 
     geometry: Geometry = field(default_factory=lambda: PoincareBall(0.1))
@@ -100,20 +100,24 @@ class PairwiseCrossEntropy:
         """D of all pairs of ``h: (..., B, dim)``, (..., B, B)."""
         return cosine_distance(h, h) if self.cosine else self.geometry.pairwise(h, h)
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
-        """Embeddings (..., B, dim), labels (..., B) and which rows count (..., B) give the loss (...).
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
+        """Embeddings (..., B, dim), d rows of each class, in any order: the loss (...).
 
-        Raises InputError where the rows are not d of one class, d of another, and so on, or a label is none.
+        Raises InputError for a batch that does not fit, and for a class that has not d rows.
         """
-        if labels.shape != h.shape[:-1] or labels.shape[-1] % self.samples:
+        check(h, labels)
+        if labels.shape[-1] % self.samples:
             raise InputError(
-                f"labels have the shape {tuple(labels.shape)} and embeddings {tuple(h.shape)}: expected (..., B) and "
-                f"(..., B, dim) with B a multiple of samples = {self.samples}"
+                f"{labels.shape[-1]} rows are no classes of samples = {self.samples} images each: take batches of "
+                "lib.training.by_class"
             )
-        checks.codes("labels", labels)
-        valid = torch.ones_like(labels, dtype=torch.bool) if valid is None else valid
+        valid = which(labels, valid)
+        # By class, classes as they come first: rows that stand like that already stay where they are.
+        first = (labels[..., :, None] == labels[..., None, :]).byte().argmax(-1)
+        order = first.masked_fill(~valid, labels.shape[-1]).argsort(dim=-1, stable=True)
+        h, labels, valid = reordered(order, h, labels, valid)
         counts = valid.unflatten(-1, (-1, self.samples)).all(-1)
-        check_order(labels.unflatten(-1, (-1, self.samples)), counts)
+        check_classes(labels.unflatten(-1, (-1, self.samples)), counts)
         return pairwise_cross_entropy(self.distance(h), self.samples, self.temperature, counts)
 
 
@@ -122,20 +126,18 @@ def spherical(temperature: float = TEMPERATURE, samples: int = 2) -> PairwiseCro
     return PairwiseCrossEntropy(Sphere(), temperature, samples, cosine=True)
 
 
-def check_order(labels: Tensor, counts: Tensor) -> None:
+def check_classes(labels: Tensor, counts: Tensor) -> None:
     """Raise InputError where ``labels: (..., N, d)``, as far as ``counts: (..., N)``, are not N classes of d rows.
 
     A class that came twice would be pushed away from itself. Labels on a GPU are not looked at.
     """
     if not checks.at_hand(labels):
         return
-    classes = labels[..., 0]
-    mixed = counts & (labels != labels[..., :1]).any(-1)
-    both = counts[..., :, None] & counts[..., None, :]
+    classes, both = labels[..., 0], counts[..., :, None] & counts[..., None, :]
     twice = (both & (classes[..., :, None] == classes[..., None, :])).sum(-1) > 1
-    for wrong, what in ((mixed, "holds images of other classes too"), (twice, "comes twice")):
-        if wrong.any():
-            raise InputError(
-                f"class number {classes[wrong][0].item()} {what}: a batch is {labels.shape[-1]} images of one class, "
-                f"then {labels.shape[-1]} of another; take batches of lib.training.by_class"
-            )
+    wrong = counts & ((labels != labels[..., :1]).any(-1) | twice)
+    if wrong.any():
+        raise InputError(
+            f"class number {classes[wrong][0].item()} has not samples = {labels.shape[-1]} images in its batch, as "
+            "every class needs: take batches of lib.training.by_class"
+        )

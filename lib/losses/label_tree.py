@@ -2,9 +2,10 @@
 
 The margin between its branches is :mod:`lib.losses.level_margin`.
 
-A batch is images in two or more views: embeddings ``z: (N, d)``, points of a geometry; ``leaves: (N,)``, the class of
-each row as a number; ``images: (N,)``, which rows are views of one image. With ρ of Equation 4, 1 for the same leaf
-and 0 for leaves that meet at the root, a pair of rows i and k has
+A batch is images, perhaps in two or more views: embeddings ``z: (N, d)``, points of a geometry; ``labels: (N,)``, the
+leaf of each row as a number; ``images: (N,)``, which rows are views of one image, for SimCLR alone, as views of an
+image share its leaf. With ρ of Equation 4, 1 for the same leaf and 0 for leaves that meet at the root, a pair of rows
+i and k has
 
 * a similarity s = −d/τ (Equation 1), d the chord of unit vectors on the sphere, or the distance of the ball; or the
   cosine over τ, which Sections 3.2 and 4.3 name in its place (LT-10);
@@ -23,7 +24,6 @@ not see where similarity is zero; with them that is what decides. Three forms do
 """
 
 import math
-from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +31,7 @@ from torch import Tensor, nn
 from lib import checks
 from lib.errors import InputError
 from lib.geometry import Euclidean, Geometry, Sphere
+from lib.losses.batch import check
 from lib.taxonomy import Taxonomy
 
 ALL, BY_ROLE = "all", "by role"
@@ -61,15 +62,11 @@ def distance(geometry: Geometry, x: Tensor, y: Tensor) -> Tensor:
     return Euclidean().pairwise(x, x if one_set else geometry.project(y))
 
 
-def check_batch(z: Tensor, leaves: Tensor, images: Tensor | None, n_leaves: int) -> None:
-    """Refuse a batch (see the module) without rows, ``leaves`` or ``images`` of another length, and other leaves."""
-    for what, numbers in (("leaves", leaves), ("images", leaves if images is None else images)):
-        if z.ndim != 2 or numbers.shape != z.shape[:1]:
-            raise InputError(
-                f"embeddings of shape {tuple(z.shape)} and {what} of shape {tuple(numbers.shape)}: expected (N, d) and "
-                "(N,), one for each row"
-            )
-    checks.codes("leaves", leaves, n_leaves, f"the tree has {n_leaves}")
+def check_batch(z: Tensor, labels: Tensor, n_leaves: int) -> None:
+    """Refuse a batch (see the module) without rows, of another shape than (N, d) and (N,), and labels of no leaf."""
+    if z.ndim != 2:
+        raise InputError(f"embeddings have the shape {tuple(z.shape)}: a label tree takes one batch at a time, (N, d)")
+    check(z, labels, n_leaves, f"the tree has {n_leaves}")
 
 
 def multipliers(rho: Tensor, positive: Tensor, alpha: float, gamma: float, most: float | None = None) -> Tensor:
@@ -123,15 +120,18 @@ class Contrastive(nn.Module):
         self.temperature, self.cosine = temperature, cosine
         self.register_buffer("rho", torch.as_tensor(tree.rho()), persistent=False)  # float64, as embeddings may be
 
-    def forward(self, z: Tensor, leaves: Tensor, images: Tensor) -> Tensor:
-        """The loss of a batch, a scalar; see the module for ``z``, ``leaves`` and ``images``.
+    def forward(self, z: Tensor, labels: Tensor, *, images: Tensor | None = None) -> Tensor:
+        """The loss of a batch, a scalar; see the module for ``z``, ``labels`` and ``images``.
 
         Raises InputError for a batch that does not fit (:func:`check_batch`), and for one without a positive.
         """
-        check_batch(z, leaves, images, len(self.rho))
-        rho = self.rho.to(z.dtype)[leaves[:, None], leaves]
-        same = images[:, None] == images
-        return cross_entropy(self.logits(self.similarity(z), rho, same), self.weights(rho, same).to(z.dtype))
+        check_batch(z, labels, len(self.rho))
+        rho = self.nearness(labels, images).to(z.dtype)
+        return cross_entropy(self.logits(self.similarity(z), rho), self.weights(rho).to(z.dtype))
+
+    def nearness(self, labels: Tensor, images: Tensor | None) -> Tensor:
+        """ρ of all pairs, (N, N)."""
+        return self.rho[labels[:, None], labels]
 
     def similarity(self, z: Tensor) -> Tensor:
         """s of all pairs, (N, N)."""
@@ -140,20 +140,22 @@ class Contrastive(nn.Module):
             return z @ z.mT / self.temperature
         return -distance(self.geometry, z, z) / self.temperature
 
-    def logits(self, s: Tensor, rho: Tensor, same: Tensor) -> Tensor:
+    def logits(self, s: Tensor, rho: Tensor) -> Tensor:
         """What the softmax sees of the similarities."""
         return s
 
-    @abstractmethod
-    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
-        """How much each pair counts outside of the softmax; ``same``: views of one image."""
+    def weights(self, rho: Tensor) -> Tensor:
+        """How much each pair counts outside of the softmax: positives alone, all alike."""
+        return rho == 1
 
 
 class SimCLR(Contrastive):
-    """The other views of an image are its positives; labels are not used."""
+    """The other views of an image are its positives; labels are not used, so that a call needs ``images``."""
 
-    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
-        return same
+    def nearness(self, labels: Tensor, images: Tensor | None) -> Tensor:
+        if images is None or images.shape != labels.shape:
+            raise InputError("SimCLR pairs views of one image: hand in images=, (N,), the image of each row")
+        return images[:, None] == images
 
 
 class SupCon(Contrastive):
@@ -162,8 +164,8 @@ class SupCon(Contrastive):
     Equation 7 with α = γ = 0 adds all positives up first, so that rows of frequent classes count more (LT-10).
     """
 
-    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
-        positive = (same | (rho == 1)).to(rho.dtype).fill_diagonal_(0)
+    def weights(self, rho: Tensor) -> Tensor:
+        positive = (rho == 1).to(rho.dtype).fill_diagonal_(0)
         return positive / positive.sum(-1, keepdim=True).clamp_min(1)  # a row without a positive has weight 0 already
 
 
@@ -174,8 +176,8 @@ class OutsideSoftmax(Contrastive):
     Section 3.2 alone that would be SupCon: all of them have ρ = 1 (LT-2).
     """
 
-    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
-        return torch.maximum(rho, same.to(rho.dtype))
+    def weights(self, rho: Tensor) -> Tensor:
+        return rho
 
 
 class HierarchyWeighted(Contrastive):
@@ -220,10 +222,9 @@ class HierarchyWeighted(Contrastive):
             checks.not_negative("most", most)
         self.alpha, self.gamma, self.form, self.most, self.constant = alpha, gamma, form, most, constant
 
-    def logits(self, s: Tensor, rho: Tensor, same: Tensor) -> Tensor:
-        positive = same | (rho == 1)
-        nearness = torch.maximum(rho, same.to(rho.dtype))
-        omega = multipliers(nearness, positive, self.alpha, self.gamma, self.most)
+    def logits(self, s: Tensor, rho: Tensor) -> Tensor:
+        positive = rho == 1
+        omega = multipliers(rho, positive, self.alpha, self.gamma, self.most)
         if self.constant == ALL:
             omega = between_others(omega).expand_as(omega)
         if self.constant == BY_ROLE:  # ω of positives is 1 + α already
@@ -231,9 +232,6 @@ class HierarchyWeighted(Contrastive):
         if self.form == SHIFTED:
             s = s - mean_of(s.detach(), ~positive)
         return scaled(s, omega, positive, self.form)
-
-    def weights(self, rho: Tensor, same: Tensor) -> Tensor:
-        return same | (rho == 1)
 
 
 def mean_of(values: Tensor, chosen: Tensor) -> Tensor:
@@ -289,14 +287,14 @@ class HierarchicalCrossEntropy(nn.Module):
         for level in self.levels:
             self.register_buffer(f"ancestors_{level}", torch.as_tensor(tree.ancestor_codes(level)), persistent=False)
 
-    def forward(self, z: Tensor, leaves: Tensor, images: Tensor | None = None) -> Tensor:
+    def forward(self, z: Tensor, labels: Tensor, *, images: Tensor | None = None) -> Tensor:
         """The mean loss of ``z: (N, d)``; raises InputError for a batch that does not fit."""
-        check_batch(z, leaves, images, self.linear.out_features)
+        check_batch(z, labels, self.linear.out_features)
         log_p = self.linear(self.geometry.log0(z)).log_softmax(-1)
         total, above = 0, torch.zeros_like(log_p[:, 0])
         for level in self.levels:
             ancestors = self.get_buffer(f"ancestors_{level}")
-            below = ancestors[leaves][:, None] == ancestors
+            below = ancestors[labels][:, None] == ancestors
             node = log_p.masked_fill(~below, -torch.inf).logsumexp(-1)  # of a leaf that ended above: as before
             total = total - math.exp(-self.decay * (level - 1)) * (node - above).mean()
             above = node
@@ -313,11 +311,11 @@ class Sum(nn.Module):
             raise InputError("a sum of no losses teaches nothing: give a loss over pairs, a margin, or both")
         self.pairs, self.margin, self.weight = pairs, margin, weight
 
-    def forward(self, z: Tensor, leaves: Tensor, images: Tensor) -> Tensor:
+    def forward(self, z: Tensor, labels: Tensor, *, images: Tensor | None = None) -> Tensor:
         """The loss of a batch, a scalar."""
         total = z.new_zeros(())
         if self.pairs is not None:
-            total = total + self.pairs(z, leaves, images)
+            total = total + self.pairs(z, labels, images=images)
         if self.margin is not None:
-            total = total + self.weight * self.margin(z, leaves, images)
+            total = total + self.weight * self.margin(z, labels, images=images)
         return total

@@ -58,17 +58,17 @@ class LevelAwareMargin(nn.Module):
             self.register_buffer(f"prototypes_{level}", torch.zeros(n, dim))
             self.register_buffer(f"seen_{level}", torch.zeros(n, dtype=torch.bool))
 
-    def forward(self, z: Tensor, leaves: Tensor, images: Tensor | None = None) -> Tensor:
+    def forward(self, z: Tensor, labels: Tensor, *, images: Tensor | None = None) -> Tensor:
         """Σ over levels of λ times the mean hinge of ``z: (N, d)``; prototypes move in training.
 
         A class that ends at a level or above has no ancestor there: prototypes are of groups, not of classes.
         Raises InputError for a batch that does not fit (:func:`lib.losses.label_tree.check_batch`).
         """
-        check_batch(z, leaves, images, self.n_leaves)
+        check_batch(z, labels, self.n_leaves)
         total = z.sum() * 0
         for level, weight in zip(self.levels, self.weights, strict=True):
-            below = self.get_buffer(f"below_{level}")[leaves]
-            rows, nodes = z[below], self.get_buffer(f"ancestors_{level}")[leaves[below]]
+            below = self.get_buffer(f"below_{level}")[labels]
+            rows, nodes = z[below], self.get_buffer(f"ancestors_{level}")[labels[below]]
             if self.training:
                 self.move(level, rows.detach(), nodes)
             known, prototypes = self.get_buffer(f"seen_{level}"), self.get_buffer(f"prototypes_{level}")

@@ -15,6 +15,7 @@ from torch.nn.functional import cross_entropy
 from lib import checks
 from lib.errors import InputError
 from lib.geometry import Euclidean, Geometry, PoincareBall, Sphere
+from lib.losses.batch import check, image_mean, reordered, which
 
 NAMES = ("squared euclidean", "euclidean", "cosine", "poincare")
 
@@ -72,13 +73,15 @@ def _geometry(name: str, c: float) -> Geometry:
     return {"cosine": Sphere(), "poincare": PoincareBall(c)}.get(name, Euclidean())
 
 
-def log_likelihood(dissimilarity: Tensor, labels: Tensor, valid: Tensor, temperature: float = 1.0) -> Tensor:
+def log_likelihood(
+    dissimilarity: Tensor, labels: Tensor, *, valid: Tensor | None = None, temperature: float = 1.0
+) -> Tensor:
     """Equation 4: the mean over the queries of −log softmax(−dissimilarity/temperature) of the true class.
 
     Args:
         dissimilarity: (..., M, N).
         labels: (..., M) the class of each query, 0 to N − 1.
-        valid: (..., M) bool, which queries count.
+        valid: (..., M) bool, which queries count; all if None.
         temperature: from 1e-6 on (published: none, which is 1).
 
     Returns:
@@ -88,17 +91,16 @@ def log_likelihood(dissimilarity: Tensor, labels: Tensor, valid: Tensor, tempera
     """
     n = dissimilarity.shape[-1]
     checks.values(temperature=temperature)
-    checks.codes("labels", labels, n, f"there are {n} classes")
+    check(dissimilarity, labels, n, f"there are {n} classes")
     logits = (-dissimilarity / temperature).flatten(0, -2)
     each = cross_entropy(logits, labels.flatten().long(), reduction="none").view(labels.shape)
-    return (each * valid).sum(-1) / valid.sum(-1).clamp_min(1)
+    return image_mean(each, valid)
 
 
 @dataclass(frozen=True)
 class EpisodeLoss:
-    """The loss of an episode whose first rows are its support, K of class 0, K of class 1 ..., and the rest queries.
+    """The loss of an episode: the first ``k`` rows of each class are its support, all others are queries.
 
-    Called as a stack of :mod:`lib.training.sweep` is: embeddings (..., B, d), labels (..., B), valid (..., B).
     Raises InputError for a value without meaning.
     """
 
@@ -112,10 +114,30 @@ class EpisodeLoss:
     def __post_init__(self) -> None:
         checks.values(**vars(self))
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
-        """The mean negative log-likelihood of the queries, (...)."""
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
+        """Embeddings (..., B, d): the mean negative log-likelihood of the queries, (...).
+
+        Raises InputError for a batch that does not fit, and for a class with fewer than k rows.
+        """
+        check(h, labels, self.n_classes, f"the episode has {self.n_classes} classes")
+        valid = which(labels, valid)
+        of_class = valid[..., None] & (labels[..., None] == torch.arange(self.n_classes, device=labels.device))
+        number = of_class.cumsum(-2).gather(-1, labels[..., None].long())[..., 0]  # of a row in its class, from 1 on
+        # Supports class by class, then queries: an episode that stands like that already stays as it is.
+        order = labels.masked_fill(~valid | (number > self.k), self.n_classes).argsort(dim=-1, stable=True)
+        h, labels, valid = reordered(order, h, labels, valid)
         n = self.k * self.n_classes
-        support, query = h[..., :n, :].unflatten(-2, (self.n_classes, self.k)), h[..., n:, :]
-        counts = torch.ones_like(labels, dtype=torch.bool) if valid is None else valid
-        compared = self.comparison.dissimilarity(query, self.comparison.prototypes(support))
-        return log_likelihood(compared, labels[..., n:], counts[..., n:], self.temperature)
+        self._check_support(labels[..., :n], valid[..., n:].any(-1, keepdim=True))
+        prototypes = self.comparison.prototypes(h[..., :n, :].unflatten(-2, (self.n_classes, self.k)))
+        compared = self.comparison.dissimilarity(h[..., n:, :], prototypes)
+        return log_likelihood(compared, labels[..., n:], valid=valid[..., n:], temperature=self.temperature)
+
+    def _check_support(self, labels: Tensor, counts: Tensor) -> None:
+        """Raise InputError unless the support ``labels: (..., n)`` has k rows of each class; not looked at on a GPU."""
+        if not checks.at_hand(labels):
+            return
+        wanted = torch.arange(self.n_classes).repeat_interleave(self.k)[: labels.shape[-1]]
+        if len(wanted) < self.k * self.n_classes or ((labels != wanted) & counts).any():
+            raise InputError(
+                f"a class has fewer than k = {self.k} rows for its support: take batches of lib.training.episodes"
+            )

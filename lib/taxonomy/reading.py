@@ -83,7 +83,7 @@ def from_yaml(path: str | Path) -> Taxonomy:
     """
     path = Path(path)
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
     except OSError as error:
         raise InputError(f"{path}: this taxonomy cannot be read ({error.strerror})") from None
     except RecursionError:
@@ -92,12 +92,12 @@ def from_yaml(path: str | Path) -> Taxonomy:
         raise InputError(f"{path}, line {error.problem_mark.line + 1}: {error.problem}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: this taxonomy is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("tree"), dict | list):
+    if not isinstance(content, dict) or not isinstance(content.get("tree"), dict | list):
         raise InputError(f"{path}: a taxonomy needs 'tree:' and below it its groups, each with its classes")
-    if unknown := sorted(set(map(str, found)) - {"name", "root", "tree"}):
+    if unknown := sorted(set(map(str, content)) - {"name", "root", "tree"}):
         raise InputError(f"{path}: {unknown[0]!r} means nothing here; known are name, root and tree")
     try:
-        return from_nested(str(found.get("name") or path.stem), found["tree"], str(found.get("root") or ROOT))
+        return from_nested(str(content.get("name") or path.stem), content["tree"], str(content.get("root") or ROOT))
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
 
@@ -123,20 +123,20 @@ def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[st
     """
     checks.able("parents", parents, "items", "a dictionary, such as {'mel': ['melanocytic']}")
     checks.able("counts", counts, "items", "a dictionary, such as {'mel': 12}")
-    for node, several in parents.items():
-        refuse_text(name, f"the parents of {node!r}", several)
-    parents = {node: list(several) for node, several in parents.items()}
-    names = spellings(name, [node for kin, several in parents.items() for node in (kin, *several)])
-    parents = {names[node]: [names[parent] for parent in several] for node, several in parents.items()}
+    for node, above in parents.items():
+        refuse_text(name, f"the parents of {node!r}", above)
+    parents = {node: list(above) for node, above in parents.items()}
+    names = spellings(name, [node for kin, above in parents.items() for node in (kin, *above)])
+    parents = {names[node]: [names[parent] for parent in above] for node, above in parents.items()}
     for node, count in counts.items():
         checks.whole(f"images of {node!r}", count, least=0)
     names = spellings(name, [node for node, _ in counts.items()])
     counts = {names[node]: count for node, count in counts.items()}
     below: dict[str, list[str]] = {}
-    for node, several in parents.items():
-        for parent in several:
+    for node, above in parents.items():
+        for parent in above:
             below.setdefault(parent, []).append(node)
-    roots = sorted((set(below) | set(parents)) - {node for node, several in parents.items() if several})
+    roots = sorted((set(below) | set(parents)) - {node for node, above in parents.items() if above})
     if len(roots) != 1:
         what = f"{len(roots)} roots ({few(roots)})" if roots else "no root: there is a circle of parents"
         raise InputError(f"{name} has {what}; it needs one node without parents")
@@ -149,9 +149,9 @@ def from_dag(name: str, parents: Mapping[str, Sequence[str]], counts: Mapping[st
             raise InputError(f"{name}: images are counted for {node!r}, which {why}")
     images = {node: sum(counts.get(kin, 0) for kin in steps(node, below)) for node in depths}
     tree = {
-        node: min(several, key=lambda parent: (depths[parent], -images[parent], parent))
-        for node, several in parents.items()
-        if several
+        node: min(above, key=lambda parent: (depths[parent], -images[parent], parent))
+        for node, above in parents.items()
+        if above
     }
     while empty := (set(tree) & set(below)) - set(tree.values()):
         tree = {node: parent for node, parent in tree.items() if node not in empty}

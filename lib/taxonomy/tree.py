@@ -117,16 +117,16 @@ class Taxonomy:
         if (missing := pd.isna(labels)).any():
             raise InputError(f"{self.name}: row {missing.argmax()} has no label. Leave out images without a class")
         written, inverse = np.unique(labels.astype(str), return_inverse=True)
-        found = [spelled(label) for label in written.tolist()]
+        names = [spelled(label) for label in written.tolist()]
         place = {leaf: code for code, leaf in enumerate(self.leaves)}
-        if unknown := [label for label in found if label not in place]:
+        if unknown := [label for label in names if label not in place]:
             inner = unknown[0] in self._depths
             why = "stands for a group of classes, not for one" if inner else "is not in it"
             raise InputError(
-                f"{self.name}: the class {unknown[0]!r} {why} ({len(unknown)} such of {len(found)}); "
+                f"{self.name}: the class {unknown[0]!r} {why} ({len(unknown)} such of {len(names)}); "
                 f"{suggestion(unknown[0], self.leaves)}"
             )
-        return np.array([place[label] for label in found], dtype=np.int64)[inverse.reshape(-1)]
+        return np.array([place[label] for label in names], dtype=np.int64)[inverse.reshape(-1)]
 
     def leaf_depths(self) -> np.ndarray:
         """(n_leaves,) edges from the root down to each leaf."""
@@ -235,14 +235,14 @@ class Taxonomy:
 
 def steps(start: str, below: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Every node that ``start`` reaches → the edges of the shortest way to it."""
-    found, waiting = {start: 0}, deque([start])
+    depths, waiting = {start: 0}, deque([start])
     while waiting:
         node = waiting.popleft()
         for child in below.get(node, ()):
-            if child not in found:
-                found[child] = found[node] + 1
+            if child not in depths:
+                depths[child] = depths[node] + 1
                 waiting.append(child)
-    return found
+    return depths
 
 
 def spellings(tree: str, names: Sequence[str]) -> dict[str, str]:
@@ -257,12 +257,12 @@ def spellings(tree: str, names: Sequence[str]) -> dict[str, str]:
     return kept
 
 
-def refuse_text(tree: str, what: str, several: Iterable[str]) -> None:
+def refuse_text(tree: str, what: str, names: Iterable[str]) -> None:
     """InputError for what is no list, and for a text in place of one, as it would be read letter by letter."""
-    if not isinstance(several, Iterable):
-        raise InputError(f"{tree}: {what} have to be a list, not {several!r}")
-    if isinstance(several, str | bytes):
-        raise InputError(f"{tree}: {what} have to be a list, not the text {several!r}; write [{several!r}]")
+    if not isinstance(names, Iterable):
+        raise InputError(f"{tree}: {what} have to be a list, not {names!r}")
+    if isinstance(names, str | bytes):
+        raise InputError(f"{tree}: {what} have to be a list, not the text {names!r}; write [{names!r}]")
 
 
 def few(names: Sequence[str]) -> str:

@@ -44,37 +44,12 @@ def test_of_two_points_it_is_the_midpoint_and_of_one_the_point():
     torch.testing.assert_close(frechet_mean(x[:1].expand(4, 5), 1.0), x[0], atol=1e-12, rtol=0)
 
 
-def test_it_moves_with_the_points():
-    x, shift = cloud(7, 3, 4, 0.8), torch.tensor([0.3, -0.2, 0.4], dtype=torch.float64)
-    from geoopt.manifolds.stereographic import math as gyro
-
-    moved = gyro.mobius_add(shift, x, k=torch.tensor(-1.0, dtype=torch.float64))
-    expected = gyro.mobius_add(shift, frechet_mean(x, 1.0), k=torch.tensor(-1.0, dtype=torch.float64))
-    torch.testing.assert_close(frechet_mean(moved, 1.0), expected, atol=1e-8, rtol=0)
-
-
 def test_a_batch_of_sets_is_each_set_alone():
     x, weights = cloud(6, 4, 5, batch=(2, 3)), torch.rand(2, 3, 6, generator=torch.Generator().manual_seed(0))
     together = frechet_mean(x, 0.5, weights)
     assert together.shape == (2, 3, 4)
     for i, j in np.ndindex(2, 3):
         torch.testing.assert_close(together[i, j], frechet_mean(x[i, j], 0.5, weights[i, j]), atol=1e-8, rtol=0)
-
-
-def test_weights_are_ratios_and_a_weight_of_zero_leaves_a_point_out():
-    x, weights = cloud(5, 2, 6), torch.tensor([1.0, 2.0, 0.0, 1.0, 3.0])
-    kept = weights > 0
-    expected = frechet_mean(x[kept], 1.0, 10 * weights[kept])
-    torch.testing.assert_close(frechet_mean(x, 1.0, weights), expected, atol=1e-8, rtol=0)
-    doubled = torch.cat([x, x[:1]])
-    torch.testing.assert_close(
-        frechet_mean(doubled, 1.0), frechet_mean(x, 1.0, torch.tensor([2.0, 1, 1, 1, 1])), atol=1e-8, rtol=0
-    )
-
-
-def test_flat_space_has_the_average():
-    x = cloud(5, 3, 7)
-    torch.testing.assert_close(frechet_mean(x, 0.0), x.mean(0))
 
 
 def test_gradients_are_those_of_the_mean():

@@ -6,7 +6,6 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from torch.autograd import gradcheck
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from lib.geometry import Euclidean, PoincareBall, Sphere, numerics
@@ -49,16 +48,6 @@ def test_products_are_as_exact_as_float32_allows(d, scale):
     torch.testing.assert_close(exact.diagonal()[: len(apart)] / scale, torch.tensor(apart).double(), rtol=0.2, atol=0)
 
 
-@pytest.mark.parametrize("d", DIMENSIONS)
-def test_products_of_a_set_with_itself(d):
-    x = torch.cat(near_duplicates(60, d)[:2])
-    chord, exact = numerics.chords(x, x), by_hand(x, x)
-    assert (chord.diagonal() == 0).all()
-    assert torch.equal(chord, chord.T)
-    others = ~torch.eye(len(x), dtype=torch.bool)
-    assert ((chord - exact).abs() / exact)[others].max() < 1e-6
-
-
 @pytest.mark.parametrize("d", (3, 64, *DIMENSIONS))
 def test_equal_points_are_exactly_zero_apart(d):
     x = normal(90, d, seed=1)
@@ -67,29 +56,6 @@ def test_equal_points_are_exactly_zero_apart(d):
     assert equal.sum() == 90 + 5 * 4 + 2  # five alike and two at the origin
     for y in (x, x.clone(), x.T.contiguous().T):
         assert torch.equal(numerics.chords(x, y) == 0, equal)
-
-
-@pytest.mark.parametrize("d", DIMENSIONS)
-@pytest.mark.parametrize("spread", (1e-3, 1e-5, 0.0))
-def test_collapsed_points(d, spread):
-    """So many near pairs that all are computed from differences, in float32."""
-    x = normal(1, d, seed=2) + spread * normal(30, d, seed=3)
-    chord, exact = numerics.chords(x, x), by_hand(x, x)
-    assert ((chord - exact).abs() <= 5e-6 * exact).all()
-    assert (chord.max() > 0) == (spread > 0)
-
-
-@pytest.mark.parametrize("d", (5, 100))
-def test_leading_dimensions_are_broadcast(d):
-    x, y = normal(3, 40, d, seed=4), normal(50, d, seed=5)
-    y[:5] = x[1, :5]
-    chord = numerics.chords(x, y)
-    assert chord.shape == (3, 40, 50)
-    assert numerics.chords(y, x).shape == (3, 50, 40)
-    for one, alone in zip(chord, x, strict=True):
-        torch.testing.assert_close(one, numerics.chords(alone, y), rtol=1e-6, atol=0)
-    assert (chord[1, :5, :5].diagonal() == 0).all()
-    assert (chord == 0).sum() == 5
 
 
 # Gradients
@@ -120,22 +86,6 @@ def test_gradient_is_that_of_plain_differences(d, dtype):
         assert relative(one, other) < (1e-6 if dtype == torch.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("d", (5, *DIMENSIONS))
-def test_gradient_of_near_duplicates_does_not_drown(d):
-    """Pairs 1e-4 apart among unit vectors, in float32: within 1e-5 of the length of the gradient.
-
-    The pair alone counts, so that nothing else hides its error. In float32 products it would be about 1e-3.
-    """
-    x = torch.nn.functional.normalize(normal(100, d, seed=9), dim=-1)
-    y = x + 1e-4 * torch.nn.functional.normalize(normal(100, d, seed=10), dim=-1)
-    weights = torch.eye(100, dtype=torch.float64)
-    wide_x, wide_y = x.double().requires_grad_(), y.double().requires_grad_()
-    exact = slopes(by_hand, wide_x, wide_y, weights)
-    got = slopes(numerics.chords, x.requires_grad_(), y.requires_grad_(), weights)
-    assert max(map(relative, got, exact)) < 1e-5
-    assert exact[0].norm(dim=-1).tolist() == pytest.approx([1.0] * 100)
-
-
 @pytest.mark.parametrize("d", (5, 100))
 def test_gradient_of_a_set_with_itself(d):
     """Near-duplicates and duplicates in it; equal points pull in no direction, weights need not be symmetric."""
@@ -162,15 +112,6 @@ def test_points_held_fixed_take_no_gradient_though_they_are_the_same(space, d):
     both = torch.autograd.grad((weights * space.pairwise(x, x)).sum(), x)[0]
     turned = torch.autograd.grad((weights * space.pairwise(fixed, x)).sum(), x)[0]
     torch.testing.assert_close(both, shared + turned, rtol=1e-4, atol=1e-5)
-
-
-@every_space
-def test_gradcheck(space):
-    x, y = (0.1 * normal(*shape, seed=15, dtype=torch.float64) for shape in ((2, 4, 3), (5, 3)))
-    x.requires_grad_(), y.requires_grad_()
-    assert gradcheck(space.pairwise, (x, y))
-    off_diagonal = ~torch.eye(4, dtype=torch.bool)  # the distance to itself has a kink
-    assert gradcheck(lambda x: space.pairwise(x, x)[..., off_diagonal], (x,))
 
 
 def test_a_second_derivative_is_refused_rather_than_wrong():
@@ -202,7 +143,7 @@ def test_few_near_pairs_are_taken_out_of_products_in_float32(space, n):
 @pytest.mark.parametrize("scale", (1e-3, 1e3))
 @pytest.mark.parametrize("d", (2, 32, *DIMENSIONS, 4096))
 def test_parts_are_as_exact_as_float32_allows_and_equal_points_equal(d, scale):
-    x, y, _ = near_duplicates(60, d)
+    x, y, _ = near_duplicates(20, d)
     x = scale * torch.cat([x, y, x[:5], torch.zeros(2, d), 1e-4 * x[:3], 30 * x[:3]])
     exact = by_hand(x, x)
     for chord in (numerics.root(numerics._by_parts(*sets)) for sets in ((x, x, True), (x, x.clone(), False))):

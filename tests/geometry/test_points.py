@@ -11,7 +11,7 @@ from lib.geometry.hyperbolicity import hyperbolicity, max_min_product, sampled
 from lib.geometry.means import frechet_mean
 from lib.geometry.points import as_tensor, floating
 from lib.metrics.keys import rank_keys
-from lib.metrics.retrieval import average_precision_at_k, evaluate, hit_rate_at_k, precision_at_k
+from lib.metrics.retrieval import average_precision_at_k, evaluate
 from lib.search import nearest
 from lib.search.codecs import decode, encode
 from lib.search.index import FaissFlat
@@ -51,8 +51,6 @@ CALLS = {
     "rank_keys": lambda x, y: rank_keys(x, y, "sphere")(ALL, ALL),
     "evaluate": lambda x, y: torch.tensor(evaluate(x, y, LABELS, LABELS, "poincare", (2,)).values.to_numpy()),
     "AP": lambda x, y: average_precision_at_k(as_form(x, DISTANCES), as_form(x, RELEVANT), [3]),
-    "precision": lambda x, y: precision_at_k(as_form(x, DISTANCES), as_form(x, RELEVANT), [3]),
-    "hit rate": lambda x, y: hit_rate_at_k(as_form(x, DISTANCES), as_form(x, RELEVANT), [3]),
     "nearest": lambda x, y: torch.cat(nearest(x, y, 4, "poincare")),
     "index": lambda x, y: torch.cat(FaissFlat.build(y, "sphere", "e").search(x, 4)),
     "inner products": lambda x, y: InnerProduct.about("poincare", y).query(x),

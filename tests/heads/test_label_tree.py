@@ -58,9 +58,3 @@ def test_the_wide_layer_is_a_linear_layer_with_its_gradient():
         (one(x) * g).sum().backward()
     assert torch.allclose(layer(x), plain(x), atol=1e-6)
     assert torch.allclose(layer.weight.grad, plain.weight.grad, atol=1e-5)
-
-
-def test_the_wide_layer_hands_a_gradient_on_where_one_is_wanted():
-    layer, x = Wide(5, 3, bias=False), torch.ones(2, 5, requires_grad=True)
-    layer(x).sum().backward()
-    assert torch.allclose(x.grad[0], layer.weight.sum(0))

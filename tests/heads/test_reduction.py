@@ -68,11 +68,6 @@ def test_raw_features_are_what_they_were_whatever_was_trained_on():
         fitted(train, "raw", 3)
 
 
-def test_scaled_features_have_the_mean_and_deviation_of_the_training_part():
-    train, test = features(0, 40), features(1, 10)
-    np.testing.assert_allclose(fitted(train, "scaled")(test), scaled(train, test), rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("n_train", [40, 7, 4])
 @pytest.mark.parametrize("n", [1, 3, DIM])
 def test_a_length_is_the_pca_of_that_length(n, n_train):
@@ -145,13 +140,6 @@ def test_a_column_that_hardly_varies_counts_as_constant(source, least):
     np.testing.assert_allclose(apart(with_it), apart(without), rtol=1e-2, atol=1e-2)
 
 
-@every_fitted_source
-def test_columns_of_other_units_are_no_constants(source, recwarn):
-    train = features(0, 40) * np.float32([1, 10, 0.02, 1, 1, 1])
-    np.testing.assert_allclose(fitted(train, "scaled")(train).std(0), np.ones(DIM), rtol=1e-4)
-    assert not recwarn.list
-
-
 @pytest.mark.filterwarnings("ignore:invalid value encountered in divide")  # scikit-learn's share of no variance
 @every_fitted_source
 def test_images_that_are_all_alike_give_zeros(source):
@@ -191,12 +179,6 @@ def test_nca_learns_from_a_part_that_the_seed_draws():
     np.testing.assert_array_equal(nca(0, 60), nca(0, 1000))
 
 
-def test_the_scaler_sees_all_training_images_though_nca_does_not():
-    train = features(0, 60)
-    scaler = fitted(train, "NCA", 3, nca_images=20).scaler
-    np.testing.assert_allclose(scaler.mean_, train.astype(np.float64).mean(0))
-
-
 @every_source
 def test_half_rounds_to_float16_as_numpy_does(source):
     train, test = features(0, 40), features(1, 10)
@@ -208,10 +190,6 @@ def test_half_rounds_to_float16_as_numpy_does(source):
     )
     np.testing.assert_array_equal(half, wide.astype(np.float16).astype(np.float32))
     assert (half != exact).any()
-
-
-def test_half_is_the_default_as_in_section_2_1():
-    assert Reduction.fit(features(0, 40), classes(40), "PCA", 3).half
 
 
 @pytest.mark.parametrize(
@@ -233,17 +211,6 @@ def test_a_length_that_does_not_fit_is_refused_with_the_way_out(source, n, n_tra
         fitted(features(0, n_train), source, n)
 
 
-@pytest.mark.parametrize("n", [0, -1, 2.0, "2", None, True])
-def test_a_length_that_is_no_whole_number_from_1_on_is_refused(n):
-    with pytest.raises(InputError, match=f"n = {n!r} cannot be used: it must be a whole number from 1 on"):
-        fitted(features(0, 40), "PCA", n)
-
-
-def test_an_unknown_source_is_refused_with_the_way_out():
-    with pytest.raises(InputError, match="scaled, PCA, whitened, NCA; not as 'pca'"):
-        fitted(features(0, 40), "pca")
-
-
 @every_source
 def test_what_float16_cannot_hold_is_an_error_that_names_it_and_the_way_out(source):
     train, test = features(0, 40), features(1, 10)
@@ -251,20 +218,6 @@ def test_what_float16_cannot_hold_is_an_error_that_names_it_and_the_way_out(sour
     with pytest.raises(InputError, match=r"as large as \d.*e\+0[67], but float16 ends at 65,504: scale .*half=False"):
         fitted(train, source, half=True)(test)
     assert np.isfinite(fitted(train, source)(test)).all()
-
-
-def test_the_largest_number_of_float16_is_kept():
-    train = np.array([[-1.0], [1.0]])  # mean 0, deviation 1
-    reduction = Reduction.fit(train, np.array([0, 1]), "scaled", 1)
-    np.testing.assert_array_equal(reduction(np.array([[65_519.0], [-65_504.0]])), [[65_504.0], [-65_504.0]])
-    with pytest.raises(InputError, match="65520"):
-        reduction(np.array([[65_520.0]]))
-
-
-def test_what_float32_cannot_hold_is_an_error_too():
-    reduction = Reduction.fit(np.array([[-1e-30], [1e-30]]), np.array([0, 1]), "scaled", 1, half=False)
-    with pytest.raises(InputError, match=r"float32 ends at 3\.4e38: scale the features"):
-        reduction(np.array([[1e10]]))
 
 
 @every_source

@@ -1,4 +1,4 @@
-"""The margin between branches is Equations 9 to 11, level by level and prototype by prototype."""
+"""Prototypes of the margin between branches (Equations 9 and 10); Equation 11 is in test_every_loss.py."""
 
 import pytest
 import torch
@@ -11,41 +11,21 @@ from lib.losses.label_tree import distance
 from lib.taxonomy import from_paths
 
 TREE = from_paths("small", ["a/x/1", "a/x/2", "a/y/3", "b/z/4", "b/z/5"])
-PATHS = [leaf.split("/") for leaf in TREE.leaves]
-GEOMETRIES = [Sphere(), PoincareBall(1.0), PoincareBall(0.3)]
+LEAVES = torch.tensor([0, 1, 2, 3, 3, 4]).repeat(2)
+Z = 0.4 * torch.randn(12, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
 
 
 def d(geometry, x, y):
     return distance(geometry, x[None], y[None]).item()
 
 
-@pytest.mark.parametrize("weights", [None, (1.5, 0.25)])
-@pytest.mark.parametrize("geometry", GEOMETRIES, ids=str)
-def test_the_margin_level_by_level(batch, geometry, weights):
-    z, leaves, images = batch
-    z = geometry.project(geometry.exp0(z))
-    lam = level_margin.LevelAwareMargin(TREE, 3, geometry, margin=0.9, rate=0.2, weights=weights).double()
-    first = lam(z, leaves, images)
-    wanted = 0.0
-    for level, weight in zip((1, 2), weights or (1, 1), strict=True):
-        nodes = ["/".join(PATHS[leaf][:level]) for leaf in leaves]
-        groups = {name: z[[n == name for n in nodes]] for name in set(nodes)}
-        if isinstance(geometry, PoincareBall):
-            centres = {name: geometry.mean(group) for name, group in groups.items()}
-        else:
-            centres = {name: sum(geometry.project(group)) / len(group) for name, group in groups.items()}
-        for row, node in zip(z, nodes, strict=True):
-            apart = {name: d(geometry, row, centre) for name, centre in centres.items()}
-            nearest = min(value for name, value in apart.items() if name != node)
-            wanted += weight * max(0.0, apart[node] - nearest + 0.9 / level) / len(z)
-    assert first.item() == pytest.approx(wanted, rel=1e-12)
-    lam.eval()
-    before = lam.prototypes_2.clone()
-    lam(z, leaves)
-    assert torch.equal(before, lam.prototypes_2)
-    lam.train()
-    lam(z, leaves)
-    assert not torch.equal(before, lam.prototypes_2)
+def test_prototypes_move_in_training_only():
+    lam = level_margin.LevelAwareMargin(TREE, 3, rate=0.2).double()
+    lam(Z, LEAVES)
+    for training in (False, True):
+        before = lam.train(training).prototypes_2.clone()
+        lam(-Z, LEAVES)
+        assert torch.equal(before, lam.prototypes_2) != training
 
 
 def test_the_moving_average_is_equation_9_and_in_the_ball_equation_10():
@@ -63,14 +43,11 @@ def test_the_moving_average_is_equation_9_and_in_the_ball_equation_10():
     assert torch.allclose(at, frechet_mean(new, 0.8), atol=1e-7)
 
 
-def test_prototypes_have_no_gradient_and_begin_with_their_first_image(batch):
-    z, leaves, images = batch
-    z = z.requires_grad_()
-    lam = level_margin.LevelAwareMargin(TREE, 3, Sphere())
-    few = leaves == 0
-    assert lam(z[few], leaves[few], images[few]).item() == 0
+def test_prototypes_have_no_gradient_and_begin_with_their_first_image():
+    z, lam, few = Z.clone().requires_grad_(), level_margin.LevelAwareMargin(TREE, 3, Sphere()), LEAVES == 0
+    assert lam(z[few], LEAVES[few]).item() == 0
     assert lam.seen_2.sum() == 1
-    lam(z, leaves, images).backward()
+    lam(z, LEAVES).backward()
     assert lam.seen_2.all() and not lam.prototypes_2.requires_grad and z.grad.isfinite().all()
 
 
@@ -103,15 +80,14 @@ def test_a_class_that_ends_early_is_no_prototype():
     assert lam(z[:1], leaves[:1]).item() == 0 and int(lam.seen_1.sum()) == 2
 
 
-def test_a_row_whose_prototype_was_never_seen_counts_for_nothing_in_evaluation(batch):
-    z, leaves, _ = batch
+def test_a_row_whose_prototype_was_never_seen_counts_for_nothing_in_evaluation():
     margin = level_margin.LevelAwareMargin(TREE, 3).double()
-    ancestors = torch.as_tensor(TREE.ancestor_codes(1))[leaves]
+    ancestors = torch.as_tensor(TREE.ancestor_codes(1))[LEAVES]
     known = ancestors < ancestors.max()
-    margin(z[known], leaves[known])
+    margin(Z[known], LEAVES[known])
     margin.eval()
-    alone = margin(z[known], leaves[known]) * known.sum()
-    assert margin(z, leaves).item() == pytest.approx(alone.item() / known.sum().item(), rel=1e-9)
+    alone = margin(Z[known], LEAVES[known]) * known.sum()
+    assert margin(Z, LEAVES).item() == pytest.approx(alone.item() / known.sum().item(), rel=1e-9)
 
 
 @pytest.mark.parametrize("geometry", [Sphere(), PoincareBall(1.0)])
