@@ -4,28 +4,23 @@ The stem is frozen here, so that a training takes seconds: its maps were made on
 image and, if given, of its mirror image. :mod:`lib.training.acir_end_to_end` trains the stem as well.
 """
 
-import hashlib
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
-import joblib
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import AdamW
 
-from lib import checks, paths
+from lib import checks
 from lib.encoders.taps import Taps
 from lib.errors import InputError
 from lib.heads import acir, attention, kan
-from lib.heads.acir import ConsolidatedHash
-from lib.processes import spread
-from lib.progress import track
-from lib.training import kept, label_tree
+from lib.heads.acir import ConsolidatedHash, Outputs
+from lib.training import kept, loop
 from lib.training.divergence import Watch
-from lib.training.fit import epoch_means
 from lib.training.hashing import Even
 
 AT_ONCE = 256
@@ -34,11 +29,11 @@ AT_ONCE = 256
 START_SPREAD = 0.5
 """Of each bit before the tanh, untrained, over the training images (HD-17)."""
 
-RATE = label_tree.Schedule(warm_up=0.05).rate
+RATE = partial(loop.warmed_cosine, warm_up=0.05)
 """The share of the learning rate at a step: it rises over 5 % of the steps, and falls along a cosine (Section 4.1)."""
 
-Loss = Callable[[Tensor, Tensor], Tensor]
-"""Takes numbers before the sign (B, bits), with fingerprints behind if it wants them, and classes (B,)."""
+Loss = Callable[..., Tensor]
+"""A loss of :mod:`lib.losses` that takes codes; one that ``looks`` gets fingerprints (B, p) as ``prints``."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +105,18 @@ class Trained:
         return outputs(self.network, taps)
 
 
-@torch.inference_mode()
 def outputs(network: ConsolidatedHash, taps: Taps) -> Coded:
     """Code and levels of every image from a network in evaluation mode."""
-    parts = [network(*tensors(taps.take(rows))) for rows in _slices(len(taps.deep))]
-    levels = zip(*(part.levels for part in parts), strict=True)
-    return Coded(
-        torch.cat([part.code for part in parts]).numpy(), tuple(torch.cat(several).numpy() for several in levels)
-    )
+    starts = range(0, len(taps.deep), AT_ONCE)
+    return coded(network(*tensors(taps.take(slice(start, start + AT_ONCE)))) for start in starts)
+
+
+@torch.inference_mode()
+def coded(parts: Iterable[Outputs]) -> Coded:
+    """What a network makes of all images, from what it makes of some of them at a time."""
+    codes, levels = zip(*parts, strict=True)
+    joined = [torch.cat(parts).numpy() for parts in (codes, *zip(*levels, strict=True))]
+    return Coded(joined[0], tuple(joined[1:]))
 
 
 def tensors(taps: Taps) -> tuple[Tensor, Tensor]:
@@ -141,7 +140,7 @@ def fit(
     jobs: Sequence[Job],
     schedule: Even,
     *,
-    store: Path | str | None = "trained",
+    store: kept.Store = "trained",
     workers: int = -1,
     what: str = "networks",
 ) -> list[Trained]:
@@ -154,35 +153,28 @@ def fit(
         prints: (n, p) fingerprints, for losses that see them.
         rows: images that are learnt from.
         jobs: see there. schedule: epochs, batch size and weight decay; the learning rate is the job's.
-        store: folder for what was trained before, None keeps nothing; :data:`lib.paths.TRAINED` if not given.
+        store: for what was trained before.
         workers, what: as in :func:`lib.training.sweep.fit`.
 
     Raises:
         InputError: for inputs that do not belong together. Diverged: see :mod:`lib.training.divergence`.
     """
     check(taps, labels, prints, rows)
-    store = paths.TRAINED if store == "trained" else store
     own = [view.take(rows) for view in taps]
     classes, looks = np.asarray(labels)[rows], np.asarray(prints, dtype=np.float32)[rows]
-    data = kept.digest(own, classes, looks, schedule, kept.code(modules(jobs), "torch"))
-    todo = (joblib.delayed(_once)(own, classes, looks, job, schedule, data, store) for job in jobs)
-    threads = torch.get_num_threads()
-    found = []
-    try:
-        shown = track(spread(todo, workers), total=len(jobs), what=what, unit="networks")
-        for job, (state, history, steps) in zip(jobs, shown, strict=True):
-            network = job.design.network((own[0].shallow.shape[1], own[0].deep.shape[1]), own[0].deep.shape[-1])
-            network.load_state_dict(state)
-            found.append(Trained(job.design, job.seed, network.eval(), history, steps))
-    finally:
-        torch.set_num_threads(threads)
-    return found
+    data = kept.key(own, classes, looks, schedule, kept.code(modules(jobs), "torch"))
+    works = [(kept.key(data, job), partial(_trained, own, classes, looks, job, schedule)) for job in jobs]
+    made = []
+    for job, done in zip(jobs, kept.each(store, works, workers=workers, what=what, unit="networks"), strict=True):
+        network = job.design.network((own[0].shallow.shape[1], own[0].deep.shape[1]), own[0].deep.shape[-1])
+        network.load_state_dict(done["state"])
+        made.append(Trained(job.design, job.seed, network.eval(), done["history"], done["steps"]))
+    return made
 
 
 def modules(jobs: Sequence[Job]) -> set[str]:
     """The modules that a training rests on, for the fingerprint of their code."""
-    losses = {getattr(job.loss, "__module__", type(job.loss).__module__) for job in jobs}
-    return {__name__, acir.__name__, attention.__name__, kan.__name__, *losses}
+    return {__name__, acir.__name__, attention.__name__, kan.__name__, *(job.loss.__module__ for job in jobs)}
 
 
 def check(taps: Sequence[Taps], *parts: np.ndarray) -> None:
@@ -196,76 +188,53 @@ def check(taps: Sequence[Taps], *parts: np.ndarray) -> None:
         raise InputError(f"{len(rows)} images to learn from are too few, or of one class: nothing can be told apart")
 
 
-def _once(
-    own: Sequence[Taps],
-    classes: np.ndarray,
-    looks: np.ndarray,
-    job: Job,
-    schedule: Even,
-    data: str,
-    store: Path | None,
-) -> tuple[dict[str, Tensor], list[float], int]:
-    torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
-    key = hashlib.sha256(f"{data} {job.design} {job.loss} {job.lr} {job.seed}".encode()).hexdigest()
-    found = kept.once(store, key, lambda: _trained(own, classes, looks, job, schedule))
-    return found["state"], found["history"], found["steps"]
-
-
 def _trained(own: Sequence[Taps], classes: np.ndarray, looks: np.ndarray, job: Job, schedule: Even) -> dict[str, Any]:
     network = untrained(own[0], np.arange(len(classes)), job.design, job.seed).train()
-    optimiser = torch.optim.AdamW(network.parameters(), lr=job.lr, weight_decay=schedule.weight_decay, fused=True)
-    labels, seen = torch.tensor(classes, dtype=torch.long), torch.tensor(looks)
-    total = schedule.epochs * schedule.steps(len(labels))
-    watch = Watch({name: value[None] for name, value in network.named_parameters()}, [job.name], [math.inf])
-    losses, sizes = [], []
-    for step, (rows, maps) in enumerate(_batches(own, labels, schedule, job.seed)):
-        code = network(*maps).code
-        if getattr(job.loss, "fingerprint", 0):
-            code = torch.cat([code, seen[rows]], dim=1)
-        value = job.loss(code, labels[rows])
-        advance(optimiser, value, RATE(step, total), watch, (step + 1) % schedule.steps(len(labels)) == 0)
-        losses.append(value.item())
-        sizes.append(len(rows))
-    watch.check()
-    history = epoch_means(np.array(losses), np.array(sizes), schedule.epochs)
-    return {
-        "state": {name: value.clone() for name, value in network.state_dict().items()},
-        "history": history,
-        "steps": total,
-    }
+    optimiser = AdamW(network.parameters(), lr=job.lr, weight_decay=schedule.weight_decay, fused=True)
+    views = [[torch.tensor(maps) for maps in view] for view in own]
+    generator = torch.Generator().manual_seed(job.seed)
 
-
-def advance(optimiser: torch.optim.Optimizer, value: Tensor, rate: float, watch: Watch, look: bool) -> None:
-    """One step down ``value`` at a share ``rate`` of every learning rate that the optimiser was made with.
-
-    look: whether to raise Diverged before the step, where something went wrong.
-    """
-    for group in optimiser.param_groups:
-        group["lr"] = group.setdefault("highest", group["lr"]) * rate
-    watch.add(value[None])
-    optimiser.zero_grad()
-    value.backward()
-    if look:
-        watch.check()
-    optimiser.step()
-
-
-def _batches(
-    own: Sequence[Taps], labels: Tensor, schedule: Even, seed: int
-) -> Iterator[tuple[Tensor, tuple[Tensor, Tensor]]]:
-    """Rows of every batch, and the maps of one view, drawn anew, of each of its images."""
-    generator = torch.Generator().manual_seed(seed)
-    views = [(torch.tensor(view.shallow), torch.tensor(view.deep)) for view in own]
-    for rows in schedule.batches(labels, seed):
+    def made(rows: Tensor) -> Outputs:
+        """Of one view, drawn anew, of each image."""
         drawn = torch.randint(len(views), (len(rows),), generator=generator)
-        maps = []
-        for part in (0, 1):
-            x = views[0][part][rows]
-            for number in range(1, len(views)):
-                x[drawn == number] = views[number][part][rows[drawn == number]]
-            maps.append(x.float())
-        yield rows, tuple(maps)
+        maps = [first[rows] for first in views[0]]
+        for number, view in enumerate(views[1:], 1):
+            for x, of_view in zip(maps, view, strict=True):
+                x[drawn == number] = of_view[rows[drawn == number]]
+        return network(*(x.float() for x in maps))
+
+    loss = cost(job, made, torch.tensor(classes, dtype=torch.long), torch.tensor(looks))
+    return descend(network, loss, optimiser, schedule, len(classes), job.seed, name=job.name)
 
 
-def _slices(n: int) -> list[slice]:
-    return [slice(start, start + AT_ONCE) for start in range(0, n, AT_ONCE)]
+def cost(job: Job, made: Callable[[Tensor], Outputs], labels: Tensor, prints: Tensor) -> Callable[[Tensor], Tensor]:
+    """The job's loss of a batch of rows, from what a network has ``made`` of these images."""
+
+    def loss(rows: Tensor) -> Tensor:
+        looks = {"prints": prints[rows]} if getattr(job.loss, "looks", False) else {}
+        return job.loss(made(rows).code, labels[rows], **looks)
+
+    return loss
+
+
+def descend(
+    network: nn.Module,
+    loss: Callable[[Tensor], Tensor],
+    optimiser: AdamW,
+    schedule: Even,
+    n: int,
+    seed: int,
+    *,
+    name: str,
+    pixels: int = 0,
+    what: str = "",
+) -> dict[str, Any]:
+    """Train by the ``loss`` of batches of rows of ``n`` images, at :data:`RATE`; state, history and number of steps.
+
+    name: of the network, for errors. pixels, what: as in :func:`lib.training.loop.train`.
+    """
+    watch = Watch.of(network, name, schedule.epochs * schedule.steps(n))
+    batches = schedule.batches(torch.zeros(n), seed)
+    history = loop.train(loss, batches, optimiser, watch, schedule.epochs, rate=RATE, pixels=pixels, what=what)
+    state = {key: value.detach().cpu().clone() for key, value in network.state_dict().items()}
+    return {"state": state, "history": history, "steps": watch.steps}

@@ -5,11 +5,8 @@ colour are left out.
 As in :mod:`lib.training.finetune`, the stem's first layer and its batch norm stay as they are.
 """
 
-import hashlib
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,21 +14,17 @@ import torch
 from torch import Generator, Tensor, nn
 from torchvision.transforms.v2 import InterpolationMode
 
-from lib import checks, devices, paths
+from lib import checks, devices
 from lib.datasets.crops import cut, mirrored, random_boxes, shapes_of, whole_boxes
 from lib.encoders import taps
 from lib.encoders.backbones import state_sha256
 from lib.encoders.taps import Stem
 from lib.errors import InputError
-from lib.heads.acir import ConsolidatedHash
-from lib.progress import track
+from lib.heads.acir import ConsolidatedHash, Outputs
 from lib.training import acir, kept
-from lib.training.acir import RATE, START_SPREAD, Coded, Job, Trained, advance
-from lib.training.divergence import Watch
-from lib.training.finetune import thaw
-from lib.training.fit import epoch_means
+from lib.training.acir import START_SPREAD, Coded, Job, Trained
+from lib.training.finetune import adamw, thaw
 from lib.training.hashing import Even
-from lib.training.together import fitting
 
 AREA = (0.8, 1.0)
 """Least and most of an image that a crop covers (Section 4.1)."""
@@ -49,7 +42,7 @@ class Whole(nn.Module):
         self.register_buffer("mean", scale[0])
         self.register_buffer("deviation", scale[1])
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, x: Tensor) -> Outputs:
         return self.network(*self.maps(x))
 
     def maps(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -67,12 +60,9 @@ class EndToEnd(Trained):
     whole: Whole
     pixels: int
 
-    @torch.inference_mode()
     def outputs(self, images: np.ndarray) -> Coded:
         """Code and levels of images (n, 3, H, W) uint8 of any size."""
-        parts = [self.whole(x) for x in _squares(torch.tensor(images), self.pixels)]
-        levels = tuple(torch.cat(several).numpy() for several in zip(*(part.levels for part in parts), strict=True))
-        return Coded(torch.cat([part.code for part in parts]).numpy(), levels)
+        return acir.coded(self.whole(x) for x in _squares(torch.tensor(images), self.pixels))
 
 
 def fit_end_to_end(
@@ -86,7 +76,7 @@ def fit_end_to_end(
     pixels: int,
     *,
     stem_lr: float = 1e-4,
-    store: Path | str | None = "trained",
+    store: kept.Store = "trained",
     device: str = "auto",
     what: str = "stem and network",
 ) -> EndToEnd:
@@ -114,19 +104,17 @@ def fit_end_to_end(
     target = devices.pick(device)
     stem = taps.stem(encoder)
     modules = {*acir.modules([job]), __name__, taps.__name__, "lib.training.finetune"}
-    about = [own, classes, looks, schedule, pixels, stem_lr, state_sha256(stem), kept.code(modules, "torch", "timm")]
-    key = f"{kept.digest(about)} {job.design} {job.loss} {job.lr} {job.seed} {target.type}"
-    store = paths.TRAINED if store == "trained" else store
-
+    code = kept.code(modules, "torch", "timm")
+    key = kept.key(own, classes, looks, schedule, pixels, stem_lr, state_sha256(stem), job, target.type, code)
     whole = Whole(stem, job.design.network(stem.channels, pixels // taps.DEEP, job.seed), taps.scale(encoder))
 
     def train() -> dict[str, Any]:
         return _trained(whole.to(target), own, classes, looks, job, schedule, pixels, stem_lr, what)
 
-    found = kept.once(store, hashlib.sha256(key.encode()).hexdigest(), train)
-    whole.cpu().load_state_dict(found["state"])
+    done = kept.once(store, key, train)
+    whole.cpu().load_state_dict(done["state"])
     whole.eval().requires_grad_(False)
-    return EndToEnd(job.design, job.seed, whole.network, found["history"], found["steps"], whole, pixels)
+    return EndToEnd(job.design, job.seed, whole.network, done["history"], done["steps"], whole, pixels)
 
 
 def _trained(
@@ -140,36 +128,14 @@ def _trained(
     stem_lr: float,
     what: str,
 ) -> dict[str, Any]:
-    device = whole.mean.device
-    images = torch.tensor(own, device=device)
+    images, labels, prints = (torch.tensor(x, device=whole.mean.device) for x in (own, classes.astype(int), looks))
     thaw(whole.stem.to(memory_format=torch.channels_last))
     _start(whole, images, pixels)
-    groups = [
-        {"params": [weight for weight in whole.stem.parameters() if weight.requires_grad], "lr": stem_lr},
-        {"params": list(whole.network.parameters()), "lr": job.lr},
-    ]
-    optimiser = torch.optim.AdamW(groups, weight_decay=schedule.weight_decay, fused=True)
-    labels, seen = torch.tensor(classes, dtype=torch.long, device=device), torch.tensor(looks, device=device)
-    per_epoch = schedule.steps(len(labels))
-    total = schedule.epochs * per_epoch
-    learnt = {name: value[None] for name, value in whole.named_parameters() if value.requires_grad}
-    watch = Watch(learnt, [job.name], [math.inf])
-    losses, sizes = [], []
+    optimiser = adamw(whole.stem, whole.network, lr=stem_lr, head_lr=job.lr, weight_decay=schedule.weight_decay)
     generator = torch.Generator().manual_seed(job.seed)
-    batches = schedule.batches(labels, job.seed)
-    for step, rows in enumerate(track(batches, total=total, what=what, unit="steps")):
-        with fitting(len(rows), pixels):
-            code = whole(_crops(images[rows], pixels, generator)).code
-            if getattr(job.loss, "fingerprint", 0):
-                code = torch.cat([code, seen[rows]], dim=1)
-            value = job.loss(code, labels[rows])
-            advance(optimiser, value, RATE(step, total), watch, (step + 1) % per_epoch == 0)
-        losses.append(value.item())
-        sizes.append(len(rows))
-    watch.check()
-    state = {name: value.detach().cpu().clone() for name, value in whole.state_dict().items()}
-    history = epoch_means(np.array(losses), np.array(sizes), schedule.epochs)
-    return {"state": state, "history": history, "steps": total}
+    loss = acir.cost(job, lambda rows: whole(_crops(images[rows], pixels, generator)), labels, prints)
+    options = {"name": job.name, "pixels": pixels, "what": what}
+    return acir.descend(whole, loss, optimiser, schedule, len(labels), job.seed, **options)
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
-import numpy as np
 from torch import Generator, Tensor, nn
 
 from lib import checks
@@ -11,9 +10,8 @@ from lib.errors import InputError
 from lib.geometry import Geometry, Sphere
 from lib.heads import PrototypeEncoder
 from lib.losses.linear_prototypes import log_likelihood
-from lib.training import sweep
 from lib.training.fit import Schedule
-from lib.training.methods import Lessons, Method
+from lib.training.methods import Head, Method
 from lib.training.recipes import Recipe
 
 RANKINGS = ("logits", "probability")
@@ -44,20 +42,17 @@ def method(
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """The mean over the images of −log softmax(logits) of the true class.
-
-    Called as a stack of :mod:`lib.training.sweep` is: logits (..., B, C), labels (..., B), valid (..., B).
-    """
+    """The mean over the images of −log softmax(logits) of the true class, of logits (..., B, C)."""
 
     recordable = True
 
-    def __call__(self, logits: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, logits: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         """The mean of the images that count, (...); 0 where none does."""
-        return log_likelihood(-logits, labels, valid)
+        return log_likelihood(-logits, labels, valid=valid)
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Head):
     """A linear classifier as a :class:`lib.training.methods.Head`; the length of its output is the number of classes.
 
     ``ranking``: one of :data:`RANKINGS`. "logits": the cosine of the logits, centred for each image, since softmax does
@@ -70,9 +65,7 @@ class Settings:
     ranking: str = field(default="logits", compare=False)
     half: bool = False
     geometry: ClassVar[Geometry] = Sphere()
-    nca_images: ClassVar[int] = 2000
-    at_once: ClassVar[int] = sweep.CHUNK
-    reach: ClassVar[float] = 1.0
+    loss: ClassVar[CrossEntropy] = CrossEntropy()
 
     def __post_init__(self) -> None:
         checks.values(half=self.half)
@@ -82,17 +75,6 @@ class Settings:
     def make(self, recipe: Recipe, seed: int) -> PrototypeEncoder:
         """The untrained layer of a recipe, ``W x + b``."""
         return PrototypeEncoder(recipe.dim_in, recipe.dim_out, hidden=0, generator=Generator().manual_seed(seed))
-
-    def start(self, network: nn.Module, x: np.ndarray) -> None:
-        """The layer begins as it is initialised."""
-
-    def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
-        """All views ``(V, m, n)`` one after the other, in as many steps as the images alone would take.
-
-        ``labels: (m,)`` are classes from 0 on.
-        """
-        x = np.concatenate(list(views))
-        return Lessons(x, np.tile(labels, len(views)), CrossEntropy(), schedule.equal_steps(len(x), len(labels)))
 
     def embed(self, network: nn.Module | None, values: Tensor) -> Tensor:
         """Embeddings of reduced features ``values: (n, dim_in)`` by the ranking, the features without a ``network``."""

@@ -5,25 +5,22 @@ mean of the student. Everything random in step ``i`` depends on the seed and on 
 killed goes on from its checkpoint as if nothing had happened.
 """
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
 from torch import Tensor
 
-from lib import devices, paths
+from lib import devices
 from lib.encoders import small_vit
 from lib.encoders.small_vit import SIZE, SmallViT
 from lib.errors import InputError
-from lib.progress import track
-from lib.training import kept
+from lib.training import kept, loop
 from lib.training.distillation import Pair, Settings
+from lib.training.divergence import Watch
 from lib.training.multicrop import crops, generator_of
-from lib.training.together import fitting
 
 CHECKPOINT_STEPS = 50
 LEAST_SPREAD = 0.1
@@ -38,7 +35,7 @@ class Distilled:
 
     ``history``: one row per step with ``step``, ``loss``, ``entropy`` of the teacher's answer (nats), ``information``
     (entropy of the mean answer minus mean entropy, nats), ``spread`` and ``rank`` of its features
-    (:func:`lib.training.distillation.spread`, :func:`~lib.training.distillation.effective_rank`).
+    (:func:`lib.metrics.directions.spread`, :func:`~lib.metrics.directions.effective_rank`).
     """
 
     network: SmallViT
@@ -79,21 +76,18 @@ def pretrain(
     settings: Settings,
     *,
     seed: int,
-    store: Path | None = None,
+    store: kept.Store = "trained",
     device: str = "auto",
     bf16: bool | None = None,
     what: str = "self-distillation",
 ) -> Distilled:
     """Train a small vision transformer on images without labels.
 
-    What was trained before comes from ``build/trained``.
-
     Args:
         pixels: (n, 3, 96, 96) uint8 of :func:`lib.training.pixels.load_images`, at least a batch of them.
         settings: see :class:`Settings`.
         seed: decides the first weights, the order of the images and all crops.
-        store: checkpoint file, written every 50 steps and removed at the end; a training that was killed goes on
-            from it. A checkpoint of another training is not used.
+        store: for what was trained before, and the checkpoints of what breaks off.
         device: see :func:`lib.devices.pick`.
         bf16: bfloat16 autocast; by default on a GPU alone: with AVX2 it takes four times as long as float32.
         what: the name of the work in the progress bar.
@@ -108,36 +102,33 @@ def pretrain(
         )
     target = devices.pick(device)
     bf16 = target.type == "cuda" if bf16 is None else bf16
-    key = _key(pixels, settings, seed, target, bf16, _code())
-
-    def train() -> dict[str, Any]:
-        return _train(Pair(settings, seed, target, bf16), pixels, seed, store, key, what)
-
-    done = kept.once(paths.TRAINED, key, train)
+    code = kept.code({__name__}, "torch", "timm", "skimage", "numpy")
+    key = kept.key(pixels, settings, seed, target.type, bf16, code)
+    done = kept.once(store, key, lambda: _train(Pair(settings, seed, target, bf16), pixels, seed, store, key, what))
     network = small_vit.create(seed).requires_grad_(False).eval()
     network.load_state_dict(done["network"])
     return Distilled(network, pd.DataFrame(done["history"]), settings)
 
 
-def _train(pair: Pair, pixels: Tensor, seed: int, store: Path | None, key: str, what: str) -> dict[str, Any]:
-    """Go on from the checkpoint in ``store`` to the last step: the teacher's weights, and a row per step."""
-    settings, history = pair.settings, pair.resume(store, key)
-    steps = range(len(history), settings.steps)
-    orders, pixels = list(_batches(len(pixels), settings, seed)), pixels.to(pair.device)
+def _train(pair: Pair, pixels: Tensor, seed: int, store: kept.Store, key: str, what: str) -> dict[str, Any]:
+    """Go on from a checkpoint to the last step: the teacher's weights, and a row per step."""
+    settings, watch = pair.settings, Watch.of(pair.student, "self-distillation", pair.settings.steps)
+    parts = {"pair": pair, "optimiser": pair.optimiser, "watch": watch, "notes": pair.notes}
+    checkpoint = loop.Checkpoint(kept.checkpoint(store, key), parts)
+    checkpoint.read()
+    batches = list(_batches(len(pixels), settings, seed))[len(watch.losses) :]
+    pixels = pixels.to(pair.centre.device)
 
-    def run() -> Iterator[dict[str, float]]:
-        for step in steps:
-            with fitting(settings.batch_size, SIZE):
-                history.append({"step": step} | pair.step(step, views(pixels[orders[step]], step, seed, settings)))
-            if store is not None and (step + 1) % CHECKPOINT_STEPS == 0:
-                pair.keep(store, key, history)
-            yield history[-1]
+    def step(number: int, rows: Tensor) -> tuple[Tensor, bool]:
+        return pair.step(number, views(pixels[rows], number, seed, settings))
 
-    for _ in track(run(), total=len(steps), what=what, unit="steps", note=lambda row: f"loss {row['loss']:.3f}"):
-        pass
-    if store is not None:
-        store.unlink(missing_ok=True)
-    return {"network": pair.teacher[0].cpu().state_dict(), "history": history}
+    def loss(rows: Tensor) -> Tensor:
+        student, teacher, _ = pair(views(pixels[rows], 0, seed, settings))
+        return pair.loss(student, teacher)[0]
+
+    step = loop.fitting(step, loss, SIZE)
+    loop.run(step, batches, watch, every=CHECKPOINT_STEPS, checkpoint=checkpoint, what=what)
+    return {"network": pair.teacher[0].cpu().state_dict(), "history": pair.notes}
 
 
 def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:
@@ -148,15 +139,3 @@ def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:
         if place == 0:
             order = torch.randperm(n, generator=generator_of(seed, 0, lap))
         yield order[place * settings.batch_size : (place + 1) * settings.batch_size]
-
-
-def _code() -> str:
-    """The fingerprint of the code that trains."""
-    return kept.code({__name__}, "torch", "timm", "skimage", "numpy")
-
-
-def _key(pixels: Tensor, settings: Settings, seed: int, device: torch.device, bf16: bool, code: str) -> str:
-    """A hash of everything that a training depends on."""
-    digest = hashlib.sha256(f"{settings} {seed} {device.type} {bf16} {tuple(pixels.shape)} {code}".encode())
-    digest.update(pixels.numpy().tobytes())
-    return digest.hexdigest()

@@ -1,20 +1,21 @@
-"""Student and teacher of a self-distillation (DINO): how they start, what one step changes, and checkpoints."""
+"""Student and teacher of a self-distillation (DINO): how they start, what one step changes."""
 
 import math
 from copy import deepcopy
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from lib import checks
 from lib.encoders import small_vit
 from lib.heads.dino import ProjectionHead
 from lib.losses import dino
-from lib.training import checkpoint, kept
-from lib.training.divergence import Diverged, longest, norms
+from lib.metrics.directions import effective_rank, spread
+from lib.training import loop
+
+LONGEST_GRADIENT = 3.0
+"""The gradient of all weights together is clipped to this norm."""
 
 
 @dataclass(frozen=True)
@@ -66,112 +67,69 @@ def cosine(first: float, last: float, done: float) -> float:
     return last + (first - last) * (1 + math.cos(math.pi * done)) / 2
 
 
-class Pair:
-    """Student and teacher, each a network with its head, and all that one step changes."""
+class Pair(nn.Module):
+    """Student, teacher and the centre of its answers, and all that one step changes; ``notes``: what was worth knowing.
+
+    They are the same for one seed, and trained in bfloat16 autocast with ``bf16``.
+    """
 
     def __init__(self, settings: Settings, seed: int, device: torch.device, bf16: bool) -> None:
+        super().__init__()
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             student = nn.Sequential(small_vit.SmallViT(), ProjectionHead(small_vit.DIM, settings.prototypes))
         self.student = student.to(device).train()
         self.teacher = deepcopy(self.student).requires_grad_(False)
-        self.centre = torch.zeros(settings.prototypes, device=device)
+        self.register_buffer("centre", torch.zeros(settings.prototypes, device=device))
         # Weight decay is for linear layers and convolutions; biases, norms and token embeddings go without.
         decayed = [p for p in self.student.parameters() if p.ndim in (2, 4)]
         free = [p for p in self.student.parameters() if p.ndim not in (2, 4)]
         groups = [{"params": decayed, "weight_decay": settings.weight_decay}, {"params": free, "weight_decay": 0.0}]
-        self.optimiser = torch.optim.AdamW(groups, lr=settings.lr[0], fused=True)
-        self.settings, self.device, self.bf16 = settings, device, bf16
-        self.good, self.longest = self.state(), longest(p[None] for p in self.student.parameters())
+        self.optimiser = torch.optim.AdamW(groups, lr=1.0, fused=True)
+        self.settings, self.bf16, self.notes = settings, bf16, []
 
-    def step(self, step: int, crops: list[Tensor]) -> dict[str, float]:
-        """One step on crops of one batch; what is worth knowing about it.
+    def forward(self, crops: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """The student's logits of all crops (V, n, K), the teacher's of the first two (2, n, K), and its features.
 
-        Raises Diverged when the loss or its gradient is not finite, or the step leads to weights beyond float32.
+        crops: of the same n images each, from 0 to 1, the two large ones first.
         """
-        settings = self.settings
         large, small = torch.cat(crops[:2]), crops[2:]
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16):
+        with torch.autocast(large.device.type, torch.bfloat16, enabled=self.bf16):
             with torch.no_grad():
                 features = self.teacher[0](normalised(large))
                 teacher = self.teacher[1](features).unflatten(0, (2, -1)).float()
             parts = [large] + ([torch.cat(small)] if small else [])
             student = torch.cat([self.student(normalised(part)) for part in parts]).unflatten(0, (len(crops), -1))
+        return student, teacher, features
+
+    def loss(self, student: Tensor, teacher: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of a batch, and what the student should have answered."""
+        wanted = dino.targets(teacher, self.centre, self.settings.teacher_temperature)
+        return dino.cross_view(student, wanted, self.settings.student_temperature), wanted
+
+    def step(self, step: int, crops: list[Tensor]) -> tuple[Tensor, bool]:
+        """One step on crops of one batch, a :data:`lib.training.loop.Step`."""
+        settings = self.settings
+        student, teacher, features = self(crops)
         if step == 0:  # from 0 one prototype would win every image until the centre has caught up with it
             self.centre = dino.moved_centre(self.centre, teacher, momentum=0.0)
-        wanted = dino.targets(teacher, self.centre, settings.teacher_temperature)
-        loss = dino.cross_view(student, wanted, settings.student_temperature)
-        self.optimiser.zero_grad()
-        loss.backward()
-        length = nn.utils.clip_grad_norm_(self.student.parameters(), 3.0)
-        if not (math.isfinite(loss.item()) and length.isfinite()):
-            raise Diverged(loss.item(), step, self.good, "self-distillation")
-        self.good = self.state()
-        for group in self.optimiser.param_groups:
-            group["lr"] = settings.learning_rate(step)
-        self.optimiser.step()
-        if not norms(p[None] for p in self.student.parameters()) <= self.longest:
-            raise Diverged(loss.item(), step, self.good, "self-distillation")
+        loss, wanted = self.loss(student, teacher)
+        clipped = {"clipped": self.student.parameters(), "longest": LONGEST_GRADIENT}
+        if not loop.descend(self.optimiser, loss, settings.learning_rate(step), **clipped):
+            return loss.detach()[None], False
         self.follow(settings.teacher_momentum(step))
         self.centre = dino.moved_centre(self.centre, teacher, settings.centre_momentum)
         single, mean = dino.entropy(wanted).mean(), dino.entropy(wanted.flatten(0, 1).mean(dim=0))
         watched = {"loss": loss, "entropy": single, "information": mean - single}
         watched |= {"spread": spread(features), "rank": effective_rank(features)}
-        return {name: value.item() for name, value in watched.items()}
-
-    def state(self) -> dict[str, Tensor]:
-        """A copy of the student's parameters, on the CPU."""
-        return {name: value.detach().cpu().clone() for name, value in self.student.named_parameters()}
+        self.notes.append({"step": step} | {name: value.item() for name, value in watched.items()})
+        return loss.detach()[None], True
 
     @torch.no_grad()
     def follow(self, momentum: float) -> None:
         """Move the teacher's weights towards the student's; its batch statistics are its own."""
-        for mine, theirs in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
-            mine.lerp_(theirs, 1 - momentum)
-
-    def keep(self, store: Path, key: str, history: list[dict[str, float]]) -> None:
-        """Write a checkpoint."""
-        state = {name: getattr(self, name).state_dict() for name in ("student", "teacher", "optimiser")}
-        kept.write(store, state | {"key": key, "centre": self.centre, "history": history})
-
-    def resume(self, store: Path | None, key: str) -> list[dict[str, float]]:
-        """Take over the checkpoint in ``store`` if there is one of this training; its history."""
-        with checkpoint.read(store) as state:
-            if state is None or state["key"] != key:
-                return []
-            for name in ("student", "teacher", "optimiser"):
-                getattr(self, name).load_state_dict(state[name])
-            self.centre, self.good = state["centre"].to(self.device), self.state()
-        return state["history"]
-
-
-def spread(features: Tensor) -> Tensor:
-    """How far apart features (n, d) are: the standard deviation of a number of the unit vectors, times sqrt(d).
-
-    0 if all are the same, 1 if they point into all directions alike (Chen and He 2021, section 4.1).
-    """
-    unit = functional.normalize(features.float(), dim=-1)
-    return unit.std(dim=0, correction=0).mean() * features.shape[-1] ** 0.5
-
-
-def spectrum(features: Tensor) -> Tensor:
-    """The share of the variance of features (n, d) along each principal direction, the largest first; NaN without any.
-
-    >>> spectrum(torch.tensor([[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
-    tensor([0.9000, 0.1000], dtype=torch.float64)
-    """
-    centred = features.double() - features.double().mean(dim=0)
-    variances = torch.linalg.svdvals(centred).square()
-    return variances / variances.sum()
-
-
-def effective_rank(features: Tensor) -> Tensor:
-    """How many directions features (n, d) use: exp of the entropy of their :func:`spectrum` (Roy and Vetterli 2007).
-
-    All of them if the variance is the same along each, 1 if the features lie on a line. Features can spread and still
-    use few directions: a collapse of dimensions, which :func:`spread` does not see.
-    """
-    return dino.entropy(spectrum(features)).exp()
+        for mean, weight in zip(self.teacher.parameters(), self.student.parameters(), strict=True):
+            mean.lerp_(weight, 1 - momentum)
 
 
 def normalised(pixels: Tensor) -> Tensor:

@@ -6,10 +6,11 @@ vectors, where distances, and so the loss, are finite, and no gradient leads bac
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 GROWTH = 2.0**24
 """Weights that have become so many times longer have lost their start: next to them float32 rounds it away."""
@@ -41,71 +42,86 @@ class Diverged(RuntimeError):
         return type(self), (self.loss, self.step, self.last_good, self.who)  # to come home from another process
 
 
-def norms(weights: Iterable[Tensor]) -> Tensor:
-    """The lengths (S,) of the weights of S networks that are stacked in ``weights``: (S, ...) each."""
-    return torch.stack([value.detach().double().reshape(len(value), -1).norm(dim=1) for value in weights]).norm(dim=0)
-
-
-def longest(weights: Iterable[Tensor]) -> Tensor:
-    """The lengths (S,) that these weights, as they are at the start, must not outgrow; a head may start from 0."""
-    return GROWTH * norms(weights).clamp_min(1)
-
-
 class Watch:
-    """Looks after heads that are trained side by side: keeps their losses, and raises Diverged where one goes wrong.
+    """Looks after networks that are trained side by side: keeps their losses, raises Diverged where one goes wrong.
 
     Args:
-        weights: name → (S, ...) the weights of all heads, which the training changes in place.
-        names: of the heads.
-        lasts: the last step of each head; what becomes of it later does not matter.
-        shapes: of each head, name → the shape of its own weights, which lie first in those of all; all if not given.
+        weights: name → (S, ...) the weights of all networks, which the training changes in place.
+        names: of the networks.
+        lasts: the last step of each network; what becomes of it later does not matter.
+        shapes: of each network, name → the shape of its own weights, which lie first in those of all; all if not given.
     """
 
     def __init__(
         self,
         weights: dict[str, Tensor],
         names: Sequence[str],
-        lasts: Sequence[float],
+        lasts: Sequence[int],
         shapes: Sequence[Mapping[str, torch.Size]] | None = None,
     ) -> None:
         self.weights, self.names, self.lasts = weights, names, lasts
         self.shapes = shapes or [{name: value.shape[1:] for name, value in weights.items()}] * len(names)
-        self.longest = longest(weights.values())
+        self.longest = GROWTH * self.norms().clamp_min(1)  # a head may start from 0
         self.good = self.copy()
         self.losses: list[Tensor] = []
         self.checked = 0
 
+    @classmethod
+    def of(cls, network: nn.Module, name: str, steps: int) -> "Watch":
+        """A watch over one network that is trained for so many steps, where its weights lie now."""
+        return cls({key: w[None] for key, w in network.named_parameters() if w.requires_grad}, [name], [steps - 1])
+
+    @property
+    def steps(self) -> int:
+        """How many there are, of the network that is trained longest."""
+        return max(self.lasts) + 1
+
+    def norms(self) -> Tensor:
+        """The lengths (S,) of the weights of each network, as they are now."""
+        lengths = [value.detach().double().reshape(len(value), -1).norm(dim=1) for value in self.weights.values()]
+        return torch.stack(lengths).norm(dim=0)
+
     def copy(self) -> dict[str, Tensor]:
-        """The weights of all heads as they are now."""
+        """The weights of all networks as they are now."""
         return {name: value.detach().clone() for name, value in self.weights.items()}
 
     def states(self, rows: Iterable[int], weights: Mapping[str, Tensor] | None = None) -> list[dict[str, Tensor]]:
-        """The states of the heads ``rows``, on the CPU, from the weights of all as they are, or as they were."""
+        """The states of the networks ``rows``, on the CPU, from the weights of all as they are, or as they were."""
         wide = {name: value.detach().cpu() for name, value in (weights or self.weights).items()}
         own = [[(name, (row, *map(slice, shape))) for name, shape in self.shapes[row].items()] for row in rows]
         return [{name: wide[name][part].clone() for name, part in parts} for parts in own]
 
     def add(self, losses: Tensor) -> None:
-        """Note the losses (S,) of one step, which the weights as they are have given."""
+        """Note the losses (S,) of one step."""
         self.losses.append(losses.detach())
 
-    def check(self, weights: dict[str, Tensor] | None = None) -> None:
-        """Raise Diverged for the first head with a loss that is not finite, or whose weights have outgrown float32.
+    def check(self, taken: bool = True) -> None:
+        """Raise Diverged for the first network whose loss is not finite, or whose weights have outgrown float32.
 
-        weights: a copy of those that gave the last loss, if they have changed since. They count as good from then on;
-        what follows the last step has yet to show it.
+        taken: whether the last step was; it is not where its gradient is not finite. Weights that pass count as good.
         """
         if new := self.losses[self.checked :]:
             for step, row in (~torch.stack(new).isfinite()).nonzero().tolist():
                 self._blame(row, self.checked + step)
-        for row in (~(norms((weights or self.weights).values()) <= self.longest)).nonzero()[:, 0].tolist():
+        lost = ~(self.norms() <= self.longest) if taken else torch.ones(len(self.names))
+        for row in lost.nonzero()[:, 0].tolist():
             self._blame(row, len(self.losses) - 1)
-        if new:
-            self.good, self.checked = weights or self.copy(), len(self.losses)
+        self.good, self.checked = self.copy(), len(self.losses)
 
     def history(self) -> np.ndarray:
         """All losses, (S, steps) float64."""
         return torch.stack(self.losses).double().T.cpu().numpy()
+
+    def state_dict(self) -> dict[str, Any]:
+        """The losses and the last good weights, for a checkpoint."""
+        return {"losses": self.losses, "good": self.good}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a :meth:`state_dict`."""
+        device = next(iter(self.good.values())).device
+        self.good = {name: value.to(device) for name, value in state["good"].items()}
+        self.losses = [losses.to(device) for losses in state["losses"]]
+        self.checked = len(self.losses)
 
     def _blame(self, row: int, step: int) -> None:
         if step <= self.lasts[row]:

@@ -2,21 +2,21 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 
 import joblib
 import numpy as np
 import pandas as pd
 from torch import nn
 
-from lib import checks, paths
+from lib import checks
 from lib.errors import InputError
 from lib.heads import Reduction
 from lib.metrics import retrieval
 from lib.metrics import votes as majority
 from lib.processes import spread
 from lib.progress import track
-from lib.training import reductions, sweep
+from lib.training import kept, reductions, sweep
 from lib.training.methods import Answer, Fitted, Head, Lessons, Method, measured
 from lib.training.recipes import Recipe
 from lib.training.splits import Split, check
@@ -62,7 +62,7 @@ def fit(
     keys = {key: _input(first[key[0]], m, len(views)) for key, m in wanted.items()}
     inputs = {keys[key]: m for key, m in wanted.items()}
     jobs = (
-        joblib.delayed(_reduce)(views[: key[-1]], labels, splits[key[0]], m.recipe, m.head, paths.TRAINED)
+        joblib.delayed(_reduce)(views[: key[-1]], labels, splits[key[0]], m.recipe, m.head, kept.folder("trained"))
         for key, m in inputs.items()
     )
     done = track(spread(jobs, workers), total=len(inputs), what=f"{what}, inputs", unit="inputs")
@@ -76,22 +76,21 @@ def fit(
         m.head.start(networks[key], rows[0])
         lessons[key] = m.head.lessons(rows, labels[split.labelled], m.schedule, f"fold {split.fold}")
     history = _train(networks, lessons, wanted, splits, workers, what)
-    found: dict[str, list[Fitted]] = {m.name: [] for m in methods}
+    fitted: dict[str, list[Fitted]] = {m.name: [] for m in methods}
     for s, split in enumerate(splits):
         for m in methods:
             key = s, m.training
-            reduction, rows = reduced[keys[key]]
-            health = measured(m.head, networks.get(key), rows[0], lessons.get(key), history.get(key, []))
-            one = Fitted(m, split, reduction, networks.get(key), history.get(key, []), health)
-            found[m.name].append(one)
-    return found
+            network, losses, (reduction, rows) = networks.get(key), history.get(key, []), reduced[keys[key]]
+            health = measured(m.head, network, rows[0], lessons.get(key), losses)
+            fitted[m.name].append(Fitted(m, split, reduction, network, losses, health))
+    return fitted
 
 
 def _first(splits: Sequence[Split]) -> list[int]:
     """For every split the first one that is learnt from in the same way but for the seed."""
-    found: dict[tuple, int] = {}
+    first: dict[tuple, int] = {}
     same = [(split.fold, split.train.tobytes(), split.labelled.tobytes()) for split in splits]
-    return [found.setdefault(key, number) for number, key in enumerate(same)]
+    return [first.setdefault(key, number) for number, key in enumerate(same)]
 
 
 def _input(split: int, method: Method, n_views: int) -> tuple[Hashable, ...]:
@@ -102,7 +101,7 @@ def _input(split: int, method: Method, n_views: int) -> tuple[Hashable, ...]:
 
 
 def _reduce(
-    views: np.ndarray, labels: np.ndarray, split: Split, recipe: Recipe, head: Head, store: Path | None
+    views: np.ndarray, labels: np.ndarray, split: Split, recipe: Recipe, head: Head, store: kept.Store
 ) -> tuple[Reduction, np.ndarray]:
     """A reduction fitted on the training part, and all views of its labelled images reduced."""
     train = views[0][split.train], labels[split.train]
@@ -123,8 +122,8 @@ def _train(
     stacks = dict.fromkeys((key[1], splits[key[0]].repeat) for key in networks)
     numbers = {stack: number for number, stack in enumerate(stacks)}
     kinds: dict[tuple, list[tuple]] = {}
-    for key, one in lessons.items():
-        kinds.setdefault((one.loss, one.schedule, wanted[key].head.at_once), []).append(key)
+    for key, lesson in lessons.items():
+        kinds.setdefault((lesson.loss, lesson.schedule, wanted[key].head.at_once), []).append(key)
     history = {}
     for (loss, schedule, at_once), keys in kinds.items():
         tasks = [
@@ -138,7 +137,7 @@ def _train(
             )
             for key in keys
         ]
-        done = sweep.fit(tasks, loss, schedule, store=paths.TRAINED, workers=workers, chunk=at_once, what=what)
+        done = sweep.fit(tasks, loss, schedule, store=kept.folder("trained"), workers=workers, chunk=at_once, what=what)
         history |= dict(zip(keys, done, strict=True))
     return history
 
@@ -174,21 +173,21 @@ def ask(
         raise InputError(
             "the open gallery holds the queries themselves: give the groups, so that each is left out of its own"
         )
-    flat = [one for several in fitted.values() for one in several]
-    jobs = (joblib.delayed(_ask)(one, x, labels, tuple(ks), gallery, groups) for one in flat)
-    answers = iter(track(spread(jobs, workers), total=len(flat), what=what, unit="searches"))
-    return {name: [next(answers) for _ in several] for name, several in fitted.items()}
+    heads = [head for of_splits in fitted.values() for head in of_splits]
+    jobs = (joblib.delayed(_ask)(head, x, labels, tuple(ks), gallery, groups) for head in heads)
+    answers = track(spread(jobs, workers), total=len(heads), what=what, unit="searches")
+    return {name: list(islice(answers, len(of_splits))) for name, of_splits in fitted.items()}
 
 
 def _ask(
-    one: Fitted, x: np.ndarray, labels: np.ndarray, ks: tuple[int, ...], gallery: str, groups: np.ndarray | None
+    head: Fitted, x: np.ndarray, labels: np.ndarray, ks: tuple[int, ...], gallery: str, groups: np.ndarray | None
 ) -> Answer:
-    rows = one.split.gallery(gallery)
+    split, rows = head.split, head.split.gallery(gallery)
     if groups is not None:
-        check(one.split, groups, one.split.train, k=1)  # what was learnt from, whichever gallery is searched
-        check(one.split, groups, rows, max(ks), own_left_out=gallery == "open")
-    norms, per_query = search(one, x, labels, one.split.test, rows, ks, groups if gallery == "open" else None)
-    return Answer(one.method, one.split, one.health, one.history, norms, per_query)
+        check(split, groups, split.train, k=1)  # what was learnt from, whichever gallery is searched
+        check(split, groups, rows, max(ks), own_left_out=gallery == "open")
+    norms, per_query = search(head, x, labels, split.test, rows, ks, groups if gallery == "open" else None)
+    return Answer(head.method, split, head.health, head.history, norms, per_query)
 
 
 def search(
@@ -239,22 +238,25 @@ def votes(
     learnt from, those of the query's own fold. Nothing was fitted on the query's group: InputError where the splits are
     not by group. Other arguments and errors as :func:`ask`.
     """
-    places = [(archive, one) for archive in ARCHIVES for several in fitted.values() for one in several]
-    jobs = (joblib.delayed(_vote)(one, x, labels, groups, ARCHIVES[archive]) for archive, one in places)
-    voted = iter(track(spread(jobs, workers), total=len(places), what="votes", unit="searches"))
-    return {archive: {name: [next(voted) for _ in several] for name, several in fitted.items()} for archive in ARCHIVES}
+    heads = [head for of_splits in fitted.values() for head in of_splits]
+    jobs = (joblib.delayed(_vote)(head, x, labels, groups, part) for part in ARCHIVES.values() for head in heads)
+    voted = track(spread(jobs, workers), total=len(ARCHIVES) * len(heads), what="votes", unit="searches")
+    return {
+        archive: {name: list(islice(voted, len(of_splits))) for name, of_splits in fitted.items()}
+        for archive in ARCHIVES
+    }
 
 
-def _vote(one: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, gallery: str) -> Voted:
-    rows = one.split.gallery(gallery)
-    check(one.split, groups, one.split.train, k=1)
-    queries = answerable(one.split.test, rows, labels, groups)
-    voted = np.empty((0, len(majority.KS)), dtype=labels.dtype)
+def _vote(head: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, gallery: str) -> Voted:
+    split, rows = head.split, head.split.gallery(gallery)
+    check(split, groups, split.train, k=1)
+    queries = answerable(split.test, rows, labels, groups)
+    classes = np.empty((0, len(majority.KS)), dtype=labels.dtype)
     if len(queries):
-        embedded = one.embed(x[queries]), one.embed(x[rows])
-        ids = groups[queries], groups[rows]
-        voted = majority.votes(*embedded, labels[rows], one.space, query_ids=ids[0], gallery_ids=ids[1])
-    return Voted(one.split.repeat, labels[queries], voted, len(one.split.test) - len(queries))
+        points, space = (head.embed(x[queries]), head.embed(x[rows])), head.space
+        ids = {"query_ids": groups[queries], "gallery_ids": groups[rows]}
+        classes = majority.votes(*points, labels[rows], space, **ids)
+    return Voted(split.repeat, labels[queries], classes, len(split.test) - len(queries))
 
 
 def answerable(queries: np.ndarray, gallery: np.ndarray, labels: np.ndarray, groups: np.ndarray) -> np.ndarray:

@@ -5,11 +5,11 @@ checkpoint as if nothing had happened. It runs through Lightning Fabric (:mod:`l
 GPU, or on several, whose processes share every batch, and the loss is that of one process.
 """
 
-import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from itertools import islice, tee
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
@@ -17,30 +17,22 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from lib import checks
-from lib.datasets.content import content
 from lib.datasets.pixels import Decoded, decode
 from lib.datasets.table import ImageTable
-from lib.encoders.backbones import state_sha256
 from lib.errors import InputError
 from lib.geometry import Sphere
 from lib.metrics.retrieval import evaluate
-from lib.training import checkpoint, together
+from lib.training import loop, together
 from lib.training.by_class import ByClass, by_class
-from lib.training.divergence import Diverged, longest, norms
+from lib.training.divergence import Watch
 from lib.training.photos import Preparation, central_views, random_views
-from lib.training.together import fabric, follow, part
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+from lib.training.together import fabric, part
 
 LONGEST_GRADIENT = 3.0
 """The gradient of all weights together is clipped to this norm (Section 3.2)."""
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """Takes embeddings (B, d) and labels (B,), samples of one class after the other; returns a scalar."""
-
-Seen = tuple[Decoded, ImageTable]
-"""Decoded images and their table."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +111,7 @@ def finetune(
         seed: decides batches and crops.
         unseen: images that are looked at whenever the validation images are, and choose nothing.
         store: checkpoint file, written at every look at the validation classes and removed at the end; a training that
-            was killed goes on from it. A checkpoint of other images, weights, settings or seed is not used.
+            was killed goes on from it. Its name has to tell all that the training depends on.
         device: see :func:`lib.devices.pick`.
         bf16: trains in bfloat16 autocast, on a GPU alone by default. (The paper has float16 with master weights.)
         what: the name of the work in the progress bar.
@@ -137,33 +129,78 @@ def finetune(
         raise InputError(f"no class of the {len(validation)} validation images has two of them: nothing can be found")
     place = fabric(device, bf16)
     own = part(place, settings.batch_size)
-    training = _Training(encoder, head, loss, settings, place, what)
-    key = training.key([table, validation, *([] if unseen is None else [unseen])], preparation, seed, bf16)
-    start = training.resume(store, key)
-    learnt = decode(table).to(place.device)
-    chosen = decode(validation).to(place.device), validation
-    watched = None if unseen is None else (decode(unseen).to(place.device), unseen)
-    n_classes = settings.batch_size // settings.samples
-    codes = torch.from_numpy(table.codes)
+    thaw(encoder)
+    network = nn.Sequential(encoder, head).eval()
+    rates = {"lr": settings.lr, "head_lr": settings.head_lr or settings.lr}
+    weights = adamw(encoder, head, **rates, weight_decay=settings.weight_decay)
+    shared, optimiser = together.setup(place, network, weights)
+    watch = Watch.of(network, what, settings.steps)
+    if not watch.longest.isfinite():
+        raise InputError("the encoder or its head has weights that are not finite: load or make it anew")
+    learnt, codes = decode(table).to(place.device), torch.from_numpy(table.codes)
+    seen = {"": validation} | ({} if unseen is None else {"unseen_": unseen})
+    decoded = {name: (decode(images).to(place.device), images) for name, images in seen.items()}
+    judge = _Judge(network, decoded, preparation)
+    parts = {"network": network, "optimiser": optimiser, "watch": watch, "scores": judge.scores, "best": judge.best}
+    checkpoint = loop.Checkpoint(store, parts, place)
+    checkpoint.read()
+    start = len(watch.losses)
+    drawn = by_class(table.labels, settings.batch_size // settings.samples, settings.samples, seed, start)
+    batches, again = tee(islice(drawn, settings.steps - start))
 
-    def batches() -> Iterator[tuple[int, Tensor]]:
-        drawn = by_class(table.labels, n_classes, settings.samples, seed, start)
-        return zip(range(start, settings.steps), drawn, strict=False)
+    def step(number: int, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, bool]:
+        labels, pixels = codes[batch[0]].to(place.device), batch[1]
+        given = place, shared, optimiser, pixels, lambda h: loss(h, labels)
+        return together.step(*given, longest=LONGEST_GRADIENT)
 
-    def run() -> Iterator[float]:
-        views = random_views(learnt, batches(), preparation, seed, place.device, part=own)
-        if start == 0:
-            training.judge(0, chosen, watched, preparation)
-        for (step, rows), pixels in zip(batches(), views, strict=True):
-            yield training.step(step, pixels, codes[rows])
-            if (step + 1) % settings.check_every == 0 or step + 1 == settings.steps:
-                training.judge(step + 1, chosen, watched, preparation)
-                training.keep(store, key)
+    if start == 0:
+        judge(0)
+    views = random_views(learnt, enumerate(again, start), preparation, seed, place.device, part=own)
+    options = {"look": judge, "checkpoint": checkpoint, "what": what if place.is_global_zero else ""}
+    loop.run(step, zip(batches, views, strict=True), watch, every=settings.check_every, **options)
+    network.load_state_dict(judge.best.state_dict())
+    history = pd.DataFrame({"step": range(settings.steps), "loss": watch.history()[0]})
+    return Finetuned(network, history, pd.DataFrame(judge.scores))
 
-    follow(place, run(), settings.steps - start, what)
-    checkpoint.remove(place, store)
-    training.network.load_state_dict(training.best)
-    return Finetuned(training.network, pd.DataFrame(training.history), pd.DataFrame(training.scores))
+
+class _Judge:
+    """How well images find each other after so many steps, and the network as it was when the first ones did so best.
+
+    seen: what the names of scores begin with → images and their table; the first choose.
+    """
+
+    def __init__(
+        self, network: nn.Sequential, seen: dict[str, tuple[Decoded, ImageTable]], preparation: Preparation
+    ) -> None:
+        self.network, self.seen, self.preparation = network, seen, preparation
+        self.best, self.scores = deepcopy(network), []
+
+    def __call__(self, step: int) -> None:
+        score = {"step": step}
+        for name, (images, table) in self.seen.items():
+            score |= {f"{name}{place}": value for place, value in self.recall(images, table).items()}
+        if getattr(self.network[1], "learn_c", False):
+            score["c"] = self.network[1].c.item()
+        if not self.scores or score["head"] > max(earlier["head"] for earlier in self.scores):
+            self.best.load_state_dict(self.network.state_dict())
+        self.scores.append(score)
+
+    def recall(self, images: Decoded, table: ImageTable) -> dict[str, float]:
+        """Recall@1 of images among themselves, by the head's embedding and by the encoder's feature.
+
+        In float32, also where bfloat16 trains, which changes one nearest neighbour in ten: so a step is chosen, and
+        the unseen images are found, as they are in the end.
+        """
+        features, embeddings = embed(self.network, images, self.preparation)
+        labels, ids = table.labels, table.rows["image_id"].to_numpy(dtype=str)
+        space = self.network[1].geometry
+        if getattr(self.network[1], "learn_c", False):
+            space = replace(space, c=space.c.item())  # the embeddings are on the CPU, where the weight may not be
+        spaces = {"head": (embeddings, space), "encoder": (features, Sphere())}
+        return {
+            name: float(evaluate(points, points, labels, labels, space, (1,), ids, ids).values["hit_rate", 1].mean())
+            for name, (points, space) in spaces.items()
+        }
 
 
 def thaw(encoder: nn.Module) -> None:
@@ -185,7 +222,7 @@ def adamw(encoder: nn.Module, *others: nn.Module, lr: float, head_lr: float, wei
     """AdamW for the weights of ``encoder`` that are not frozen, at ``lr``, and all of ``others``, at ``head_lr``."""
     groups = [
         {"params": [weight for weight in encoder.parameters() if weight.requires_grad], "lr": lr},
-        {"params": [weight for one in others for weight in one.parameters()], "lr": head_lr},
+        {"params": [weight for module in others for weight in module.parameters()], "lr": head_lr},
     ]
     return torch.optim.AdamW(groups, weight_decay=weight_decay, fused=True)
 
@@ -207,108 +244,3 @@ def embed(
         parts.append((features.cpu(), head(features).cpu()))
     features, embeddings = zip(*parts, strict=True)
     return torch.cat(features), torch.cat(embeddings)
-
-
-class _Training:
-    """The network, its optimiser, what they have been through, and checkpoints of all of it."""
-
-    def __init__(
-        self,
-        encoder: nn.Module,
-        head: nn.Module,
-        loss: Loss,
-        settings: Settings,
-        place: "Fabric",
-        what: str,
-    ) -> None:
-        thaw(encoder)
-        self.network = nn.Sequential(encoder, head).eval()
-        self.loss, self.settings, self.place, self.what = loss, settings, place, what
-        self.weights = [weight for weight in self.network.parameters() if weight.requires_grad]
-        rates = {"lr": settings.lr, "head_lr": settings.head_lr or settings.lr}
-        optimiser = adamw(encoder, head, **rates, weight_decay=settings.weight_decay)
-        self.shared, self.optimiser = together.setup(place, self.network, optimiser)
-        self.longest = longest(weight[None] for weight in self.weights)
-        if not self.longest.isfinite():
-            raise InputError("the encoder or its head has weights that are not finite: load or make it anew")
-        self.history: list[dict[str, float]] = []
-        self.scores: list[dict[str, float]] = []
-        self.best = self.good = self.state()
-
-    def step(self, step: int, pixels: Tensor, labels: Tensor) -> float:
-        """One step on the own part of a batch, ``labels`` those of all of it; the loss of the whole batch."""
-        labels = labels.to(self.place.device)
-        given = self.place, self.shared, self.optimiser, pixels, lambda h: self.loss(h, labels)
-        value, taken = together.step(*given, longest=LONGEST_GRADIENT)
-        if not taken:
-            raise self.diverged(value, step)
-        self.history.append({"step": step, "loss": value})
-        return value
-
-    def judge(self, step: int, validation: Seen, unseen: Seen | None, preparation: Preparation) -> None:
-        """Note how well the validation images find each other after ``step`` steps, and keep the best state.
-
-        validation, unseen: images and their table. Raises Diverged where weights have outgrown float32.
-        """
-        if not norms(weight[None] for weight in self.weights) <= self.longest:
-            raise self.diverged(self.history[-1]["loss"], step - 1)
-        score = {"step": step} | self.recall(validation, preparation)
-        if unseen is not None:
-            score |= {f"unseen_{name}": value for name, value in self.recall(unseen, preparation).items()}
-        if getattr(self.network[1], "learn_c", False):
-            score["c"] = self.network[1].c.item()
-        self.good = self.state()
-        if not self.scores or score["head"] > max(earlier["head"] for earlier in self.scores):
-            self.best = self.good
-        self.scores.append(score)
-
-    def recall(self, seen: Seen, preparation: Preparation) -> dict[str, float]:
-        """Recall@1 of images among themselves, by the head's embedding and by the encoder's feature.
-
-        In float32, also where bfloat16 trains, which changes one nearest neighbour in ten: so a step is chosen, and
-        the unseen images are found, as they are in the end.
-        """
-        images, table = seen
-        features, embeddings = embed(self.network, images, preparation)
-        labels, ids = table.labels, table.rows["image_id"].to_numpy(dtype=str)
-        space = self.network[1].geometry
-        if getattr(self.network[1], "learn_c", False):
-            space = replace(space, c=space.c.item())  # the embeddings are on the CPU, where the weight may not be
-        spaces = {"head": (embeddings, space), "encoder": (features, Sphere())}
-        return {
-            name: float(evaluate(points, points, labels, labels, space, (1,), ids, ids).values["hit_rate", 1].mean())
-            for name, (points, space) in spaces.items()
-        }
-
-    def diverged(self, loss: float, step: int) -> Diverged:
-        """The error with the weights that the last look at the validation classes found good."""
-        good = {name: self.good[name] for name, weight in self.network.named_parameters() if weight.requires_grad}
-        return Diverged(loss, step, good, self.what)
-
-    def state(self) -> dict[str, Tensor]:
-        """A copy of all weights and statistics, on the CPU."""
-        return {name: value.detach().cpu().clone() for name, value in self.network.state_dict().items()}
-
-    def key(self, several: Sequence[ImageTable], preparation: Preparation, seed: int, bf16: bool | None) -> str:
-        """A hash of everything that the training depends on; images count by their files and classes."""
-        place = f"{self.place.device.type} {bf16} {state_sha256(self.network)}"
-        digest = hashlib.sha256(f"{self.settings} {preparation} {self.loss} {seed} {place}".encode())
-        for images in several:
-            digest.update(images.rows[["image_id", "label"]].to_csv().encode() + content(images).encode())
-        return digest.hexdigest()
-
-    def keep(self, store: Path | None, key: str) -> None:
-        """Write a checkpoint."""
-        state = {name: getattr(self, name) for name in ("good", "best", "history", "scores")}
-        checkpoint.write(self.place, store, state | {"key": key, "optimiser": self.optimiser.state_dict()})
-
-    def resume(self, store: Path | None, key: str) -> int:
-        """Take over the checkpoint in ``store`` if there is one of this training; the steps that it has done."""
-        with checkpoint.read(store) as state:
-            if state is None or state["key"] != key:
-                return 0
-            for name in ("good", "best", "history", "scores"):
-                setattr(self, name, state[name])
-            self.network.load_state_dict(self.good)
-            self.optimiser.load_state_dict(state["optimiser"])
-        return len(self.history)

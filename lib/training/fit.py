@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lib import checks
+from lib.training import loop
 from lib.training.divergence import Watch
 
 
@@ -80,23 +81,9 @@ def fit_head(
     device = next(head.parameters()).device
     features, classes = torch.from_numpy(x).to(device), torch.from_numpy(labels).to(device)
     optimiser = torch.optim.Adam(head.parameters(), lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
-    losses, sizes = [], []
-    watch = Watch({name: value[None] for name, value in head.state_dict().items()}, ["the head"], [math.inf])
-    for step, rows in enumerate(schedule.batches(torch.from_numpy(labels), seed)):
-        value = loss(head(features[rows]), classes[rows])
-        watch.add(value[None])
-        if not math.isfinite(value.item()) or step % schedule.steps(len(x)) == 0:
-            watch.check()
-        optimiser.zero_grad()
-        value.backward()
-        optimiser.step()
-        losses.append(value.item())
-        sizes.append(len(rows))
-    watch.check()
-    return epoch_means(np.array(losses), np.array(sizes), schedule.epochs)
+    watch = Watch.of(head, "the head", schedule.epochs * schedule.steps(len(x)))
 
+    def cost(rows: Tensor) -> Tensor:
+        return loss(head(features[rows]), classes[rows])
 
-def epoch_means(losses: np.ndarray, sizes: np.ndarray, epochs: int) -> list[float]:
-    """Mean loss over the images of every epoch, from the ``losses`` and ``sizes`` of all batches."""
-    losses, sizes = losses.reshape(epochs, -1), sizes.reshape(epochs, -1)
-    return ((losses * sizes).sum(1) / sizes.sum(1)).tolist()
+    return loop.train(cost, schedule.batches(torch.from_numpy(labels), seed), optimiser, watch, schedule.epochs)

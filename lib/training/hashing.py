@@ -15,7 +15,7 @@ from lib.heads.hashing import HashHead
 from lib.losses.acir import StructureAware
 from lib.training import sweep
 from lib.training.fit import Schedule
-from lib.training.methods import Lessons
+from lib.training.methods import Head
 from lib.training.recipes import Recipe
 
 
@@ -36,7 +36,7 @@ class Even(Schedule):
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Head):
     """Hash head and loss, a :class:`lib.training.methods.Head`; the length of its output is that of the code.
 
     loss: what a batch of codes costs; ACIR's with labels alone if not given. kind, hidden: of
@@ -44,9 +44,9 @@ class Settings:
     of which the Euclidean distance ranks as the Hamming distance does, ties included; else what the tanh says. Both
     search one network.
 
-    **Fingerprints.** The last ``fingerprint`` numbers of a row are the image's fingerprint and no feature. ACIR's loss
-    sees them if its own ``fingerprint`` is as long, other losses do not. Take rows raw: scaling would change what looks
-    alike, and the head scales the features itself. Fingerprints are not searched.
+    **Fingerprints.** The last ``fingerprint`` numbers of a row are the image's fingerprint and no feature. A loss that
+    ``looks`` gets them as ``prints``, others do not. Take rows raw: scaling would change what looks alike, and the head
+    scales the features itself. Fingerprints are not searched.
 
     **Without a head** (a recipe without output length) the code is the sign of what the reduction gives: of principal
     components, or of NCA's. Raises InputError for a value without meaning.
@@ -59,10 +59,7 @@ class Settings:
     fingerprint: int = 0
     binary: bool = field(default=True, compare=False)
     nca_images: int = 2000
-    half: ClassVar[bool] = False
-    at_once: ClassVar[int] = sweep.CHUNK
     geometry: ClassVar[Geometry] = Euclidean()
-    reach: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         checks.positive("start_spread", self.start_spread)
@@ -70,16 +67,8 @@ class Settings:
         checks.values(nca_images=self.nca_images)
         checks.switch("binary", self.binary)
         checks.whole("fingerprint", self.fingerprint, least=0)
-        if self._seen not in (0, self.fingerprint):
-            raise InputError(
-                f"the loss expects fingerprints of {self._seen} numbers, but rows have {self.fingerprint}: give both "
-                "the same number"
-            )
-
-    @property
-    def _seen(self) -> int:
-        """How many numbers of a fingerprint the loss sees."""
-        return getattr(self.loss, "fingerprint", 0)
+        if getattr(self.loss, "looks", False) and not self.fingerprint:
+            raise InputError("the loss looks at fingerprints, but rows have none: set fingerprint, or looks = False")
 
     def make(self, recipe: Recipe, seed: int) -> HashHead:
         """The untrained head of a recipe."""
@@ -89,7 +78,6 @@ class Settings:
             kind=self.kind,
             hidden=self.hidden,
             fingerprint=self.fingerprint,
-            hand_on=self._seen > 0,
             generator=torch.Generator().manual_seed(seed),
         )
 
@@ -97,16 +85,7 @@ class Settings:
         """Bring each bit of the training images ``x: (m, dim_in)`` to the mean 0 and ``start_spread``."""
         network.start(torch.from_numpy(x).float(), self.start_spread)
 
-    def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
-        """All views ``(V, m, n)`` one after the other, in as many steps as the images alone would take.
-
-        ``labels: (m,)`` are classes from 0 on.
-        """
-        x = np.concatenate(list(views))
-        return Lessons(x, np.tile(labels, len(views)), self.loss, schedule.equal_steps(len(x), len(labels)))
-
     def embed(self, network: HashHead | None, values: Tensor) -> Tensor:
         """Codes of reduced features ``values: (n, dim_in)``, (n, bits); 0 counts as +1."""
-        h = values if network is None else network(values)
-        h = h[:, : h.shape[1] - (self.fingerprint if network is None else self._seen)]
+        h = values[:, : values.shape[1] - self.fingerprint] if network is None else network(values)
         return torch.where(h >= 0, 1.0, -1.0) if self.binary else h.float()

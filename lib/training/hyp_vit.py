@@ -5,21 +5,19 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from lib import checks
 from lib.geometry import Euclidean, Geometry, PoincareBall, Sphere
 from lib.geometry.poincare import RIM_MARGIN
 from lib.heads.hyp_vit import ClippedProjection
 from lib.losses.hyp_vit import TEMPERATURE, PairwiseCrossEntropy
-from lib.training import sweep
 from lib.training.by_class import ByClass
-from lib.training.methods import Lessons
+from lib.training.methods import Head, Lessons
 from lib.training.recipes import Recipe
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Head):
     """Head and loss, a :class:`lib.training.methods.Head`; the defaults are those of the Hyp- versions.
 
     ``geometry``, ``clip_radius``: of the head. ``temperature``, ``cosine``: of the loss, see
@@ -36,8 +34,7 @@ class Settings:
     start_norm: float | None = None
     nca_images: int = 2000
     learn_c: bool = False
-    half: ClassVar[bool] = False
-    at_once: ClassVar[int] = sweep.CHUNK
+    loss: ClassVar[None] = None
     reach: ClassVar[float] = 1 - RIM_MARGIN[torch.float32]
 
     def __post_init__(self) -> None:
@@ -65,14 +62,9 @@ class Settings:
             network.linear.weight *= self.start_norm / norms.mean()
 
     def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: ByClass, where: str) -> Lessons:
-        """All views ``(V, m, n)`` one after the other, in as many steps as the images alone would take."""
-        x = np.concatenate(list(views))
+        """As of any head, with the loss of as many images of a class as the ``schedule`` has in a batch."""
         loss = PairwiseCrossEntropy(self.geometry, self.temperature, schedule.samples, self.cosine)
-        return Lessons(x, np.tile(labels, len(views)), loss, schedule.equal_steps(len(x), len(labels)))
-
-    def embed(self, network: ClippedProjection | None, values: Tensor) -> Tensor:
-        """Embeddings of features ``values: (n, dim_in)``, the features themselves without a ``network``."""
-        return values if network is None else network(values)
+        return replace(super().lessons(views, labels, schedule, where), loss=loss)
 
 
 def spherical(settings: Settings, temperature: float = TEMPERATURE) -> Settings:

@@ -1,7 +1,6 @@
 """How Hyper-DINO's mapper is made and trained (sections 2.2, 2.3 and 3.2)."""
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,14 +10,13 @@ from lib import checks
 from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.heads import HyperbolicMapper
 from lib.losses.hyper_dino import ContrastiveLoss
-from lib.training import sweep
 from lib.training.fit import Schedule
-from lib.training.methods import Lessons
+from lib.training.methods import Head, Lessons
 from lib.training.recipes import Recipe
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Head):
     """Mapper and loss, a :class:`lib.training.methods.Head`; defaults are published where the paper prints one.
 
     Raises InputError for a value without meaning.
@@ -35,7 +33,6 @@ class Settings:
     detach_mean: bool = True
     half: bool = True
     nca_images: int = 2000
-    at_once: ClassVar[int] = sweep.CHUNK
 
     def __post_init__(self) -> None:
         checks.values(**vars(self))

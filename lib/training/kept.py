@@ -3,7 +3,8 @@
 import hashlib
 import io
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,13 +13,21 @@ import joblib
 import numpy as np
 import torch
 
-from lib import devices, files, pins
+from lib import devices, files, paths, pins
 from lib.errors import InputError
 from lib.fingerprints import fingerprint
+from lib.processes import spread
+from lib.progress import track
 
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+
+Store = Path | str | None
+"""A folder for what was trained; "trained" is :data:`lib.paths.TRAINED`, None keeps nothing."""
+
+WORDS = ("lib/datasets/catalogue.py",)
+"""Modules that say what datasets are called, and train nothing: images count by what they hold."""
 
 SHA256 = 32
 """Bytes of the checksum that a file begins with."""
@@ -62,22 +71,51 @@ def _for_want_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
 
 
-def once(folder: Path | None, key: str, compute: Callable[[], Result]) -> Result:
+def folder(store: Store) -> Path | None:
+    """The folder that a :data:`Store` means."""
+    return paths.TRAINED if store == "trained" else store
+
+
+def once(store: Store, key: str, compute: Callable[[], Result]) -> Result:
     """What ``compute`` returns, or returned before; a damaged file is reported, set aside and computed anew.
 
     Args:
-        folder: where results are kept; None keeps nothing.
-        key: a SHA-256 of all that the result depends on (:func:`digest` for values, :func:`code` for the code behind
-            it); names the file.
+        store: where results are kept.
+        key: a SHA-256 of all that the result depends on (:func:`key`); names the file.
         compute: returns what :func:`write` takes.
     """
-    found = known(folder, key)
-    return keep(folder, key, compute()) if found is None else found
+    value = known(store, key)
+    return keep(store, key, compute()) if value is None else value
 
 
-def known(folder: Path | None, key: str) -> Any:
+def each(
+    store: Store, jobs: Sequence[tuple[str, Callable[[], Result]]], *, workers: int = -1, what: str, unit: str
+) -> Iterator[Result]:
+    """:func:`once` for the key and the work of every job, each on one thread, spread over ``workers`` processes."""
+    given = folder(store)
+    spreading = spread((joblib.delayed(_once_on_one_thread)(given, *job) for job in jobs), workers)
+    return track(spreading, total=len(jobs), what=what, unit=unit)
+
+
+def _once_on_one_thread(store: Path | None, key: str, compute: Callable[[], Result]) -> Result:
+    with one_thread():
+        return once(store, key, compute)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch computes on one thread, so that the result does not depend on how many processors there are."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+def known(store: Store, key: str) -> Any:
     """What :func:`keep` has kept as ``key``; None for nothing, and for a damaged file, which is set aside."""
-    file = folder and folder / f"{key}.pt"
+    file = _file(store, key)
     if file and file.exists():
         try:
             return read(file)
@@ -87,18 +125,36 @@ def known(folder: Path | None, key: str) -> Any:
     return None
 
 
-def keep(folder: Path | None, key: str, value: Result) -> Result:
+def keep(store: Store, key: str, value: Result) -> Result:
     """``value`` as it is read again, from the file of ``key``; without a folder as it is."""
-    if folder is None:
+    file = _file(store, key)
+    if file is None:
         return value
-    write(folder / f"{key}.pt", value)
-    return read(folder / f"{key}.pt")
+    write(file, value)
+    return read(file)
+
+
+def checkpoint(store: Store, key: str) -> Path | None:
+    """The file that a training which will be kept as ``key`` goes on from when it broke off."""
+    file = _file(store, key)
+    return file and file.with_suffix(".checkpoint")
+
+
+def _file(store: Store, key: str) -> Path | None:
+    place = folder(store)
+    return place and place / f"{key}.pt"
+
+
+def key(*about: Any) -> str:
+    """A SHA-256 of all that a result depends on: values (:func:`digest`), and the code behind it (:func:`code`)."""
+    return hashlib.sha256(" ".join(map(digest, about)).encode()).hexdigest()
 
 
 def code(modules: Iterable[str], *packages: str) -> str:
     """The fingerprint of the code of ``modules``, and what else rounds: versions of ``packages``, pins, the device."""
     versions = " ".join(f"{name} {import_module(name).__version__}" for name in packages)
-    return f"{versions} {pins.settings()} {devices.pick().type}\n{fingerprint(modules)}"
+    lines = [line for line in fingerprint(modules).splitlines() if not line.startswith(WORDS)]
+    return "\n".join([f"{versions} {pins.settings()} {devices.pick().type}", *lines])
 
 
 def digest(*values: Any) -> str:

@@ -4,28 +4,23 @@ The encoder is frozen here, and the views were made once: every epoch sees the s
 :mod:`lib.training.two_views` trains the encoder as well, on new crops in every step.
 """
 
-import hashlib
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Any, ClassVar
 
-import joblib
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib import checks, paths
+from lib import checks
 from lib.errors import InputError
 from lib.geometry import Geometry, Sphere
 from lib.heads.label_tree import ProjectionHead
 from lib.losses import label_tree as losses
 from lib.losses.level_margin import LevelAwareMargin
-from lib.processes import spread
-from lib.progress import track
 from lib.taxonomy import Taxonomy
-from lib.training import kept
+from lib.training import kept, loop
 from lib.training.divergence import Watch
 from lib.training.methods import Health, points_at_rim
 
@@ -113,15 +108,8 @@ class Schedule:
         return max(1, n // self.batch_size)
 
     def rate(self, step: int, of: int) -> float:
-        """The share of ``lr`` in one step.
-
-        >>> [round(Schedule().rate(step, 100), 2) for step in (0, 9, 54, 99)]
-        [0.1, 1.0, 0.52, 0.0]
-        """
-        warm = max(1, round(self.warm_up * of))
-        if step < warm:
-            return (step + 1) / warm
-        return (1 + math.cos(math.pi * (step - warm) / max(1, of - warm))) / 2
+        """The share of ``lr`` in one step; see :func:`lib.training.loop.warmed_cosine`."""
+        return loop.warmed_cosine(step, of, self.warm_up)
 
     def batches(self, n: int, n_views: int, seed: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Images (B,) and two different views of each (2, B) of every step, shuffled anew in each epoch."""
@@ -160,7 +148,7 @@ def fit(
     tasks: Sequence[Task],
     schedule: Schedule,
     *,
-    store: Path | None = paths.TRAINED,
+    store: kept.Store = "trained",
     workers: int = -1,
     what: str = "heads",
 ) -> list[Trained]:
@@ -170,7 +158,7 @@ def fit(
         views: (V, n, dim) features of V ≥ 2 views of each image, the first the image itself, which is what is embedded.
         leaves: (n,) of the tree, as numbers.
         tasks, schedule: see there.
-        store: folder for what was trained before; None keeps nothing.
+        store: for what was trained before.
         workers, what: as in :func:`lib.training.sweep.fit`.
 
     Raises:
@@ -181,77 +169,37 @@ def fit(
             f"the features have the shape {views.shape}: two views of every image are needed, (V, n, dim). "
             "Extract them with --n-views 2"
         )
-    modules = {__name__, losses.__name__, ProjectionHead.__module__}
-    data = kept.digest(views, leaves, sorted(tree.parents.items()), schedule, kept.code(modules, "torch", "geoopt"))
-    jobs = (joblib.delayed(_once)(views, leaves, tree, task, schedule, data, store) for task in tasks)
-    threads = torch.get_num_threads()
-    found = []
-    try:
-        shown = track(spread(jobs, workers), total=len(tasks), what=what, unit="heads")
-        for task, (z, history, rim) in zip(tasks, shown, strict=True):
-            steps = schedule.epochs * schedule.steps(len(task.rows))
-            found.append(Trained(task, z, history, Health(history[-1], rim, steps)))
-    finally:
-        torch.set_num_threads(threads)
-    return found
-
-
-def _once(
-    views: np.ndarray,
-    leaves: np.ndarray,
-    tree: Taxonomy,
-    task: Task,
-    schedule: Schedule,
-    data: str,
-    store: Path | None,
-) -> tuple[Tensor, list[float], float]:
-    torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
-    key = hashlib.sha256(f"{data} {task.objective} {kept.digest(task.rows)} {task.seed}".encode()).hexdigest()
-    found = kept.once(store, key, lambda: _trained(views, leaves, tree, task, schedule))
-    return found["z"], found["history"], found["rim"]
+    code = kept.code({__name__, losses.__name__, ProjectionHead.__module__}, "torch", "geoopt")
+    data = kept.key(views, leaves, sorted(tree.parents.items()), schedule, code)
+    keys = [kept.key(data, task.objective, task.rows, task.seed) for task in tasks]
+    works = [partial(_trained, views, leaves, tree, task, schedule) for task in tasks]
+    jobs = list(zip(keys, works, strict=True))
+    made = zip(tasks, kept.each(store, jobs, workers=workers, what=what, unit="heads"), strict=True)
+    return [Trained(task, done["z"], done["history"], Health(**done["health"])) for task, done in made]
 
 
 def _trained(views: np.ndarray, leaves: np.ndarray, tree: Taxonomy, task: Task, schedule: Schedule) -> dict[str, Any]:
     own, objective = torch.tensor(views[:, task.rows], dtype=torch.float32), task.objective
     classes = torch.tensor(leaves[task.rows], dtype=torch.long)
-    head = ProjectionHead(
-        views.shape[-1],
-        schedule.dim_out,
-        hidden=schedule.hidden,
-        geometry=objective.geometry,
-        generator=torch.Generator().manual_seed(task.seed),
-    )
+    n, steps = len(classes), schedule.epochs * schedule.steps(len(classes))
+    generator = torch.Generator().manual_seed(task.seed)
+    sizes = {"hidden": schedule.hidden, "geometry": objective.geometry}
+    head = ProjectionHead(views.shape[-1], schedule.dim_out, **sizes, generator=generator)
     if objective.start_norm:
         head.start(own[0], objective.start_norm)
-    loss = objective.loss(tree, schedule.dim_out, task.seed)
-    history = _train(head, loss, own, classes, schedule, task)
+    loss, flat = objective.loss(tree, schedule.dim_out, task.seed), own.flatten(0, 1)
+
+    def cost(batch: tuple[Tensor, Tensor]) -> Tensor:  # all batches are of one size, and count alike
+        rows, two = batch
+        z = head(flat.index_select(0, (two * n + rows).flatten()))
+        return loss(z, classes[rows].repeat(2), images=rows.repeat(2))
+
+    weights = [*head.parameters(), *loss.parameters()]
+    optimiser = torch.optim.AdamW(weights, lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
+    watch, batches = Watch.of(head, task.name, steps), schedule.batches(n, len(own), task.seed)
+    history = loop.train(cost, batches, optimiser, watch, schedule.epochs, rate=schedule.rate)
     head.eval()
     with torch.inference_mode():
         z = head(torch.tensor(views[0], dtype=torch.float32))
-    return {"z": z, "history": history, "rim": points_at_rim(objective, z[torch.from_numpy(task.rows)])}
-
-
-def _train(
-    head: nn.Module, loss: nn.Module, own: Tensor, classes: Tensor, schedule: Schedule, task: Task
-) -> list[float]:
-    """Train in place; the mean loss of every epoch."""
-    weights = [*head.parameters(), *loss.parameters()]
-    optimiser = torch.optim.AdamW(weights, lr=schedule.lr, weight_decay=schedule.weight_decay, fused=True)
-    n = own.shape[1]
-    total, flat = schedule.epochs * schedule.steps(n), own.flatten(0, 1)
-    watch = Watch({name: value[None] for name, value in head.named_parameters()}, [task.name], [math.inf])
-    found = []
-    for step, (rows, two) in enumerate(schedule.batches(n, len(own), task.seed)):
-        for group in optimiser.param_groups:
-            group["lr"] = schedule.lr * schedule.rate(step, total)
-        z = head(flat.index_select(0, (two * n + rows).flatten()))
-        value = loss(z, classes[rows].repeat(2), rows.repeat(2))
-        watch.add(value[None])
-        optimiser.zero_grad()
-        value.backward()
-        if (step + 1) % schedule.steps(n) == 0:
-            watch.check()
-        optimiser.step()
-        found.append(value.item())
-    watch.check()
-    return np.array(found).reshape(schedule.epochs, -1).mean(1).tolist()
+    rim = points_at_rim(objective, z[torch.from_numpy(task.rows)])
+    return {"z": z, "history": history, "health": {"loss": history[-1], "rim": rim, "steps": steps}}

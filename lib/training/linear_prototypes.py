@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from lib import checks
 from lib.errors import InputError
@@ -16,12 +15,12 @@ from lib.geometry.poincare import RIM_MARGIN
 from lib.heads import PrototypeEncoder
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.training.episodes import Episodes
-from lib.training.methods import Lessons
+from lib.training.methods import Head, Lessons
 from lib.training.recipes import Recipe
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Head):
     """A prototype head and its loss, a :class:`lib.training.methods.Head`; the defaults are the published values.
 
     ``comparison``, ``temperature``: of the loss (published: squared Euclidean distance, none, which is 1).
@@ -34,7 +33,6 @@ class Settings:
     temperature: float = 1.0
     hidden: int = 512
     nca_images: int = 2000
-    half: ClassVar[bool] = False
     at_once: ClassVar[int] = 2  # one head is as large as three of Hyper-DINO's; five folds keep two processors busy
     reach: ClassVar[float] = 1 - RIM_MARGIN[torch.float32]
 
@@ -53,9 +51,6 @@ class Settings:
             recipe.dim_in, recipe.dim_out, hidden=self.hidden, geometry=self.geometry, generator=generator
         )
 
-    def start(self, network: nn.Module, x: np.ndarray) -> None:
-        """The head begins as it is initialised."""
-
     def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Episodes, where: str) -> Lessons:
         """All views ``(V, m, n)`` one after the other, of classes with K + 1 images or more.
 
@@ -67,10 +62,6 @@ class Settings:
         loss = EpisodeLoss(schedule.k, len(classes), self.comparison, self.temperature)
         x = np.concatenate([view[rows] for view in views])
         return Lessons(x, np.tile(y, len(views)), loss, replace(schedule, views=len(views)))
-
-    def embed(self, network: nn.Module | None, values: Tensor) -> Tensor:
-        """Embeddings of reduced features ``values: (n, dim_in)``, the features themselves without a ``network``."""
-        return values if network is None else network(values)
 
 
 def learnable(labels: np.ndarray, k: int, where: str) -> np.ndarray:

@@ -3,9 +3,9 @@
 A paper brings its head (:class:`Head`): what the network is, what it learns from, and how its output is stored.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -37,39 +37,39 @@ class Lessons:
     schedule: Schedule
 
 
-class Head(Protocol):
-    """A paper's head: frozen settings, equal to others that do the same.
+class Head(ABC):
+    """A paper's head: a dataclass of frozen settings, equal to others that do the same.
 
-    geometry: where embeddings live. half: round what goes in and out to float16. nca_images: as in
-    :class:`lib.heads.reduction.Reduction`. reach: the part of the ball's radius that embeddings may reach. at_once: how
-    many heads are trained side by side on a CPU.
+    geometry: where embeddings live. loss: what a batch of them costs. half: round what goes in and out to float16.
+    nca_images: as in :class:`lib.heads.reduction.Reduction`. reach: the part of the ball's radius that embeddings may
+    reach. at_once: how many heads are trained side by side on a CPU.
     """
 
-    half: bool
-    nca_images: int
-    at_once: int
+    geometry: Geometry
+    loss: sweep.Loss
+    half: bool = False
+    nca_images: int = 2000
+    at_once: int = sweep.CHUNK
+    reach: float = 1.0
 
-    @property
-    def geometry(self) -> Geometry: ...
-
-    @property
-    def reach(self) -> float: ...
-
+    @abstractmethod
     def make(self, recipe: Recipe, seed: int) -> nn.Module:
         """The untrained network."""
-        ...
 
-    def start(self, network: nn.Module, x: np.ndarray) -> None:
+    def start(self, network: nn.Module, x: np.ndarray) -> None:  # noqa: B027, most heads begin as they are made
         """Fit the untrained network to the reduced training images ``x: (m, n)``, without their labels."""
-        ...
 
     def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
-        """From reduced features of all views ``(V, m, n)`` and labels ``(m,)``; ``where`` for messages."""
-        ...
+        """From reduced features of all views ``(V, m, n)`` and labels ``(m,)`` from 0 on; ``where`` for messages.
+
+        All views one after the other, in as many steps as the images alone would take.
+        """
+        x = np.concatenate(list(views))
+        return Lessons(x, np.tile(labels, len(views)), self.loss, schedule.equal_steps(len(x), len(labels)))
 
     def embed(self, network: nn.Module | None, values: Tensor) -> Tensor:
         """Embeddings of reduced features ``values: (m, n)`` as they are stored; without a network the values."""
-        ...
+        return values if network is None else network(values)
 
 
 @dataclass(frozen=True)

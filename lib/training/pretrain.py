@@ -6,8 +6,8 @@
 import argparse
 from pathlib import Path
 
-from lib import paths
 from lib.datasets import loaders
+from lib.datasets.catalogue import describe
 from lib.encoders import small_vit
 from lib.errors import InputError, one_message
 from lib.training import dino
@@ -31,12 +31,11 @@ def main() -> None:
     table = loaders.load(arguments.dataset, arguments.root)
     pixels = load_images(table, seed=arguments.seed, on_broken=arguments.on_broken)
     settings = Settings(steps=arguments.steps)
-    store = paths.BUILD / "checkpoints" / f"{arguments.target.stem}.pt"
-    done = dino.pretrain(pixels, settings, seed=arguments.seed, store=store, device=arguments.device)
+    done = dino.pretrain(pixels, settings, seed=arguments.seed, device=arguments.device)
     if done.collapsed:
         raise InputError(f"{arguments.target} is not written: {done.verdict()}. Try another seed or more images.")
     seen = "" if len(pixels) == len(table) else f"{len(pixels):,} of "
-    about = f"DINO, {settings.steps} steps of {settings.batch_size}, seed {arguments.seed}, on {seen}{table.describe()}"
+    about = f"DINO, {settings.steps} steps of {settings.batch_size}, seed {arguments.seed}, on {seen}{describe(table)}"
     small_vit.save(done.network, arguments.target, about)
     print(f"{arguments.target}: {about}; loss {done.history['loss'].iloc[-1]:.2f}, {done.verdict()}")
 

@@ -11,9 +11,9 @@ from lib.heads.scaling import widths
 
 
 def predictions(
-    x: np.ndarray, labels: np.ndarray, asked: np.ndarray, *, scaled: bool = True, max_iter: int = 3000
+    x: np.ndarray, labels: np.ndarray, queries: np.ndarray, *, scaled: bool = True, max_iter: int = 3000
 ) -> np.ndarray:
-    """The classes (q,) of rows ``asked: (q, d)``, learnt from ``x: (n, d)`` and integer ``labels: (n,)``.
+    """The classes (q,) of rows ``queries: (q, d)``, learnt from ``x: (n, d)`` and integer ``labels: (n,)``.
 
     Classes count alike, however many images they have. (Climbing the Label Tree, Section 4.4; published max_iter 3000.)
     scaled: every coordinate divided by its standard deviation in ``x``. As it is, the penalty on weights (C = 1) is one
@@ -28,7 +28,7 @@ def predictions(
         raise InputError("a classifier needs images of two classes or more to learn from")
     if scaled:
         spread = widths(x.std(axis=0))
-        x, asked = x / spread, asked / spread
+        x, queries = x / spread, queries / spread
     with warnings.catch_warnings():
         warnings.simplefilter("error", ConvergenceWarning)
         try:
@@ -37,4 +37,4 @@ def predictions(
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = LogisticRegression(class_weight="balanced", max_iter=max_iter).fit(x, labels)
             warnings.warn(f"the classifier has not come to its end in {max_iter} iterations", stacklevel=2)
-    return model.predict(asked)
+    return model.predict(queries)

@@ -1,8 +1,6 @@
 """Fit what comes before a head, an NCA or the PCA of a long feature once and for all: they take seconds to minutes."""
 
-import hashlib
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -20,7 +18,7 @@ def fit(
     source: str,
     n: int,
     *,
-    store: Path | None,
+    store: kept.Store,
     half: bool = True,
     nca_images: int = 2000,
     seed: int = 0,
@@ -32,22 +30,17 @@ def fit(
     options = {"half": half, "nca_images": nca_images, "seed": seed}
     longest = min(train.shape)
     if source == "NCA":
-        kept_n, decides = n, f"{nca_images} {seed} {kept.digest(labels)}"
+        kept_n, decides = n, (nca_images, seed, labels)
     elif source in ("PCA", "whitened") and longest >= LONG and 1 <= n <= longest:
-        kept_n, decides = longest, ""
+        kept_n, decides = longest, ()
     else:
         return Reduction.fit(train, labels, source, n, **options)
 
     def matrix() -> torch.Tensor:
         return torch.from_numpy(Reduction.fit(train, labels, source, kept_n, **options).matrix)
 
-    key = f"{source} {kept_n} {decides} {kept.digest(train)} {_code()}"
-    found = kept.once(store, hashlib.sha256(key.encode()).hexdigest(), matrix)
+    code = kept.code({Reduction.__module__}, "sklearn", "scipy", "numpy")
+    fitted = kept.once(store, kept.key(source, kept_n, decides, train, code), matrix)
     scaled = Reduction.fit(train, labels, "scaled", train.shape[1], **options)
-    first = found.numpy()[:, :n]
+    first = fitted.numpy()[:, :n]
     return replace(scaled, matrix=first.copy(order="K") if source == "whitened" else first)
-
-
-def _code() -> str:
-    """The fingerprint of the code that fits."""
-    return kept.code({Reduction.__module__}, "sklearn", "scipy", "numpy")

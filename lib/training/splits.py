@@ -51,27 +51,27 @@ def splits(fold_of: np.ndarray, seed: int) -> list[Split]:
 
 def query_splits(queries: Mapping[int, Queries], seed: int) -> list[Split]:
     """The same where only some of each fold's images ask: splits from the query set of each fold."""
-    return [Split(f, one.train, one.queries, seed + f, held_out=one.held_out) for f, one in queries.items()]
+    return [Split(f, part.train, part.queries, seed + f, held_out=part.held_out) for f, part in queries.items()]
 
 
-def repeated(several: Sequence[Split], n_seeds: int) -> list[Split]:
+def repeated(once: Sequence[Split], n_seeds: int) -> list[Split]:
     """The same splits ``n_seeds`` times over, each time with other training seeds: all of the first, then the second.
 
     The first time the seeds are those that the splits have.
 
-    >>> [(one.fold, one.repeat, one.seed) for one in repeated(splits(np.array([0, 1]), seed=7), 2)]
+    >>> [(part.fold, part.repeat, part.seed) for part in repeated(splits(np.array([0, 1]), seed=7), 2)]
     [(0, 0, 7), (1, 0, 8), (0, 1, 1007), (1, 1, 1008)]
     """
     checks.values(n_seeds=n_seeds)
-    return [replace(one, seed=one.seed + 1000 * repeat, repeat=repeat) for repeat in range(n_seeds) for one in several]
+    return [replace(part, seed=part.seed + 1000 * n, repeat=n) for n in range(n_seeds) for part in once]
 
 
-def galleries(several: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
+def galleries(parts: Sequence[Split], groups: np.ndarray, k: int) -> list[str]:
     """Those of :data:`GALLERIES` in which every query has ``k`` images; a warning says why the open one is left out.
 
     The closed one is always there; a ``k`` too large for it is an error where it is searched.
     """
-    most = longest_list(several, groups)
+    most = longest_list(parts, groups)
     if k <= most:
         return list(GALLERIES)
     warnings.warn(
@@ -81,9 +81,9 @@ def galleries(several: Sequence[Split], groups: np.ndarray, k: int) -> list[str]
     return ["closed"]
 
 
-def longest_list(several: Sequence[Split], groups: np.ndarray) -> int:
+def longest_list(parts: Sequence[Split], groups: np.ndarray) -> int:
     """How many images of other groups every query has in the open gallery; groups: (n,) of all images."""
-    return int(min(len(split.held_out) - _own(split, groups, split.held_out).max() for split in several))
+    return int(min(len(split.held_out) - _own(split, groups, split.held_out).max() for split in parts))
 
 
 def check(split: Split, groups: np.ndarray, gallery: np.ndarray, k: int, own_left_out: bool = False) -> None:

@@ -11,7 +11,7 @@ whose softmax sees every number, and hash codes, which are compared bit by bit, 
 nothing. Both are stacked with heads of their own shapes alone.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -21,16 +21,18 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from lib import checks
+from lib.training import loop
 from lib.training.divergence import Watch
-from lib.training.fit import Schedule, epoch_means
+from lib.training.fit import Schedule
 from lib.training.recorded import Record, Recorded
 
-Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Takes embeddings (S, B, d), labels (S, B) and which rows count (S, B); returns the loss of each of S heads.
+Loss = Callable[..., Tensor]
+"""A loss of :mod:`lib.losses` that takes stacks; returns the loss of each of S heads.
 
-A loss may say two things of itself. ``by_distance``: zeros behind all embeddings do not change it. ``recordable``: what
-it does depends on shapes alone, and it copies nothing from the CPU, so that it can be part of a CUDA graph. Likewise a
-head says ``pads``, where zeros around its weights do not change its embeddings.
+A loss may say three things of itself. ``by_distance``: zeros behind all embeddings do not change it. ``recordable``:
+what it does depends on shapes alone, and it copies nothing from the CPU, so that it can be part of a CUDA graph.
+``looks``: it takes fingerprints as ``prints``, the last numbers of a row of a head that says how many they are.
+Likewise a head says ``pads``, where zeros around its weights do not change its embeddings.
 """
 
 Trained = tuple[dict[str, Tensor], list[float]]
@@ -65,7 +67,7 @@ def kind(task: Task, loss: Loss | None = None, padded: bool = False) -> tuple:
     if not padded:
         return shapes, task.stack
     pads = getattr(task.head, "pads", False) and getattr(loss, "by_distance", False)
-    settings = [one for one in made(task.head) if one[""] != "Linear"]
+    settings = [module for module in made(task.head) if module[""] != "Linear"]
     return str(tuple(map(len, shapes)) if pads else shapes), str(settings)
 
 
@@ -81,11 +83,11 @@ def made(head: nn.Module) -> list[dict[str, object]]:
 
 def widest(heads: Iterable[nn.Module]) -> dict[str, tuple[int, ...]]:
     """Name → the shape that the weights of all ``heads`` fit into."""
-    found: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for head in heads:
         for name, value in head.state_dict().items():
-            found[name] = tuple(map(max, value.shape, found.get(name, value.shape)))
-    return found
+            shapes[name] = tuple(map(max, value.shape, shapes.get(name, value.shape)))
+    return shapes
 
 
 def train(
@@ -103,36 +105,36 @@ def train(
     apply = vmap(lambda state, batch: functional_call(tasks[0].head, state, (batch,)))
     settings = {"lr": schedule.lr, "weight_decay": schedule.weight_decay, "capturable": record is not None}
     optimiser = torch.optim.Adam(weights.values(), fused=True, **settings)
+    n = tasks[0].head.fingerprint if getattr(loss, "looks", False) else 0
 
     def step(rows: Tensor, valid: Tensor) -> Tensor:
         batch = x.index_select(0, (first + rows).flatten()).unflatten(0, rows.shape)
-        losses = loss(apply(weights, batch), y.gather(1, rows), valid)
+        prints = {"prints": batch[..., -n:]} if n else {}
+        losses = loss(apply(weights, batch), y.gather(1, rows), valid=valid, **prints)
         optimiser.zero_grad()
         losses.sum().backward()
         optimiser.step()
         return losses.detach()
 
-    run, longest = (step if record is None else Recorded(step, record)), 0
+    def batches() -> Iterator[tuple[Tensor, Tensor]]:
+        orders, longest = [schedule.batches(torch.tensor(task.labels), task.seed) for task in tasks], 0
+        for batch in zip_longest(*orders, fillvalue=torch.zeros(1, dtype=torch.long)):
+            rows, valid = _padded(batch, longest)
+            longest = rows.shape[1] if record else 0
+            counts.append(valid.sum(-1))
+            yield _moved(rows, device), _moved(valid, device)
+
+    def look(taken: int) -> None:
+        if done := [row for row, last in enumerate(lasts) if last + 1 == taken]:
+            finished.update(zip(done, watch.states(done), strict=True))
+
+    take, counts, finished = step if record is None else Recorded(step, record), [], {}
     shapes = [{name: value.shape for name, value in state.items()} for state in states]
-    watch, counts = Watch(weights, [task.name for task in tasks], lasts, shapes), []
-    finished: dict[int, dict[str, Tensor]] = {}
-    orders = [schedule.batches(torch.tensor(task.labels), task.seed) for task in tasks]
-    for number, batches in enumerate(zip_longest(*orders, fillvalue=torch.zeros(1, dtype=torch.long))):
-        rows, valid = _padded(batches, longest)
-        longest = rows.shape[1] if record else 0
-        counts.append(valid.sum(-1))
-        done = [row for row, last in enumerate(lasts) if last == number]
-        look = bool(done) or (number + 1) % schedule.steps(max(sizes)) == 0
-        before = watch.copy() if look else None
-        watch.add(run(_moved(rows, device), _moved(valid, device)))
-        if look:
-            watch.check(before)
-        if done:
-            watch.check()
-            finished |= zip(done, watch.states(done), strict=True)
+    watch = Watch(weights, [task.name for task in tasks], lasts, shapes)
+    loop.run(lambda _, batch: (take(*batch), True), batches(), watch, every=schedule.steps(max(sizes)), look=look)
     history, counts = watch.history(), torch.stack(counts).T.numpy()
     parts = [slice(0, last + 1) for last in lasts]
-    means = [epoch_means(history[row, part], counts[row, part], schedule.epochs) for row, part in enumerate(parts)]
+    means = [loop.epoch_means(history[row, part], counts[row, part], schedule.epochs) for row, part in enumerate(parts)]
     return [(finished[row], means[row]) for row in range(len(tasks))]
 
 

@@ -7,7 +7,6 @@ unlike widths (:mod:`lib.training.stacks`). Every head sees exactly the batches 
 """
 
 import gc
-import hashlib
 import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -77,7 +76,6 @@ def fit(
     alike = partial(kind, loss=loss, padded=device != "cpu" if padded is None else padded)
     parts = list(chunks(tasks, schedule, chunk_size(tasks, schedule, device, chunk), alike))
     jobs = (joblib.delayed(_stored)([tasks[i] for i in part], loss, schedule, device, store, code) for part in parts)
-    threads = torch.get_num_threads()
     results = spread(jobs, workers if device == "cpu" else 1)
     histories: list[list[float]] = [[] for _ in tasks]
     shown = track(
@@ -88,13 +86,10 @@ def fit(
         size=lambda done: len(done[0]),
         note=lambda done: f"loss {np.mean([history[-1] for _, history in done[1]]):.3f}",
     )
-    try:
-        for part, result in shown:
-            for index, (state, history) in zip(part, result, strict=True):
-                tasks[index].head.load_state_dict(state)
-                histories[index] = history
-    finally:
-        torch.set_num_threads(threads)
+    for part, result in shown:
+        for index, (state, history) in zip(part, result, strict=True):
+            tasks[index].head.load_state_dict(state)
+            histories[index] = history
     return histories
 
 
@@ -137,6 +132,7 @@ def memory(tasks: Sequence[Task], schedule: Schedule) -> int:
     return 4 * (6 * weights + images + 5 * batch * ends + 20 * batch**2)
 
 
+@kept.one_thread()
 def _stored(
     tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, store: Path | None, code: str
 ) -> list[Trained]:
@@ -145,17 +141,16 @@ def _stored(
     A stack is kept as a whole on a CPU, where the others of a stack decide the last bits. On a GPU free memory decides
     who they are, so that each head is kept by itself.
     """
-    torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
     if store is None:
         return _fit(tasks, loss, schedule, device)
     units = [tasks] if device == "cpu" else [[task] for task in tasks]
     keys = [_key(unit, loss, schedule, device, code) for unit in units]
-    found = {key: kept.known(store, key) for key in keys}
-    missing = {key: unit for key, unit in zip(keys, units, strict=True) if found[key] is None}
+    known = {key: kept.known(store, key) for key in keys}
+    missing = {key: unit for key, unit in zip(keys, units, strict=True) if known[key] is None}
     if missing:
         trained = iter(_fit(list(chain(*missing.values())), loss, schedule, device))
-        found |= {key: kept.keep(store, key, list(islice(trained, len(unit)))) for key, unit in missing.items()}
-    return list(chain(*(found[key] for key in keys)))
+        known |= {key: kept.keep(store, key, list(islice(trained, len(unit)))) for key, unit in missing.items()}
+    return list(chain(*(known[key] for key in keys)))
 
 
 def _code(tasks: Sequence[Task], loss: Loss) -> str:
@@ -166,11 +161,8 @@ def _code(tasks: Sequence[Task], loss: Loss) -> str:
 
 def _key(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str, code: str) -> str:
     """A hash of everything that the weights of a stack depend on."""
-    digest = hashlib.sha256(f"{schedule} {kept.digest(loss)} {device} {code}".encode())
-    for task in tasks:
-        state = dict(task.head.state_dict())
-        digest.update(kept.digest(task.seed, task.x, task.labels, made(task.head), state).encode())
-    return digest.hexdigest()
+    heads = [(task.seed, task.x, task.labels, made(task.head), dict(task.head.state_dict())) for task in tasks]
+    return kept.key(schedule, loss, device, code, *heads)
 
 
 def _fit(tasks: Sequence[Task], loss: Loss, schedule: Schedule, device: str) -> list[Trained]:

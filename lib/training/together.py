@@ -14,8 +14,7 @@ import logging
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -27,7 +26,7 @@ from torch.utils.checkpoint import checkpoint
 from lib import devices
 from lib.errors import InputError
 from lib.processes import end_with
-from lib.progress import track
+from lib.training.loop import too_large
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -100,18 +99,6 @@ def setup(
     return place.setup(InParts(network.to(memory_format=torch.channels_last)), optimiser)
 
 
-@contextmanager
-def fitting(n: int, size: int) -> Iterator[None]:
-    """A block that needs memory for ``n`` images of ``size`` pixels; InputError with the way out if it is too small."""
-    try:
-        yield
-    except torch.OutOfMemoryError as error:
-        raise InputError(
-            f"memory is too small for a batch of {n} images of {size} pixels: choose a smaller batch_size, or smaller "
-            "images"
-        ) from error
-
-
 def step(
     place: "Fabric",
     network: nn.Module,
@@ -120,33 +107,32 @@ def step(
     loss: Callable[[Tensor], Tensor],
     *,
     longest: float = math.inf,
-    alone: Iterable[nn.Module] = (),
-) -> tuple[float, bool]:
-    """One step down the gradient of the loss of a batch; the loss, and whether the step was taken.
+    others: Iterable[nn.Module] = (),
+) -> tuple[Tensor, bool]:
+    """One step down the gradient of the loss of a batch, as a :data:`lib.training.loop.Step` returns it.
 
-    It is not where the loss or its gradient is not finite. Where memory is too small for the batch, it is embedded in
-    twice as many parts, with a warning, to the same loss.
+    It is not taken where the loss or its gradient is not finite. Where memory is too small for the batch, it is
+    embedded in twice as many parts, with a warning, to the same loss.
 
     Args:
         place, network, optimiser: as :func:`setup` made them.
         pixels: the own part of the batch, (b, 3, size, size).
         loss: of what the network makes of all parts, (B, d) float32, those of all processes in order; a scalar.
         longest: the norm that the gradient is clipped to.
-        alone: modules that ``loss`` computes with and learns, beside the network.
+        others: modules that ``loss`` computes with and learns, which every process has to itself.
 
     Raises:
         InputError: where several processes share a batch that is too large, or a single image is.
     """
-    modules, pixels = list(alone), pixels.to(place.device, memory_format=torch.channels_last)
+    modules, pixels = list(others), pixels.to(place.device, memory_format=torch.channels_last)
     before = [(buffer, buffer.clone()) for module in modules for buffer in module.buffers()]
+    inner = network.module
     while True:
-        inner = network.module
         try:
-            if place.world_size > 1 or inner.parts >= len(pixels):
-                with fitting(len(pixels), pixels.shape[-1]):
-                    return _step(place, network, optimiser, pixels, loss, longest, modules)
             return _step(place, network, optimiser, pixels, loss, longest, modules)
-        except torch.OutOfMemoryError:
+        except torch.OutOfMemoryError as error:
+            if place.world_size > 1 or inner.parts >= len(pixels):
+                raise too_large(len(pixels), pixels.shape[-1]) from error
             inner.parts *= 2
             fits = -(-len(pixels) // inner.parts)
             log.warning("Memory is too small for %d images at once: embedding %d at a time.", len(pixels), fits)
@@ -164,30 +150,23 @@ def _step(
     pixels: Tensor,
     loss: Callable[[Tensor], Tensor],
     longest: float,
-    alone: Iterable[nn.Module],
-) -> tuple[float, bool]:
+    others: Iterable[nn.Module],
+) -> tuple[Tensor, bool]:
     """As :func:`step`, if memory is large enough.
 
-    Every process has the whole gradient of what is ``alone``; its mean is the same on all to the last bit, which it is
-    not by itself where a GPU adds in any order.
+    Every process has the whole gradient of the ``others``; its mean is the same on all to the last bit, which it is not
+    by itself where a GPU adds in any order.
     """
     value = loss(place.all_gather(network(pixels).float(), sync_grads=True).flatten(end_dim=-2))
     optimiser.zero_grad()
     place.backward(value)
-    weights = [weight for module in alone for weight in module.parameters()]
+    weights = [weight for module in others for weight in module.parameters()]
     place.all_reduce([weight.grad for weight in weights if weight.grad is not None])
     length = place.clip_gradients(network, optimiser, max_norm=longest, error_if_nonfinite=False)
-    sound = math.isfinite(value.item()) and bool(length.isfinite())
+    sound = bool(value.isfinite() and length.isfinite())
     if sound:
         optimiser.step()
-    return value.item(), sound
-
-
-def follow(place: "Fabric", losses: Iterator[float], left: int, what: str) -> None:
-    """Take the ``left`` steps that yield their ``losses``; the first process reports, under the name ``what``."""
-    shown = {"total": left, "what": what, "unit": "steps", "note": lambda x: f"loss {x:.3f}"}
-    for _ in track(losses, **shown) if place.is_global_zero else losses:
-        pass
+    return value.detach()[None], sound
 
 
 def processes() -> int:

@@ -9,7 +9,6 @@ the paper prints no amounts: random crops, mirrored half of the time; :class:`Au
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -18,14 +17,11 @@ from torch import Tensor, nn
 from lib import checks
 from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
-from lib.training import changes, checkpoint, label_tree, together
-from lib.training.divergence import Diverged
+from lib.training import changes, loop, together
+from lib.training.divergence import Watch
 from lib.training.finetune import adamw, thaw
 from lib.training.photos import Preparation, random_views
-from lib.training.together import fabric, follow, part
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+from lib.training.together import fabric, part
 
 KEPT_EVERY = 20
 """Steps between two checkpoints; an interruption loses no more."""
@@ -51,8 +47,8 @@ class Settings:
         checks.values(**vars(self))
 
     def rate(self, step: int) -> float:
-        """The share of both learning rates in one step, as :meth:`lib.training.label_tree.Schedule.rate`."""
-        return label_tree.Schedule().rate(step, self.steps)
+        """The share of both learning rates in one step."""
+        return loop.warmed_cosine(step, self.steps)
 
 
 @dataclass(frozen=True)
@@ -105,7 +101,7 @@ def train(
     Args:
         encoder: a timm model, images (b, 3, size, size) to features (b, dim).
         head: features to embeddings; in training mode meanwhile, in evaluation mode afterwards.
-        loss: called with embeddings, classes and numbers of images, as in :mod:`lib.losses.label_tree`; what it learns
+        loss: takes ``images``, which rows are views of one, as those of :mod:`lib.losses.label_tree`; what it learns
             itself has the rate of the head.
         table: images to learn from. classes: (n,) of them, as numbers.
         settings, preparation: see there.
@@ -122,73 +118,36 @@ def train(
     """
     place = fabric(device)
     own = part(place, min(settings.batch_size, len(classes)))
-    training = _Training(encoder, head, loss, settings, place, what)
-    training.resume(store)
+    thaw(encoder)
+    network, loss = nn.Sequential(encoder.eval(), head.train()).to(place.device), loss.to(place.device)
+    rates = {"lr": settings.lr, "head_lr": settings.head_lr}
+    weights = adamw(encoder, head, loss, **rates, weight_decay=settings.weight_decay)
+    shared, optimiser = together.setup(place, encoder, weights)
+    watch = Watch.of(network, what, settings.steps)
+    parts = {"network": network, "loss": loss, "optimiser": optimiser, "watch": watch}
+    checkpoint = loop.Checkpoint(store, parts, place)
+    checkpoint.read()
     images, codes = decode(table).to(place.device), torch.tensor(classes, dtype=torch.long)
-    batches = list(enumerate(_batches(len(codes), settings, seed)))[len(training.history) :]
+    batches = list(enumerate(_batches(len(codes), settings, seed)))[len(watch.losses) :]
+    # A step draws twice: its first views under an even number, its second under an odd one.
+    drawn = ((2 * number + view, rows) for number, rows in batches for view in (0, 1))
+    views = random_views(images, drawn, preparation, seed, place.device, part=own)
 
-    def run() -> Iterator[float]:
-        # A step draws twice: its first views under an even number, its second under an odd one.
-        asked = ((2 * step + view, rows) for step, rows in batches for view in (0, 1))
-        views = random_views(images, asked, preparation, seed, place.device, part=own)
-        for step, rows in batches:
-            both = rows.view(place.world_size, 1, -1).expand(-1, 2, -1).flatten()  # every process has two views
-            yield training.step(step, torch.cat([next(views), next(views)]), codes[both], both)
-            if (step + 1) % KEPT_EVERY == 0:
-                training.keep(store)
+    def step(number: int, batch: tuple[int, Tensor]) -> tuple[Tensor, bool]:
+        """The encoder embeds the own part of the batch. Head and loss have all of it in every process.
 
-    follow(place, run(), len(batches), what)
-    checkpoint.remove(place, store)
-    return training.network.eval(), training.history
-
-
-class _Training:
-    """The network, its loss and optimiser, the loss of every step, and checkpoints of all of it.
-
-    A process embeds its part of a batch by the encoder. Head and loss have all of it in every process: the statistics
-    of the head's batch norm, pairs of images, and prototypes are those of the whole.
-    """
-
-    def __init__(
-        self, encoder: nn.Module, head: nn.Module, loss: nn.Module, settings: Settings, place: "Fabric", what: str
-    ) -> None:
-        thaw(encoder)
-        self.network = nn.Sequential(encoder.eval(), head.train()).to(place.device)
-        self.head, self.loss, self.settings, self.place, self.what = head, loss.to(place.device), settings, place, what
-        self.rates = {"lr": settings.lr, "head_lr": settings.head_lr}
-        optimiser = adamw(encoder, head, loss, **self.rates, weight_decay=settings.weight_decay)
-        self.shared, self.optimiser = together.setup(place, encoder, optimiser)
-        self.parts = {"network": self.network, "loss": self.loss, "optimiser": self.optimiser}
-        self.history: list[float] = []
-
-    def step(self, step: int, pixels: Tensor, classes: Tensor, images: Tensor) -> float:
-        """One step on views of the own part of a batch, ``classes`` and ``images: (B,)`` of all of it; its loss.
-
-        Raises Diverged where the loss or its gradient is not finite.
+        So the statistics of the head's batch norm, pairs of images, and prototypes are those of the whole.
         """
-        for group, lr in zip(self.optimiser.param_groups, self.rates.values(), strict=True):
-            group["lr"] = lr * self.settings.rate(step)
-        known = classes.to(self.place.device), images.to(self.place.device)
-        given = self.place, self.shared, self.optimiser, pixels, lambda features: self.loss(self.head(features), *known)
-        value, taken = together.step(*given, alone=(self.head, self.loss))
-        if not taken:
-            good = {name: weight.detach() for name, weight in self.network.named_parameters()}
-            raise Diverged(value, step, good, self.what)
-        self.history.append(value)
-        return value
+        both = batch[1].view(place.world_size, 1, -1).expand(-1, 2, -1).flatten()  # every process has two views
+        known, images_of = codes[both].to(place.device), both.to(place.device)
+        loop.set_rates(optimiser, settings.rate(number))
+        pixels = torch.cat([next(views), next(views)])
+        given = place, shared, optimiser, pixels, lambda features: loss(head(features), known, images=images_of)
+        return together.step(*given, others=(head, loss))
 
-    def keep(self, store: Path | None) -> None:
-        """Write a checkpoint."""
-        state = {name: one.state_dict() for name, one in self.parts.items()}
-        checkpoint.write(self.place, store, state | {"history": self.history})
-
-    def resume(self, store: Path | None) -> None:
-        """Take over the checkpoint in ``store`` if there is one."""
-        with checkpoint.read(store) as state:
-            if state is not None:
-                for name, one in self.parts.items():
-                    one.load_state_dict(state[name])
-                self.history = list(state["history"])
+    options = {"checkpoint": checkpoint, "what": what if place.is_global_zero else ""}
+    loop.run(step, batches, watch, every=KEPT_EVERY, **options)
+    return network.eval(), watch.history()[0].tolist()
 
 
 def _batches(n: int, settings: Settings, seed: int) -> Iterator[Tensor]:

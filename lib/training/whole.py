@@ -1,10 +1,8 @@
 """Encoder and head trained together by :mod:`lib.training.two_views`, once and then read, and the encoder as it was."""
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from torch import Tensor, nn
 from lib.datasets.content import content
 from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
-from lib.encoders import backbones, lite0
+from lib.encoders import networks
 from lib.training import finetune, kept, together, two_views
 from lib.training.photos import Preparation
 
@@ -39,7 +37,7 @@ class Whole:
 
     images: ImageTable
     plan: Plan
-    store: Path | None
+    store: kept.Store
     modules: frozenset[str]
     shown: str = field(init=False)
 
@@ -57,13 +55,13 @@ class Whole:
 
         return kept.once(self.store, self._key("before", plan.encoder, plan.preparation), features)["z"]
 
-    def trained(self, rows: np.ndarray, classes: np.ndarray, make: Made, seed: int, what: str, *told: Any) -> dict:
+    def trained(self, rows: np.ndarray, classes: np.ndarray, make: Made, seed: int, what: str, *decides: Any) -> dict:
         """Features "encoder" (n, dim) and embeddings "head" (n, d) of all images, and "history", the loss of each step.
 
-        rows, classes: the images to learn from, and their (m,) classes as numbers. told: all that decides head and loss
-        beside the seed, as it prints.
+        rows, classes: the images to learn from, and their (m,) classes as numbers. decides: what head and loss
+        depend on, but for the seed.
         """
-        key = self._key(self.plan, kept.digest(rows, classes), seed, *told)
+        key = self._key(self.plan, rows, classes, seed, *decides)
         return kept.once(self.store, key, partial(self._train, rows, classes, make, seed, what, key))
 
     def _train(self, rows: np.ndarray, classes: np.ndarray, make: Made, seed: int, what: str, key: str) -> dict:
@@ -71,8 +69,7 @@ class Whole:
         head, loss = make(encoder.num_features)
         preparation = plan.preparation.seen_by(encoder)
         learnt = self.images.take(self.images.rows["image_id"].iloc[rows])
-        checkpoint = None if self.store is None else self.store / f"{key}.checkpoint"
-        options = {"seed": seed, "store": checkpoint, "what": what}
+        options = {"seed": seed, "store": kept.checkpoint(self.store, key), "what": what}
         given = encoder, head, loss, learnt, classes, plan.settings, preparation
         network, history = together.launched(two_views.train, *given, **options)
         features, z = finetune.embed(network, decode(self.images), preparation)
@@ -81,8 +78,8 @@ class Whole:
     def _key(self, *others: Any) -> str:
         modules = {__name__, two_views.__name__, *self.modules}
         code = kept.code(modules, "torch", "timm", "torchvision", "geoopt", "lightning_fabric")
-        return hashlib.sha256(repr([self.shown, *others, code]).encode()).hexdigest()
+        return kept.key(self.shown, *others, code)
 
 
 def _encoder(plan: Plan) -> nn.Module:
-    return (lite0 if lite0.size(plan.encoder) else backbones).load(plan.encoder).model
+    return networks.load(plan.encoder).model

@@ -52,25 +52,6 @@ def test_the_stem_moves_but_for_its_first_layer_and_its_batch_norm(images):
     assert not [name for name in moved if "bn" in name or "conv_stem" in name]
 
 
-def test_the_stem_has_a_rate_of_its_own(images):
-    from lib.encoders import taps
-
-    def way(stem_lr):
-        after = fit(images, Even(epochs=1, batch_size=8), stem_lr=stem_lr).whole.stem.state_dict()
-        before = taps.stem(ENCODER).state_dict()
-        return sum((before[name] - after[name]).float().norm().item() for name in before)
-
-    assert way(1e-4) > 5 * way(1e-5)
-
-
-def test_what_was_trained_is_kept_and_a_seed_makes_it_again(images, tmp_path):
-    one = Even(epochs=1, batch_size=8)
-    first, again, kept = (fit(images, one, store=store) for store in (tmp_path, None, tmp_path))
-    assert np.array_equal(first.outputs(images).h, again.outputs(images).h)
-    assert np.array_equal(first.outputs(images).h, kept.outputs(images).h)
-    assert len(list(tmp_path.glob("*.pt"))) == 1
-
-
 @pytest.mark.parametrize(("change", "words"), [(lambda x: x / 255, "uint8"), (lambda x: x[:9], "the same ones")])
 def test_what_does_not_fit_is_refused_in_words(images, change, words):
     with pytest.raises(InputError, match=words):

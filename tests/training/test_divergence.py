@@ -1,7 +1,5 @@
 """A training that runs away ends in words, in every loop, whatever its loss says."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -9,17 +7,12 @@ import torch
 from lib.datasets import tissue
 from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.heads import HyperbolicMapper, PrototypeEncoder
-from lib.heads.dino import ProjectionHead
 from lib.losses.hyper_dino import ContrastiveLoss
-from lib.losses.linear_prototypes import NAMES, Comparison
 from lib.papers.hyper_dino.mapper import grid
-from lib.papers.linear_prototypes import plane
-from lib.papers.linear_prototypes import retrieval as sweeps
-from lib.training import dino, distillation, experiment, hyper_dino, linear_prototypes, sweep
-from lib.training.divergence import GROWTH, Diverged, Watch, norms
+from lib.training import dino, distillation, hyper_dino, sweep
+from lib.training.divergence import GROWTH, Diverged, Watch
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule, fit_head
-from lib.training.methods import Method
 from lib.training.recipes import Recipe
 from lib.training.splits import Split
 
@@ -70,36 +63,6 @@ def test_a_stack(space, schedule, tmp_path):
     assert not list(tmp_path.rglob("*.pt"))
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("hidden", [0, 16])
-def test_episodes(name, hidden):
-    method = Method("prototypes", SCALED, linear_prototypes.Settings(Comparison(name), hidden=hidden), EPISODES)
-    with pytest.raises(Diverged, match="the loss of prototypes, fold 0, seed 0 is") as caught:
-        experiment.fit(X[None], LABELS, [method], [SPLIT], workers=1)
-    story(caught)
-
-
-@every_space
-def test_the_mapper_of_an_experiment(space):
-    method = Method("mapper", SCALED, settings(space), LONGER)
-    with pytest.raises(Diverged, match="the loss of mapper, fold 0, seed 0 is") as caught:
-        experiment.fit(X, LABELS, [method], [SPLIT], workers=1)
-    story(caught)
-
-
-def test_few_shot():
-    head = Method("prototypes", SCALED, linear_prototypes.Settings(), EPISODES)
-    with pytest.raises(Diverged, match="the loss of K = 2, fold 0, seed 0 is") as caught:
-        sweeps.supports(X[None], LABELS, GROUPS, [SPLIT], [2], head, (1,))
-    story(caught)
-
-
-def test_the_plane():
-    with pytest.raises(Diverged) as caught:
-        plane.flat_embedding(X, LABELS, EPISODES, seed=0)
-    story(caught)
-
-
 @every_space
 def test_the_grid(space):
     head = HyperbolicMapper(DIM, 2, hidden=16, geometry=space, generator=torch.Generator().manual_seed(0))
@@ -109,24 +72,14 @@ def test_the_grid(space):
 
 
 @pytest.mark.parametrize(("bf16", "steps"), [(False, 1), (True, 3)])
-def test_self_distillation(bf16, steps, tmp_path):
+def test_self_distillation(bf16, steps):
     rows = tissue.sample(n_tiles=6, n_patients=3, seed=5, n_duplicates=0).to_dict("records")
     pixels = torch.stack([torch.from_numpy(tissue.draw(row)).permute(2, 0, 1) for row in rows])
     chosen = distillation.Settings(steps=steps, batch_size=3, prototypes=16, local_crops=1, lr=(FAR, 1e-6))
     with pytest.raises(Diverged, match="self-distillation") as caught:
-        dino.pretrain(pixels, chosen, seed=0, device="cpu", bf16=bf16, store=tmp_path / "run.pt")
+        dino.pretrain(pixels, chosen, seed=0, device="cpu", bf16=bf16, store=None)
     story(caught)
-    assert caught.value.step == 0
-
-
-def test_of_many_norms_the_ten_largest_are_told():
-    state = {f"layer {i}": torch.tensor([float(i)]) for i in (3, *range(4, 153), 1, 2)}
-    error = Diverged(float("nan"), 7, state, "fine-tuning")
-    told = re.search(r"norms of the last good state: (.*)\. Try", str(error))[1]
-    assert told == ", ".join(f"layer {i} {i}" for i in range(152, 142, -1)) + " and 142 smaller ones"
-    assert error.last_good is state
-    few = Diverged(float("nan"), 7, {"bias": torch.zeros(2), "weight": torch.ones(4)})
-    assert "norms of the last good state: weight 2, bias 0. Try" in str(few)
+    assert caught.value.step <= 1
 
 
 # What cannot be seen in the loss
@@ -141,23 +94,6 @@ def test_a_head_whose_output_overflows_answers_nan_and_others_keep_theirs(space)
         far[2] *= 1e22
         after = head(far)
         assert after[2].isnan().all() and torch.equal(after[[0, 1, 3, 4]], before[[0, 1, 3, 4]])
-
-
-def test_the_head_of_the_distillation_answers_nan_as_well():
-    assert ProjectionHead(DIM, 4)(1e25 * torch.ones(1, DIM)).isnan().all()
-
-
-@every_space
-def test_features_that_overflow_in_the_head_end_the_training(space):
-    far = X.copy()
-    far[5] *= 1e22
-    with pytest.raises(Diverged, match="loss of the head is nan at step 0"):
-        fit_head(settings(space).make(Recipe("PCA", DIM, 2), 0), loss(space), far, LABELS, Schedule(), seed=0)
-
-
-def test_norms_are_those_of_each_head():
-    weights = [torch.tensor([[[3.0]], [[0.0]]]), torch.tensor([[4.0], [2.0]])]
-    assert norms(weights).tolist() == [5.0, 2.0]
 
 
 @pytest.mark.parametrize("start", [0.0, 0.5, 8.0])

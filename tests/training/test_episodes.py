@@ -5,19 +5,12 @@ import pytest
 import torch
 
 from lib.errors import InputError
-from lib.geometry import PoincareBall
 from lib.heads import PrototypeEncoder
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
-from lib.training import sweep
 from lib.training.episodes import Episodes
 from lib.training.fit import fit_head
 
 LABELS = torch.arange(40) % 3
-
-
-def test_the_defaults_are_the_published_ones():
-    schedule = Episodes()
-    assert (schedule.k, schedule.epochs, schedule.lr, schedule.weight_decay) == (5, 100, 1e-3, 1e-4)
 
 
 def test_an_episode_is_its_support_and_then_queries_that_are_not_in_it():
@@ -42,18 +35,6 @@ def test_an_image_shows_one_of_its_views_and_never_asks_its_own_support():
     assert seen.min() > 0.85 * seen.mean()
 
 
-def test_where_few_images_are_left_all_of_them_are_queries():
-    (rows,) = Episodes(epochs=1, batch_size=128, k=10).batches(LABELS, seed=0)
-    assert sorted(rows.tolist()) == list(range(40))
-
-
-def test_every_image_can_be_support_and_query():
-    episodes = list(Episodes(epochs=50, batch_size=16, k=4).batches(LABELS, seed=1))
-    for part in (slice(0, 12), slice(12, None)):
-        times = torch.bincount(torch.cat([rows[part] for rows in episodes]), minlength=40)
-        assert times.min() > 0.5 * times.double().mean()
-
-
 def test_the_seed_decides():
     def order(seed: int) -> list[int]:
         return torch.cat(list(Episodes(epochs=2, batch_size=8, k=2).batches(LABELS, seed))).tolist()
@@ -67,32 +48,6 @@ def test_a_class_without_a_query_beside_its_support_is_named():
     labels = torch.cat([torch.zeros(20, dtype=torch.long), torch.ones(5, dtype=torch.long)])
     with pytest.raises(InputError, match=r"class number 1 has 5 images .* K = 5 needs at least 6"):
         next(Episodes().batches(labels, seed=0))
-
-
-@pytest.mark.parametrize("name", ["squared euclidean", "poincare"])
-def test_heads_in_a_stack_learn_what_they_learn_alone(name):
-    rng = np.random.default_rng(0)
-    comparison = Comparison(name)
-    schedule = Episodes(epochs=4, batch_size=16, k=3)
-    loss = EpisodeLoss(schedule.k, 3, comparison)
-    y = LABELS.numpy()
-    xs = [(rng.normal(size=(40, 6)) + 2 * rng.normal(size=(3, 6))[y]).astype(np.float32) for _ in range(3)]
-
-    def heads() -> list[PrototypeEncoder]:
-        geometry = comparison.geometry if isinstance(comparison.geometry, PoincareBall) else None
-        random = [torch.Generator().manual_seed(i) for i in range(3)]
-        return [PrototypeEncoder(6, 4, hidden=8, geometry=geometry, generator=one) for one in random]
-
-    alone, together = heads(), heads()
-    histories = [
-        fit_head(head, loss, x, y, schedule, seed=i) for i, (head, x) in enumerate(zip(alone, xs, strict=True))
-    ]
-    tasks = [sweep.Task(f"{i}", head, x, y, i) for i, (head, x) in enumerate(zip(together, xs, strict=True))]
-    stacked = sweep.fit(tasks, loss, schedule, workers=1)
-    for one, other in zip(alone, together, strict=True):
-        for a, b in zip(one.parameters(), other.parameters(), strict=True):
-            torch.testing.assert_close(a, b, atol=2e-5, rtol=2e-4)
-    np.testing.assert_allclose(stacked, histories, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["squared euclidean", "euclidean", "cosine", "poincare"])

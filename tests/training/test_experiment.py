@@ -1,28 +1,26 @@
 """One experiment for all heads: fits on training parts alone, trains once what is one, and is the loop by hand."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from lib import paths
 from lib.datasets import folds
 from lib.datasets.queries import balanced
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
-from lib.heads import HyperbolicMapper, PrototypeEncoder, Reduction
-from lib.losses.hyper_dino import contrastive
-from lib.losses.linear_prototypes import Comparison, EpisodeLoss
+from lib.heads import HyperbolicMapper, Reduction
+from lib.losses.hyper_dino import ContrastiveLoss
+from lib.losses.linear_prototypes import Comparison
 from lib.metrics import retrieval
 from lib.training import hyper_dino, linear_prototypes, sweep
 from lib.training.episodes import Episodes
-from lib.training.experiment import answers, ask, fit, search, votes
+from lib.training.experiment import answers, ask, fit, votes
 from lib.training.fit import Schedule, fit_head
-from lib.training.methods import Answer, Fitted, Method, of_recipes
+from lib.training.methods import Answer, Fitted, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import GALLERIES, Split, query_splits, repeated, splits
 
@@ -89,26 +87,6 @@ def test_what_is_fitted_comes_name_by_name_split_by_split(where, fitted):
             assert one.embed(X).shape == (72, method.recipe.dim_out or method.recipe.dim_in)
 
 
-@each_method
-def test_the_health_is_that_of_the_training(fitted, method):
-    for one in fitted[method.name]:
-        if not method.recipe.dim_out:
-            assert np.isnan(one.health.loss) and one.health.steps == 0
-            continue
-        assert one.health.loss == one.history[-1] < one.history[0]
-        assert one.health.steps == 6 * np.ceil(54 / method.schedule.batch_size)
-        assert np.isnan(one.health.rim) == (not isinstance(one.geometry, PoincareBall))
-
-
-def test_raw_features_are_as_they_are_and_scaled_ones_have_the_training_parts_spread(where):
-    scaled = replace(RAW, name="scaled", recipe=Recipe("scaled", 8, 0))
-    found = fit(X, LABELS, [RAW, scaled], where[:1], workers=1)
-    assert torch.equal(found["raw"][0].embed(X), torch.from_numpy(X))
-    train = X[where[0].train].astype(np.float64)
-    expected = (X - train.mean(0)) / train.std(0)
-    np.testing.assert_allclose(found["scaled"][0].embed(X), expected, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("recipe", [Recipe("PCA", 4, 2), Recipe("NCA", 3, 3), Recipe("whitened", 5, 2)])
 @pytest.mark.parametrize("half", [True, False])
 def test_a_mapper_is_the_one_fitted_by_hand(recipe, half):
@@ -126,7 +104,7 @@ def test_a_mapper_is_the_one_fitted_by_hand(recipe, half):
         shrunk = np.arctanh(0.3) / head.layers(torch.from_numpy(x)).norm(dim=-1).median()
         head.layers[2].weight.copy_(head.layers[2].weight * shrunk)
         head.layers[2].bias.copy_(head.layers[2].bias * shrunk)
-    history = fit_head(head, lambda h, y: contrastive(h, y, PoincareBall(1.0)).total, x, LABELS[train], SHORT, seed=4)
+    history = fit_head(head, ContrastiveLoss(PoincareBall(1.0)), x, LABELS[train], SHORT, seed=4)
     with torch.no_grad():
         embedding = head(torch.from_numpy(reduction(X)))
     if half:
@@ -137,30 +115,6 @@ def test_a_mapper_is_the_one_fitted_by_hand(recipe, half):
     different = (answer.per_query.values - by_hand.values).abs().max(axis=1) > 1e-6
     assert different.sum() <= 1  # rounding may swap two neighbours
     np.testing.assert_array_equal(answer.per_query.n_relevant, by_hand.n_relevant)
-
-
-def test_a_prototype_head_is_the_one_trained_by_hand(where, fitted):
-    for one, split in zip(fitted["prototypes"], where, strict=True):
-        mean, spread = X[split.train].mean(0), X[split.train].std(0)
-        rows = np.concatenate([(view[split.train] - mean) / spread for view in VIEWS]).astype(np.float32)
-        head = PrototypeEncoder(8, 4, hidden=16, generator=torch.Generator().manual_seed(split.seed))
-        schedule = replace(EPISODES, views=2)
-        history = fit_head(head, EpisodeLoss(3, 3), rows, np.tile(LABELS[split.train], 2), schedule, seed=split.seed)
-        assert one.history == pytest.approx(history, rel=1e-3)
-        expected = head(torch.from_numpy(((X - mean) / spread).astype(np.float32)))
-        torch.testing.assert_close(one.embed(X), expected.detach(), atol=1e-3, rtol=1e-3)
-
-
-def test_the_baseline_is_euclidean_retrieval_on_scaled_pca():
-    (method,) = of_recipes([Recipe("PCA", 3, 0)], hyper_dino.Settings())
-    answer = answers(X, LABELS, [method], splits(FOLD_OF, 0), KS, workers=1)["PCA(3)"][2]
-    train, test = FOLD_OF != 2, FOLD_OF == 2
-    reduced = torch.from_numpy(Reduction.fit(X[train], LABELS[train], "PCA", 3)(X))
-    by_hand = retrieval.evaluate(reduced[test], reduced[train], LABELS[test], LABELS[train], Euclidean(), KS)
-    assert answer.per_query.values.equals(by_hand.values)
-    assert np.array_equal(answer.per_query.n_relevant, by_hand.n_relevant)
-    np.testing.assert_allclose(answer.norms, reduced[train].norm(dim=-1), rtol=1e-6)
-    assert answer.history == []
 
 
 def test_nothing_that_is_held_out_is_fitted(where, fitted):
@@ -188,13 +142,6 @@ def test_labels_that_are_not_known_are_not_learnt_from(where, method):
     assert one.history != all_known.history
 
 
-def test_the_scaler_knows_all_training_images_the_head_the_labelled_ones(where):
-    few = replace(where[0], labelled=where[0].train[:20])
-    (one,) = fit(X, LABELS, [EPISODIC], [few], workers=1)["prototypes"]
-    np.testing.assert_allclose(one.reduction.scaler.mean_, X[few.train].mean(0), rtol=1e-5)
-    assert one.health.steps == 6  # twenty images are one batch
-
-
 def test_repeats_share_what_is_before_the_head_and_begin_with_the_first_training(where, fitted):
     again = fit(VIEWS, LABELS, METHODS, repeated(where, 2), workers=1)
     for name, alone in fitted.items():
@@ -203,36 +150,6 @@ def test_repeats_share_what_is_before_the_head_and_begin_with_the_first_training
             assert one.reduction is other.reduction
             assert torch.equal(one.embed(X), same.embed(X))
             assert torch.equal(one.embed(X), other.embed(X)) == (one.network is None)
-
-
-def test_the_mapper_begins_where_the_settings_say(where):
-    untrained = replace(SHORT, epochs=1, lr=1e-12)
-    begin = {0.3: MAPPER, 0.1: replace(MAPPER, start_norm=0.1), 0.0: replace(MAPPER, start_norm=0.0)}
-    methods = [Method(f"{norm}", MAPPED.recipe, head, untrained) for norm, head in begin.items()]
-    of_norm = fit(X, LABELS, methods, where[:1], workers=1)
-    norms = {name: one.embed(X[where[0].labelled]).norm(dim=-1).median() for name, (one,) in of_norm.items()}
-    assert norms["0.3"] == pytest.approx(0.3, rel=1e-4) and norms["0.1"] == pytest.approx(0.1, rel=1e-4)
-    printed = MAPPER.make(MAPPED.recipe, where[0].seed)
-    reduced = fit(X, LABELS, [METHODS[1]], where[:1], workers=1)["PCA"][0].embed(X[where[0].labelled]).clone()
-    assert norms["0.0"] == pytest.approx(printed(reduced).norm(dim=-1).median().item(), rel=1e-4)
-
-
-def test_the_seed_of_a_split_decides(where):
-    seeds = [replace(where[0], seed=seed) for seed in (0, 0, 1)]
-    for method in MAPPED, EPISODIC:
-        histories = [one.history for one in fit(X, LABELS, [method], seeds, workers=1)[method.name]]
-        assert histories[0] == histories[1] != histories[2]
-
-
-def test_a_fold_that_lacks_a_class_is_trained_beside_one_that_has_it(where):
-    """Two losses, of three and of two prototypes: each fold must get its own head back."""
-    split = where[0]
-    scarce = replace(split, labelled=np.delete(split.train, np.flatnonzero(LABELS[split.train] == 2)[3:]))
-    together = fit(X, LABELS, [EPISODIC], [scarce, where[1], scarce], workers=1)["prototypes"]
-    alone = [fit(X, LABELS, [EPISODIC], [one.split], workers=1)["prototypes"][0] for one in together]
-    for one, other in zip(together, alone, strict=True):
-        assert one.history == pytest.approx(other.history, rel=1e-4)
-        torch.testing.assert_close(one.embed(X), other.embed(X), atol=1e-3, rtol=1e-3)
 
 
 # What is not done twice, and what changes nothing
@@ -253,23 +170,6 @@ def test_methods_that_differ_in_their_search_are_trained_once(where, monkeypatch
     assert not alike(asked["cosine"][0], asked["euclidean"][0])
 
 
-def test_another_head_schedule_input_or_number_of_views_is_another_training(where, monkeypatch):
-    made = []
-    make = linear_prototypes.Settings.make
-    monkeypatch.setattr(linear_prototypes.Settings, "make", lambda *call: made.append(call) or make(*call))
-    one = EPISODIC
-    others = [
-        replace(one, head=replace(PROTOTYPES, temperature=0.5)),
-        replace(one, schedule=replace(EPISODES, k=2)),
-        replace(one, recipe=Recipe("PCA", 8, 4)),
-        replace(one, augmented=False),
-    ]
-    todo = [one, *(replace(other, name=str(number)) for number, other in enumerate(others))]
-    found = fit(VIEWS, LABELS, todo, where[:1], workers=1)
-    assert len(made) == len(todo)
-    assert len({tuple(several[0].history) for several in found.values()}) == len(todo)
-
-
 @each_method
 def test_a_method_does_not_depend_on_those_beside_it(where, fitted, method):
     """Heads of other shapes, losses and folds share its stacks and its processes."""
@@ -279,13 +179,6 @@ def test_a_method_does_not_depend_on_those_beside_it(where, fitted, method):
         assert alone.history == pytest.approx(together.history, rel=1e-4)
         pd.testing.assert_frame_equal(alone.per_query.values, together.per_query.values, atol=1e-6)
         np.testing.assert_allclose(alone.norms, together.norms, atol=1e-5)
-
-
-def test_heads_of_one_recipe_get_features_rounded_as_each_wants_them(where):
-    wide, half = (replace(MAPPED, name=str(half), head=replace(MAPPER, half=half)) for half in (False, True))
-    found = fit(X, LABELS, [wide, half], where[:1], workers=1)
-    rounded = [several[0].reduction(X) for several in found.values()]
-    assert np.array_equal(rounded[0].astype(np.float16), rounded[1]) and not np.array_equal(*rounded)
 
 
 @pytest.mark.slow
@@ -314,15 +207,6 @@ def test_what_was_trained_is_kept_whatever_else_is_trained_with_it(where, monkey
         assert torch.equal(one.embed(X), other.embed(X)) and one.health == other.health
 
 
-def test_an_nca_is_fitted_once(where, fitted, monkeypatch, tmp_path):
-    monkeypatch.setattr(paths, "TRAINED", tmp_path)
-    method = next(method for method in METHODS if method.recipe.source == "NCA")
-    fit(X, LABELS, [method], where, workers=1)
-    monkeypatch.setattr(NeighborhoodComponentsAnalysis, "fit", never)
-    again = fit(VIEWS, LABELS, [method], where, workers=1)[method.name]
-    assert all(torch.equal(a.embed(X), b.embed(X)) for a, b in zip(again, fitted[method.name], strict=True))
-
-
 # What is asked
 
 
@@ -340,20 +224,6 @@ def test_the_search_compares_as_it_says(where, how, space):
     np.testing.assert_array_equal(answer.norms, gallery.norm(dim=-1))
     assert (answer.method, answer.split, answer.history) == (method, split, one.history)
     assert answer.health == one.health
-
-
-def test_answers_are_fitting_and_asking_the_images_themselves(where, fitted):
-    found = answers(VIEWS, LABELS, METHODS, where, KS, workers=1)
-    asked = ask(fitted, X, LABELS, KS, workers=1)
-    assert list(found) == list(asked) == [method.name for method in METHODS]
-    assert all(alike(a, b) for name in found for a, b in zip(found[name], asked[name], strict=True))
-
-
-def test_a_class_that_is_no_prototype_stays_in_the_gallery(where):
-    split = where[0]
-    scarce = replace(split, labelled=np.delete(split.train, np.flatnonzero(LABELS[split.train] == 2)[3:]))
-    (answer,) = answers(VIEWS, LABELS, [EPISODIC], [scarce], KS, workers=1)["prototypes"]
-    assert (answer.per_query.n_relevant == (LABELS[split.train] == LABELS[split.test, None]).sum(1)).all()
 
 
 def test_the_open_gallery_is_the_held_out_part_without_the_own_group(where):
@@ -406,28 +276,6 @@ def test_a_query_that_would_meet_itself_or_its_group_is_refused(where):
                 ask(beside, X, LABELS, KS, gallery=gallery, groups=GROUPS, workers=1)
 
 
-@pytest.mark.parametrize(("gallery", "size"), [("closed", 54), ("open", 12)])
-def test_a_k_beyond_the_gallery_is_refused(where, gallery, size):
-    raw = fit(X, LABELS, [RAW], where[:1], workers=1)
-    ask(raw, X, LABELS, [size], gallery=gallery, groups=GROUPS, workers=1)
-    with pytest.raises(InputError, match=f"k = {size + 1}, but a query has a gallery of {size} images"):
-        ask(raw, X, LABELS, [1, size + 1], gallery=gallery, groups=GROUPS, workers=1)
-
-
-def test_an_image_with_the_id_of_the_query_is_left_out(where):
-    """Everybody searches everybody: without ids each image finds itself first, with ids its own group never."""
-    (one,) = fit(X, LABELS, [RAW], where[:1], workers=1)["raw"]
-    everybody = np.arange(72)
-    _, with_itself = search(one, X, LABELS, everybody, everybody, (1,))
-    assert (with_itself.values["ap_min", 1] == 1).all()
-    _, without = search(one, X, LABELS, everybody, everybody, (1,), GROUPS)
-    assert without.n_relevant.tolist() == [22] * 72  # of 24 images of a class two are the patient's own
-    points = torch.from_numpy(X)
-    expected = retrieval.evaluate(points, points, LABELS, LABELS, Euclidean(), (1,), GROUPS, GROUPS)
-    assert without.values.equals(expected.values)
-    assert without.values["ap_min", 1].mean() < 1
-
-
 def never(*_: object, **__: object) -> None:
     raise AssertionError("something was fitted")
 
@@ -439,43 +287,6 @@ def test_list_lengths_without_meaning_are_refused_before_anything_is_trained(ks,
         answers(X, LABELS, METHODS, where, ks, workers=1)
     with pytest.raises(InputError, match="ks"):
         ask({}, X, LABELS, ks)
-
-
-def test_the_gallery_of_a_ball_lies_inside_it():
-    method = Method("one", SCALED, hyper_dino.Settings(geometry=PoincareBall(4.0), m0=3.0), SHORT)
-    for answer in answers(X, LABELS, [method], splits(np.arange(72) % 2, 0), (1,), workers=1)["one"]:
-        assert 0 < answer.norms.max() <= 0.5 * (1 - 1e-3) * (1 + 1e-6)
-
-
-def separable() -> tuple[np.ndarray, np.ndarray]:
-    """Classes that differ in two of six directions, so that a head has something to find."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(150) % 3
-    x = rng.normal(size=(150, 6))
-    x[:, :2] += 1.5 * rng.normal(size=(3, 2))[labels]
-    return x.astype(np.float32), labels
-
-
-LEARNERS: dict[str, Callable[[Recipe], Method]] = {
-    "mapper": lambda recipe: Method("head", recipe, hyper_dino.Settings(), Schedule(epochs=40)),
-    "prototypes": lambda recipe: Method("head", recipe, linear_prototypes.Settings(), Episodes(epochs=40)),
-}
-
-
-@pytest.mark.parametrize("paper", LEARNERS)
-def test_training_with_the_published_settings_helps_on_separable_classes(paper):
-    x, labels = separable()
-    fold_of = folds.assign(labels.astype(str), np.arange(150).astype(str), 3, "image", 0)
-    head = LEARNERS[paper](Recipe("scaled", 6, 2))
-    frozen = replace(head, name="frozen", recipe=Recipe("scaled", 6, 0))
-    found = answers(x, labels, [frozen, head], splits(fold_of, 0), (20,), workers=1)
-    for answer in found["head"]:
-        assert answer.history[-1] < 0.7 * answer.history[0]
-    means = {
-        name: np.mean([answer.per_query.values["ap_min", 20].mean() for answer in several])
-        for name, several in found.items()
-    }
-    assert means["head"] > means["frozen"] + 0.1
 
 
 def test_methods_of_one_name_are_refused(where):

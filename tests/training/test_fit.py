@@ -25,32 +25,12 @@ def squared(h, y):
     return (h[:, 0] - y).square().mean()
 
 
-def test_the_defaults_are_the_published_ones():
-    assert Schedule() == Schedule(epochs=100, batch_size=128, lr=1e-3, weight_decay=1e-5)
-
-
-@pytest.mark.parametrize(("n", "steps"), [(1, 1), (127, 1), (128, 1), (129, 2), (5000, 40)])
-def test_steps_are_the_batches_of_an_epoch(n, steps):
-    assert Schedule().steps(n) == steps
-    assert len(list(Schedule(epochs=3).batches(torch.zeros(n), seed=0))) == 3 * steps
-
-
 def test_batches_hold_every_image_once_an_epoch_in_a_new_order():
     batches = [rows.tolist() for rows in Schedule(epochs=3, batch_size=4).batches(torch.zeros(10), seed=0)]
     assert [len(rows) for rows in batches] == 3 * [4, 4, 2]
     epochs = [list(chain(*batches[start : start + 3])) for start in (0, 3, 6)]
     assert all(sorted(rows) == list(range(10)) for rows in epochs)
     assert len({tuple(rows) for rows in epochs}) == 3
-
-
-def test_the_seed_of_the_batches_decides_and_global_state_does_not():
-    def order(seed: int) -> list[int]:
-        return torch.cat(list(Schedule(epochs=2).batches(torch.zeros(50), seed))).tolist()
-
-    torch.manual_seed(1)
-    first = order(7)
-    torch.manual_seed(2)
-    assert first == order(7) != order(8)
 
 
 def test_equals_adam_written_out():
@@ -67,31 +47,6 @@ def test_equals_adam_written_out():
     np.testing.assert_allclose(head.weight.detach().numpy()[0], w, rtol=1e-4)
 
 
-def test_every_image_is_seen_once_an_epoch_and_the_last_batch_may_be_smaller():
-    x, _ = data(10)
-    seen = []
-
-    def spy(h, labels):
-        seen.append(labels.tolist())
-        return h.square().mean()
-
-    fit_head(linear(), spy, x, np.arange(10), Schedule(epochs=2, batch_size=4), seed=0)
-    assert [len(batch) for batch in seen] == [4, 4, 2, 4, 4, 2]
-    assert sorted(chain(*seen[:3])) == sorted(chain(*seen[3:])) == list(range(10))
-    assert seen[:3] != seen[3:]
-
-
-def test_the_seed_decides_and_nothing_else():
-    x, y = data(50)
-    heads = [linear() for _ in range(3)]
-    histories = [
-        fit_head(head, squared, x, y, Schedule(epochs=5, batch_size=8), seed=seed)
-        for head, seed in zip(heads, (7, 7, 8), strict=True)
-    ]
-    assert histories[0] == histories[1] != histories[2]
-    assert torch.equal(heads[0].weight, heads[1].weight)
-
-
 def test_the_history_is_the_mean_loss_over_images():
     x, y = data(10)
     head = linear()
@@ -106,33 +61,14 @@ def test_a_loss_that_is_not_a_number_stops_with_step_norms_and_the_last_good_sta
     head, calls = linear(), []
 
     def breaks_at_the_fourth(h, labels):
-        calls.append(1)
+        calls.append(head.weight.detach().clone())
         return squared(h, labels) * (float("nan") if len(calls) == 4 else 1.0)
 
     message = r"the loss of the head is nan at step 3; norms of the last good state: weight \d"
     with pytest.raises(Diverged, match=message) as caught:
         fit_head(head, breaks_at_the_fourth, x, y, Schedule(epochs=3, batch_size=4), seed=0)
-    assert caught.value.step == 3
-    assert caught.value.last_good["weight"].isfinite().all()
-    assert head.weight.isfinite().all()
-
-
-def test_the_last_good_state_is_one_that_gave_a_finite_loss():
-    """One batch an epoch and a step far too long: the state that follows it is not good, though it is finite."""
-    x, y = data(8)
-    head = linear()
-    before = head.weight.detach().clone()
-    with pytest.raises(Diverged, match="inf at step 1") as caught:
-        fit_head(head, squared, x, y, Schedule(epochs=3, batch_size=8, lr=1e30), seed=0)
-    assert torch.equal(caught.value.last_good["weight"], before)
-    assert not torch.equal(head.weight, before)
-
-
-def test_a_loss_that_never_was_a_number_names_the_norms_of_the_start():
-    x, y = data(8)
-    with pytest.raises(Diverged, match=r"nan at step 0; norms of the last good state: weight \d") as caught:
-        fit_head(linear(), squared, np.full_like(x, np.nan), y, Schedule(epochs=1), seed=0)
-    assert torch.equal(caught.value.last_good["weight"], linear().weight)
+    assert caught.value.step == 3 and len(calls) == 4
+    assert torch.equal(caught.value.last_good["weight"], calls[2])
 
 
 def test_diverged_travels_between_processes():

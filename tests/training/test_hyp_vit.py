@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from lib.errors import InputError
-from lib.geometry import Euclidean, PoincareBall, Sphere
-from lib.losses.hyp_vit import PRINTED_SPHERICAL
+from lib.geometry import PoincareBall
 from lib.training import experiment
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings, flat, spherical
@@ -51,13 +49,6 @@ def test_begun_inside_the_untrained_outputs_have_the_norm():
     assert torch.equal(before, untouched.linear.weight)
 
 
-def test_other_versions_differ_in_space_and_temperature():
-    hyp = Settings(PoincareBall(0.3), temperature=0.5)
-    assert (flat(hyp).geometry, flat(hyp).temperature, flat(hyp).cosine) == (Euclidean(), 0.25, False)
-    sph = spherical(hyp, PRINTED_SPHERICAL)
-    assert (sph.geometry, sph.temperature, sph.cosine) == (Sphere(), 0.1, True)
-
-
 def test_the_flat_loss_is_that_of_a_ball_without_curvature():
     labels = torch.arange(6) // 2
     h = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
@@ -66,17 +57,3 @@ def test_the_flat_loss_is_that_of_a_ball_without_curvature():
         lessons = settings.lessons(h.numpy()[None], labels.numpy(), SCHEDULE, "here")
         values.append(lessons.loss(h, labels))
     torch.testing.assert_close(*values)
-
-
-def test_views_are_learnt_from_in_as_many_steps():
-    one = Settings().lessons(X[None], LABELS, SCHEDULE, "here")
-    two = Settings().lessons(np.stack([X, X + 1]), LABELS, SCHEDULE, "here")
-    assert len(two.x) == 2 * len(one.x) and two.labels.tolist() == 2 * LABELS.tolist()
-    steps = [lessons.schedule.epochs * lessons.schedule.steps(len(lessons.x)) for lessons in (one, two)]
-    assert steps[0] == steps[1]
-
-
-@pytest.mark.parametrize("wrong", [{"clip_radius": 0.0}, {"start_norm": -1.0}, {"temperature": 0.0}])
-def test_values_without_meaning_are_refused(wrong):
-    with pytest.raises(InputError):
-        Settings(**wrong)

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from lib.errors import InputError
-from lib.geometry import PoincareBall, Sphere
+from lib.geometry import PoincareBall
 from lib.taxonomy import from_paths
 from lib.training import label_tree
 from lib.training.label_tree import Objective, Schedule, Task
@@ -46,17 +46,9 @@ def test_every_objective_learns_and_embeds_all_images(views):
         assert one.health.steps == 24
 
 
-def test_unseen_images_lie_with_their_class(views):
-    _, leaves = views
-    (one,) = fit(views, [Task("HWC", ALL["HWC"], np.arange(64), 1)])
-    space = Sphere()
-    near = space.pairwise(one.z[64:], one.z[:64]).argmin(-1)
-    assert (leaves[:64][near] == leaves[64:]).mean() > 0.9
-
-
-def test_two_runs_and_any_number_of_processes_give_the_same(views, tmp_path):
+def test_two_runs_give_the_same(views, tmp_path):
     tasks = [Task(name, ALL[name], np.arange(64), seed) for name in ("SupCon", "both, ball") for seed in (0, 1)]
-    first, again = fit(views, tasks, store=tmp_path), fit(views, tasks, workers=2)
+    first, again = fit(views, tasks, store=tmp_path), fit(views, tasks)
     kept = fit(views, tasks, store=tmp_path)
     for one, other, same in zip(first, again, kept, strict=True):
         assert torch.equal(one.z, other.z) and torch.equal(one.z, same.z) and one.history == same.history
@@ -71,14 +63,6 @@ def test_an_image_that_is_not_learnt_from_has_no_say(views):
     task = Task("HWC", ALL["HWC"], np.arange(64), 0)
     (one,), (other,) = fit(views, [task]), fit((changed, leaves), [task])
     assert torch.equal(one.z[:64], other.z[:64])
-
-
-def test_the_start_of_the_ball_is_inside(views):
-    x, leaves = views
-    slow = Schedule(epochs=1, batch_size=64, lr=1e-9, hidden=16, dim_out=4)
-    task = Task("SupCon", Objective("SupCon", PoincareBall(1.0), start_norm=0.2), np.arange(64), 0)
-    (one,) = label_tree.fit(x, leaves, TREE, [task], slow, store=None, workers=1)
-    assert one.z.norm(dim=-1).median() < 0.5 and one.health.rim == 0
 
 
 def test_batches_leave_nobody_out_for_good_and_take_two_different_views():

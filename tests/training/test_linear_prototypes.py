@@ -4,10 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from lib.errors import InputError
-from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.training.episodes import Episodes
 from lib.training.linear_prototypes import Settings, allowed_support, learnable
@@ -20,42 +18,6 @@ LABELS = np.array([7] * 9 + [2] * 8 + [4] * 3)
 SCHEDULE = Episodes(k=3)
 
 
-def test_the_defaults_are_the_published_ones():
-    """Section II-B: 512 hidden units; squared Euclidean distances, no temperature, features without rounding."""
-    settings = Settings()
-    assert (settings.hidden, settings.temperature, settings.geometry) == (512, 1.0, Euclidean())
-    assert settings.comparison == Comparison("squared euclidean") and not settings.half
-
-
-@pytest.mark.parametrize(
-    ("comparison", "geometry"),
-    [("euclidean", Euclidean()), ("cosine", Sphere()), ("poincare", PoincareBall(0.5))],
-    ids=str,
-)
-def test_settings_reach_the_head(comparison, geometry):
-    settings = Settings(Comparison(comparison, 0.5), hidden=11)
-    head = settings.make(RECIPE, seed=3)
-    assert [tuple(weight.shape) for weight in head.parameters()] == [(11, 5), (11,), (3, 11), (3,)]
-    assert head.geometry == settings.geometry == geometry
-    same, other = (settings.make(RECIPE, seed=seed) for seed in (3, 4))
-    assert torch.equal(head.layers[0].weight, same.layers[0].weight)
-    assert not torch.equal(head.layers[0].weight, other.layers[0].weight)
-    assert [tuple(w.shape) for w in replace(settings, hidden=0).make(RECIPE, 0).parameters()] == [(3, 5), (3,)]
-
-
-def test_embeddings_are_those_of_the_network_or_the_values_themselves():
-    settings, values = Settings(hidden=11), torch.from_numpy(X)
-    head = settings.make(RECIPE, 0)
-    assert torch.equal(settings.embed(head, values), head(values))
-    assert settings.embed(None, values) is values
-
-
-def test_no_embedding_is_beyond_the_reach_and_some_are_there():
-    settings = Settings(Comparison("poincare", 1.0), hidden=0)
-    norms = settings.make(RECIPE, 0)(1e4 * torch.from_numpy(X)).norm(dim=-1)
-    assert norms.max().item() == pytest.approx(settings.reach, abs=1e-6)
-
-
 def test_the_head_learns_from_all_views_of_the_classes_that_make_an_episode():
     """Class 4 has as many images as a support: no query is left. Classes are numbered for the loss."""
     settings = Settings(Comparison("cosine"), 0.3)
@@ -64,11 +26,6 @@ def test_the_head_learns_from_all_views_of_the_classes_that_make_an_episode():
     assert lessons.labels.tolist() == ([1] * 9 + [0] * 8) * 2
     assert lessons.loss == EpisodeLoss(3, 2, Comparison("cosine"), 0.3)
     assert lessons.schedule == replace(SCHEDULE, views=2)
-
-
-def test_images_of_a_class_too_small_for_an_episode_are_left_out():
-    assert learnable(LABELS, 2, "").tolist() == list(range(20))
-    assert learnable(LABELS, 3, "").tolist() == list(range(17))
 
 
 def test_too_few_labels_of_all_but_one_class_are_refused_by_name():

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import timm
 import torch
 from PIL import Image
 from torchvision.transforms.v2 import InterpolationMode
@@ -42,30 +41,6 @@ def test_any_step_and_any_part_give_the_same_pixels(table):
     assert torch.equal(whole[:, 2:], crops(table, batches(), part=slice(2, 4)))
 
 
-def test_images_of_any_sizes_make_a_batch(table):
-    sizes = [(16, 16), (90, 20), (20, 90), (300, 200), (40, 30), (17, 33)]
-    for path, size in zip(table.rows["path"], sizes, strict=True):
-        Image.open(table.root / path).resize(size).save(table.root / path)
-    assert crops(table, batches()).shape == (4, 4, 3, 16, 16)
-    assert torch.cat(list(central_views(decode(table), PREPARATION, 4, CPU))).shape == (6, 3, 16, 16)
-
-
-def test_every_place_has_a_crop_of_its_own_and_the_seed_decides(table):
-    first, second = crops(table, batches(n=2))
-    assert first.shape == (4, 3, 16, 16) and first.dtype == torch.float32
-    assert not torch.equal(first[1], first[2]) and not torch.equal(first[1], second[1])
-    assert not torch.equal(first, crops(table, batches(n=1), seed=4)[0])
-
-
-def test_the_global_state_is_left_alone(table):
-    torch.manual_seed(7)
-    expected = torch.rand(3)
-    torch.manual_seed(7)
-    crops(table, batches())
-    list(central_views(decode(table), PREPARATION, 4, CPU))
-    assert torch.equal(torch.rand(3), expected)
-
-
 def test_a_crop_of_all_of_an_image_is_the_image_or_its_mirror(table):
     """Square images and an area of 1: nothing is left to chance but the flip."""
     for path in table.rows["path"]:
@@ -89,17 +64,6 @@ def test_test_images_are_resized_and_cropped_in_the_middle(table):
         image = pil_to_tensor(Image.open(table.path(row)))
         whole = resize(image, [20, 26], InterpolationMode.BICUBIC, antialias=True)
         torch.testing.assert_close(ours, (whole[:, 2:18, 5:21] / 255 - 0.5) / 0.5, atol=1e-5, rtol=0)
-
-
-def test_mean_and_deviation_are_the_encoders_own():
-    vit, conv = (timm.create_model(name, pretrained=False, num_classes=0) for name in ("test_vit", "test_efficientnet"))
-    assert Preparation.of(vit).mean == (0.5, 0.5, 0.5)
-    assert Preparation.of(conv, 128).std == (0.229, 0.224, 0.225)
-    assert Preparation.of(conv, 128).resize == 128 and Preparation.of(conv, 224, 256).resize == 256
-
-
-def test_crops_cover_a_fifth_of_an_image_and_more_as_in_the_authors_code():
-    assert Preparation().area == (0.2, 1.0)
 
 
 @pytest.mark.parametrize("setting", [{"size": 0}, {"resize": 200}, {"area": (0.0, 1.0)}])

@@ -51,16 +51,6 @@ def test_the_shallow_map_and_unseen_images_have_no_say(drawn):
     assert np.array_equal(first, second)
 
 
-def test_what_was_trained_is_kept(drawn, tmp_path):
-    taps, images = drawn
-    one = Even(epochs=1, batch_size=12, lr=1e-2)
-    first, again = (fit(taps, images, one, store=tmp_path) for _ in range(2))
-    other = fit(taps, images, one, seed=1, store=tmp_path)
-    assert np.array_equal(first.rebuild(taps), again.rebuild(taps))
-    assert not np.array_equal(first.rebuild(taps), other.rebuild(taps))
-    assert len(list(tmp_path.glob("*.pt"))) == 2
-
-
 def test_a_table_of_images_is_squashed_to_the_size(drawn, tmp_path):
     taps, images = drawn
     for i, image in enumerate(images):

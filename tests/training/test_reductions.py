@@ -5,7 +5,7 @@ import pytest
 from sklearn.decomposition import PCA
 
 from lib.errors import InputError
-from lib.heads.reduction import SOURCES, NeighborhoodComponentsAnalysis, Reduction
+from lib.heads.reduction import NeighborhoodComponentsAnalysis, Reduction
 from lib.training import reductions
 
 RNG = np.random.default_rng(0)
@@ -34,24 +34,6 @@ def test_an_nca_is_fitted_once_and_equal_to_the_bit(tmp_path, fits, half):
         assert np.array_equal(again(TEST), plain(TEST))
 
 
-def test_rounding_needs_no_other_nca(tmp_path, fits):
-    full, half = (reductions.fit(X, LABELS, "NCA", 4, store=tmp_path, half=half) for half in (False, True))
-    assert len(fits) == 1 and np.array_equal(full(TEST).astype(np.float16), half(TEST))
-
-
-def test_without_a_store_it_is_fitted_each_time(fits):
-    for calls in (1, 2):
-        reductions.fit(X, LABELS, "NCA", 4, store=None)
-        assert len(fits) == calls
-
-
-@pytest.mark.parametrize("source", [source for source in SOURCES if source != "NCA"])
-def test_what_takes_no_time_is_not_kept(tmp_path, source):
-    n = 12 if source in ("raw", "scaled") else 5
-    kept, plain = reductions.fit(X, LABELS, source, n, store=tmp_path), Reduction.fit(X, LABELS, source, n)
-    assert np.array_equal(kept(TEST), plain(TEST)) and not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("shape", [(reductions.LONG, 300), (400, reductions.LONG)])
 @pytest.mark.parametrize("source", ["PCA", "whitened"])
 def test_the_components_of_a_long_feature_are_fitted_once_for_all_lengths(tmp_path, monkeypatch, source, shape):
@@ -71,31 +53,3 @@ def test_the_components_of_a_long_feature_are_fitted_once_for_all_lengths(tmp_pa
     assert len(fitted) == 2
     with pytest.raises(InputError, match="does not fit"):
         reductions.fit(x, labels, source, min(shape) + 1, store=tmp_path)
-
-
-@pytest.mark.parametrize("changed", ["images", "labels", "length", "part", "seed", "code", "nothing"])
-def test_another_nca_is_fitted_for_all_that_decides_it(tmp_path, monkeypatch, fits, changed):
-    x, labels, n, options, code = X.copy(), LABELS.copy(), 4, {"nca_images": 50, "seed": 3}, reductions._code()
-    reductions.fit(x, labels, "NCA", n, store=tmp_path, **options)
-    if changed == "images":
-        x[3, 2] = np.nextafter(x[3, 2], 9)
-    elif changed == "labels":
-        labels[0] += 1
-    elif changed == "length":
-        n = 5
-    elif changed == "part":
-        options["nca_images"] = 51
-    elif changed == "seed":
-        options["seed"] = 4
-    elif changed == "code":
-        monkeypatch.setattr(reductions, "_code", lambda: code.replace("lib/heads/reduction.py ", "other.py "))
-    reductions.fit(x, labels, "NCA", n, store=tmp_path, **options)
-    assert len(fits) == (1 if changed == "nothing" else 2)
-
-
-def test_a_damaged_nca_is_fitted_anew(tmp_path, fits, caplog):
-    first = reductions.fit(X, LABELS, "NCA", 4, store=tmp_path)
-    (file,) = tmp_path.iterdir()
-    file.write_bytes(file.read_bytes()[:500])
-    again = reductions.fit(X, LABELS, "NCA", 4, store=tmp_path)
-    assert len(fits) == 2 and f"{file} is damaged" in caplog.text and np.array_equal(again.matrix, first.matrix)

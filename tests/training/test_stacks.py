@@ -125,20 +125,6 @@ def test_a_padded_head_ends_as_it_does_alone(case, monkeypatch):
 
 
 @each_padded
-def test_in_float32_a_padded_head_ends_where_it_does_alone(case):
-    """Distances of its embeddings: a last bias that moves all alike has a gradient of rounding alone."""
-    make, loss, schedule = case
-    together, single = tasks(make, dtype=torch.float32), tasks(make, dtype=torch.float32)
-    histories = sweep.fit(together, loss, schedule, device="cpu", workers=1, padded=True)
-    for task, other, history, (_, its) in zip(together, single, histories, alone(single, loss, schedule), strict=True):
-        assert history == pytest.approx(its, rel=1e-4)
-        mine, peer = (
-            Euclidean().pairwise(h, h) for h in (one.head(torch.from_numpy(one.x)).detach() for one in (task, other))
-        )
-        torch.testing.assert_close(mine, peer, rtol=1e-3, atol=1e-4)
-
-
-@each_padded
 def test_zeros_stay_zeros_and_come_out_behind_the_own_embedding(case, monkeypatch):
     make, loss, schedule = case
     seen, watch = [], stacks.Watch
@@ -168,16 +154,6 @@ def test_heads_that_share_their_features_have_them_once():
     assert [len(stacks._images(todo, "cpu")[0]) for todo in (apart, shared)] == [50 + 50 + 43, 50 + 43]
     found, others = (stacks.train(todo, ContrastiveLoss(Euclidean()), PLAIN, "cpu") for todo in (apart, shared))
     same(found, others, 0)
-
-
-def test_a_head_at_the_rim_stays_there_in_company():
-    """Its points are too far out for a gradient; beside it another learns."""
-    ends = []
-    for size in (2, 1):
-        todo = tasks(mapper(PoincareBall()), SIZES[:2])[:size]
-        todo[0].head.layers[2].weight.data *= 100
-        ends.append(stacks.train(todo, ContrastiveLoss(), PLAIN, "cpu")[0])
-    same(ends[:1], ends[1:], 1e-9)
 
 
 def test_a_padded_head_that_runs_away_is_reported_with_its_own_weights():
@@ -212,12 +188,6 @@ def test_what_may_differ_in_a_padded_stack(heads, loss, together):
     kinds = {stacks.kind(task, loss, padded=True) for task in todo}
     assert (len(kinds) == 1) == together
     assert len({stacks.kind(task, loss, padded=False) for task in todo}) == 2
-
-
-def test_equal_shapes_are_stacked_whatever_they_belong_to():
-    todo = tasks(hash_head(), [SIZES[0], SIZES[0]])
-    assert len({stacks.kind(task, StructureAware(), padded=True) for task in todo}) == 1
-    assert len({stacks.kind(task, StructureAware(), padded=False) for task in todo}) == 2
 
 
 # Recorded
@@ -265,11 +235,6 @@ def test_a_step_that_is_recorded_reads_no_number(case, monkeypatch):
         return imitated(step, inputs)
 
     stacks.train(tasks(make, [(n, 6, 4, 8) for n, *_ in SIZES]), loss, schedule, "cpu", record)
-
-
-@pytest.mark.parametrize("loss", [StructureAware(class_weights=(1.0, 2.0, 1.5)), hashing.DSDH()])
-def test_other_losses_do_not_say_that_they_can_be_recorded(loss):
-    assert not getattr(loss, "recordable", False)
 
 
 @pytest.mark.gpu

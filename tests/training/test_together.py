@@ -2,15 +2,11 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 import torch
 
-from lib import paths
 from lib.errors import InputError
 from lib.geometry import PoincareBall
 from lib.heads.hyp_vit import ClippedProjection
@@ -50,12 +46,6 @@ def test_two_processes_have_the_loss_and_the_gradients_of_one(monkeypatch):
     for name, ours in alone.items():
         assert ours.abs().max() > 0
         torch.testing.assert_close(shared[name], ours, rtol=1e-10, atol=1e-12, msg=name)
-
-
-def test_alone_the_work_is_done_here(monkeypatch):
-    monkeypatch.delenv("PROCESSES", raising=False)
-    mine = []
-    assert launched(lambda value: mine.append(value) or len(mine), value=1) == 1 and mine == [1]
 
 
 def test_on_a_processor_nothing_is_rounded_to_bfloat16_unless_asked():
@@ -107,36 +97,3 @@ def test_a_killed_process_is_named_with_its_likely_cause(monkeypatch, rank, wait
 def test_the_cause_is_named_and_not_what_followed_from_it(exitcode, first, kind, message):
     with pytest.raises(kind, match=message):
         raise together._cause(exitcode, first)
-
-
-def never_done(folder: str) -> None:
-    """Wait for the other process again and again, as in a training."""
-    place = fabric("cpu")
-    Path(folder, str(os.getpid())).touch()
-    while True:
-        place.barrier()
-        time.sleep(0.1)
-
-
-def started(folder: str) -> None:
-    launched(never_done, folder)
-
-
-@pytest.mark.slow
-def test_processes_of_a_killed_run_end_with_it(tmp_path):
-    script = "import sys; import test_together; test_together.started(*sys.argv[1:])"
-    environment = os.environ | {"PROCESSES": "2", "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), str(paths.ROOT)])
-    command = [sys.executable, "-c", script, str(tmp_path)]
-    run = subprocess.Popen(command, cwd=paths.ROOT, env=environment, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while len(begun := [int(file.name) for file in tmp_path.iterdir()]) < 2 and time.monotonic() < deadline:
-        time.sleep(0.2)
-    run.kill()
-    run.wait()
-    deadline = time.monotonic() + 20
-    while (alive := [pid for pid in begun if Path(f"/proc/{pid}").exists()]) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    for pid in alive:
-        os.kill(pid, signal.SIGKILL)
-    assert len(begun) == 2 and not alive
