@@ -2,6 +2,7 @@
 
 import hashlib
 
+from lib import files
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 
@@ -11,14 +12,13 @@ def content(images: ImageTable) -> str:
 
     Raises InputError for a file that cannot be read.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for number, image_id in enumerate(images.rows["image_id"]):
         path = images.path(number)
         try:
-            with path.open("rb") as file:
-                found.update(f"{image_id} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+            digest.update(f"{image_id} {files.sha256(path)}\n".encode())
         except OSError as error:
             raise InputError(
                 f"{path}: cannot be read ({error.strerror}). Restore it or take it out of the table."
             ) from error
-    return found.hexdigest()
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""``python -m lib.datasets.cutting``: cut the patches of BPS (:mod:`lib.datasets.bps`) from BCSS and Lizard.
+"""``python -m lib.datasets.cutting``: cut the patches of BPS (:func:`lib.datasets.named.bps`) from BCSS and Lizard.
 
 The paper does not say how it was done: not the size of a patch, not how much of it has to be of its class, not which
 classes come from which set (AC-23). Decided here: squares of a grid, of 256 pixels as ACIR's code crops them. From BCSS
@@ -8,6 +8,7 @@ that share of its nuclei is epithelial, and it has some.
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
 import numpy as np
@@ -16,8 +17,9 @@ from scipy.io import loadmat
 from scipy.io.matlab import MatReadError
 
 from lib import checks, files
-from lib.datasets.bps import FOLDERS
 from lib.datasets.images import FORMATS, is_image, read_image, visible_files
+from lib.datasets.named import BPS
+from lib.datasets.reading import Place
 from lib.errors import InputError, one_message
 from lib.progress import track
 
@@ -58,47 +60,29 @@ def cut(target: Path, bcss: Path | None, lizard: Path | None, pixels: int = 256,
     """
     checks.whole("pixels", pixels)
     checks.number("share", share, 0.5, 1)
-    sources = [part for part in (_bcss(bcss, pixels, share), _lizard(lizard, pixels, share)) if part]
-    counts = dict.fromkeys(FOLDERS, 0)
+    counts = dict.fromkeys(BPS, 0)
     with files.whole(target, KIND) as draft:
-        for folder in FOLDERS:
+        for folder in BPS:
             (draft / folder).mkdir(parents=True)
-        for source in sources:
-            for folder, name, patch in source:
-                patch.save(draft / folder / f"{name}.png")
-                counts[folder] += 1
+        for folder, name, patch in chain(_of_masks(bcss, pixels, share), _of_nuclei(lizard, pixels, share)):
+            patch.save(draft / folder / f"{name}.png")
+            counts[folder] += 1
         if not sum(counts.values()):
             raise InputError(f"no square of {pixels} pixels is of one class: take a smaller share than {share:g}")
     return counts
 
 
-def _bcss(root: Path | None, pixels: int, share: float) -> Iterator[Cut] | None:
+def _of_masks(root: Path | None, pixels: int, share: float) -> Iterator[Cut]:
+    """The squares of BCSS that one class fills by its share or more."""
     if root is None:
-        return None
+        return
     regions = _named(root, lambda path: path.parent.name in ("rgbs_colorNormalized", "images"))
     masks = _named(root, lambda path: path.parent.name == "masks")
     if not regions:
         raise InputError(f"{root} has no folder rgbs_colorNormalized with images. Say where BCSS was unpacked.")
     if lacking := sorted(set(regions) - set(masks)):
         raise InputError(f"{root}: {len(lacking)} regions have no mask, such as {lacking[0]}. Add the folder masks.")
-    return _of_masks(regions, masks, _numbers(root), pixels, share)
-
-
-def _numbers(root: Path) -> Mapping[str, list[int]]:
-    """Class folder → the values in the masks, from gtruth_codes.tsv."""
-    found = [path for path in visible_files(root) if path.name == "gtruth_codes.tsv"]
-    if not found:
-        raise InputError(f"{root} has no gtruth_codes.tsv, which says what the masks mean. Add the folder meta.")
-    lines = [line.split() for line in (root / found[0]).read_text(encoding="utf-8").splitlines() if line.strip()]
-    known = {name: int(number) for name, number in lines if number.isdigit()}
-    if lacking := sorted({name for names in CODES.values() for name in names} - set(known)):
-        raise InputError(f"{found[0]} does not name {', '.join(lacking)}. Take the original file.")
-    return {folder: [known[name] for name in names] for folder, names in CODES.items()}
-
-
-def _of_masks(
-    regions: Mapping[str, Path], masks: Mapping[str, Path], numbers: Mapping[str, list[int]], pixels: int, share: float
-) -> Iterator[Cut]:
+    numbers = _numbers(root)
     for name, file in track(regions.items(), total=len(regions), what="BCSS", unit="regions"):
         region = read_image(file)
         with Image.open(masks[name], formats=FORMATS) as opened:
@@ -117,24 +101,34 @@ def _of_masks(
                 yield folder, f"{name}_{x}_{y}", region.crop((x, y, x + pixels, y + pixels))
 
 
-def _lizard(root: Path | None, pixels: int, share: float) -> Iterator[Cut] | None:
+def _numbers(root: Path) -> Mapping[str, list[int]]:
+    """Class folder → the values in the masks, from gtruth_codes.tsv."""
+    file = Place("bps", root).find("gtruth_codes.tsv")
+    if file is None:
+        raise InputError(f"{root} has no gtruth_codes.tsv, which says what the masks mean. Unpack all of BCSS.")
+    lines = [line.split() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    known = {name: int(number) for name, number in lines if number.isdigit()}
+    if lacking := sorted({name for names in CODES.values() for name in names} - set(known)):
+        raise InputError(f"{file} does not name {', '.join(lacking)}. Take the original file.")
+    return {folder: [known[name] for name in names] for folder, names in CODES.items()}
+
+
+def _of_nuclei(root: Path | None, pixels: int, share: float) -> Iterator[Cut]:
+    """The squares of Lizard with enough nuclei, of which enough are epithelial."""
     if root is None:
-        return None
-    regions = _named(root, lambda path: True)
+        return
     labels = {path.stem: root / path for path in visible_files(root) if path.suffix == ".mat"}
-    pairs = {name: (file, labels[name]) for name, file in regions.items() if name in labels}
-    if not pairs:
+    regions = {name: file for name, file in _named(root, lambda path: True).items() if name in labels}
+    if not regions:
         raise InputError(f"{root} has no regions with nuclei, such as crag_1.png and crag_1.mat. Unpack all of Lizard.")
-    return _of_nuclei(pairs, pixels, share)
-
-
-def _of_nuclei(pairs: Mapping[str, tuple[Path, Path]], pixels: int, share: float) -> Iterator[Cut]:
-    for name, (file, label) in track(pairs.items(), total=len(pairs), what="Lizard", unit="regions"):
+    for name, file in track(regions.items(), total=len(regions), what="Lizard", unit="regions"):
         try:
-            content = loadmat(label, variable_names=["class", "centroid"])
+            content = loadmat(labels[name], variable_names=["class", "centroid"])
             kinds, centres = content["class"].ravel(), content["centroid"].reshape(-1, 2)
         except (KeyError, ValueError, OSError, MatReadError) as error:
-            raise InputError(f"{label}: no class and centroid of nuclei ({error}). Take the original file.") from error
+            raise InputError(
+                f"{labels[name]}: no class and centroid of nuclei ({error}). Take the original file."
+            ) from error
         region = read_image(file)
         for x, y in _grid(region.size, pixels):
             inside = ((centres >= (x, y)) & (centres < (x + pixels, y + pixels))).all(axis=1)

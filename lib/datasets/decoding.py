@@ -1,7 +1,8 @@
 """Image files decoded by other processes, without torch: it takes seconds to import, in each of them."""
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
@@ -52,7 +53,7 @@ def stream(paths_of: Sequence[Path], *, chunk: int = CHUNK, workers: int | None 
     with TemporaryDirectory(dir=shared()) as folder:
         numbers = count()
         jobs = [[(some, Path(folder) / str(next(numbers))) for some in split(part, CHUNK)] for part in parts]
-        done = ahead(keep, chain.from_iterable(jobs), workers)
+        done = ahead(_hand_over, chain.from_iterable(jobs), workers)
         for pieces in jobs:
             yield joined(_taken(file, len(some)) for (some, file), _ in zip(pieces, done, strict=False))
 
@@ -70,21 +71,50 @@ def read(paths_of: Sequence[Path]) -> Part:
 
 
 def keep(paths_of: Sequence[Path], file: Path) -> None:
-    """Decode images into ``file``, unless they are there already; a damaged file is written anew."""
-    try:
-        with safe_open(file, framework="numpy"):
-            return
-    except (FileNotFoundError, SafetensorError):
-        pass
-    part = read(paths_of)
+    """Decode images into ``file``, unless it is there already as it was written; a damaged file is written anew."""
+    if not _undamaged(file):
+        part = read(paths_of)
+        _write(part, file, _checksum(*_content(part)))
+
+
+def _hand_over(paths_of: Sequence[Path], file: Path) -> None:
+    """Decode images into ``file``, which is read once, and soon."""
+    _write(read(paths_of), file)
+
+
+def _content(part: Part) -> tuple[str, dict[str, np.ndarray]]:
+    """What a file says about its images, and the images that could be read by their places."""
     arrays = {str(place): image for place, image in enumerate(part.images) if image is not None}
-    about = json.dumps({"reasons": part.reasons, "notices": part.notices})
+    return json.dumps({"reasons": part.reasons, "notices": part.notices}), arrays
+
+
+def _write(part: Part, file: Path, checksum: str = "") -> None:
+    about, arrays = _content(part)
     with files.whole(file) as draft:
-        save_file(arrays, draft, metadata={"about": about})
+        save_file(arrays, draft, metadata={"about": about, "checksum": checksum})
+
+
+def _checksum(about: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 over all that a file holds: the places, shapes and pixels of its images, and what it says about them."""
+    digest = hashlib.sha256(about.encode())
+    for place, image in sorted(arrays.items()):
+        digest.update(f"{place} {image.shape}".encode())
+        digest.update(np.ascontiguousarray(image).data)
+    return digest.hexdigest()
+
+
+def _undamaged(file: Path) -> bool:
+    """Whether ``file`` holds what was written."""
+    try:
+        with safe_open(file, framework="numpy") as opened:
+            record, places = opened.metadata(), opened.keys()
+            return record["checksum"] == _checksum(record["about"], {at: opened.get_tensor(at) for at in places})
+    except (FileNotFoundError, SafetensorError, KeyError, TypeError):
+        return False
 
 
 def opened(file: Path, n: int, framework: str = "numpy") -> Part:
-    """The ``n`` images that :func:`keep` wrote. framework: "pt" for tensors (3, h, w) mapped from the file."""
+    """The ``n`` images that are in ``file``. framework: "pt" for tensors (3, h, w) mapped from the file."""
     with safe_open(file, framework=framework) as opened:
         about, held = json.loads(opened.metadata()["about"]), set(opened.keys())
         images = [opened.get_tensor(place) if place in held else None for place in map(str, range(n))]

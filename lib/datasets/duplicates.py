@@ -34,9 +34,9 @@ def find(table: ImageTable) -> pd.DataFrame:
     files = [table.path(row) for row in range(len(table))]
     with ThreadPoolExecutor() as pool:
         hashed = pool.map(_hashes, files)
-        found = list(track(hashed, total=len(files), what=f"{table.name}, duplicates", unit="images"))
-    pixels = np.array([digest for digest, _ in found])
-    bits = np.array([bits for _, bits in found])
+        hashes = list(track(hashed, total=len(files), what=f"{table.name}, duplicates", unit="images"))
+    pixels = np.array([digest for digest, _ in hashes])
+    bits = np.array([bits for _, bits in hashes])
     lines = []
     structured = np.bitwise_count(bits).sum(axis=1) >= STRUCTURE
     for row in range(len(files) - 1):

@@ -42,8 +42,8 @@ def fetch(name: str) -> dict[str, Path]:
     """Download dataset ``name`` into ``data/originals/<name>`` and link what it holds into ``data/``.
 
     A file that was downloaded whole is kept until all is unpacked, so that a call that broke off goes on with the
-    next file. Where nobody states a checksum, the SHA-256 of the first download that held the dataset is kept beside
-    the data, printed, and checked at the next. Nothing is downloaded that is there already.
+    next file. If nobody states a checksum, the SHA-256 of the first download that held the dataset is kept with the
+    data, printed, and checked at the next. Nothing is downloaded that is there already.
 
     Returns:
         The datasets that the project now finds: name → folder.
@@ -78,10 +78,10 @@ def fetch(name: str) -> dict[str, Path]:
         for file, archive in archives.items():
             _remember(file, archive)
     _discard(downloads, facts)
-    found = finding.link(target, name)
-    for dataset in found:
+    datasets = finding.link(target, name)
+    for dataset in datasets:
         print(f"{paths.DATA / dataset} is ready")
-    return found
+    return datasets
 
 
 def unpack(file: Path, target: Path) -> None:
@@ -160,7 +160,7 @@ def _download(file: Archive, folder: Path) -> Path:
     downloader = pooch.HTTPDownloader(progressbar=watched(), timeout=TIMEOUT)
     by_hand = f"Run again, or download {file.url} by hand and put what it holds below a folder: DATA=<folder>"
     try:
-        found = Path(pooch.retrieve(file.url, expected, file.name, folder, downloader=downloader))
+        archive = Path(pooch.retrieve(file.url, expected, file.name, folder, downloader=downloader))
     except ValueError as error:
         changed = f" If the publisher has changed the file, remove {record} first." if file.checksum is None else ""
         raise InputError(
@@ -168,15 +168,15 @@ def _download(file: Archive, folder: Path) -> Path:
         ) from error
     except (requests.RequestException, OSError) as error:
         raise InputError(f"{file.name}: the download broke off ({error}). {by_hand}") from error
-    if file.checksum is None and not _is_archive(found):
-        with found.open("rb") as stream:
+    if file.checksum is None and not _is_archive(archive):
+        with archive.open("rb") as stream:
             start = stream.read(40).decode(errors="replace").strip()
-        found.unlink()
+        archive.unlink()
         raise InputError(
             f"{file.name}: {file.url} answered with something that is no archive, perhaps a page to log in; it begins "
             f"with {start!r} and was removed. Look at the address in a browser. {by_hand}"
         )
-    return found
+    return archive
 
 
 def _discard(downloads: Path, facts: Facts) -> None:
@@ -206,7 +206,7 @@ def _check_holds(draft: Path, name: str, downloads: Path) -> None:
 def _remember(file: Archive, archive: Path) -> None:
     """Keep the checksum of a file that turned out to be right, if nobody states one."""
     if file.checksum is None:
-        digest = pooch.file_hash(str(archive), alg="sha256")
+        digest = files.sha256(archive)
         print(f"{file.name}: no published checksum; its SHA-256 is {digest}")
         with whole(_record(file)) as draft:
             draft.write_text(digest + "\n", encoding="utf-8")

@@ -18,9 +18,7 @@ FEWER = "Use fewer folds (n_folds in params.yaml, or in the parameters cell of t
 
 
 def enough(table: ImageTable, n_folds: int) -> ImageTable:
-    """Return the table without the classes that have fewer images than folds, which are named in a warning.
-
-    Such a class cannot be in every fold by image. It is listed in ``skipped``, and stays in the folder.
+    """Return the table without the classes that have fewer images than folds, with a warning; ``skipped`` lists them.
 
     Raises InputError if fewer than two classes remain.
     """
@@ -28,7 +26,7 @@ def enough(table: ImageTable, n_folds: int) -> ImageTable:
     few = counts[counts < n_folds]
     if few.empty:
         return table
-    named = ", ".join(f"{label} ({n})" for label, n in few.items())
+    named = _counted(few)
     if len(counts) - len(few) < 2:
         raise InputError(
             f"{table.name}: {n_folds} folds need {n_folds} images of a class, and two such classes or more; too few "
@@ -47,7 +45,7 @@ def enough(table: ImageTable, n_folds: int) -> ImageTable:
 def usable(table: ImageTable, n_folds: int, seed: int) -> ImageTable:
     """Return the table as folds can use it, and warn of what that changes.
 
-    Classes with fewer images than folds are left out (:func:`enough`). Where the groups cannot be kept apart, as for a
+    Classes with fewer images than folds are left out (:func:`enough`). If the groups cannot be kept apart, as for a
     single patient or two patients of one class each, every image becomes a group of its own.
 
     Raises InputError for fewer than 2 folds and if fewer than two classes remain.
@@ -70,24 +68,24 @@ def rules(table: ImageTable, n_folds: int, seed: int) -> dict[str, np.ndarray]:
     """Return the folds under each rule that the table allows: rule → (n,) as :func:`assign`.
 
     "by image" is always there; "by patient", or whatever a group is, unless every image is a group of its own (with a
-    warning), so that both rules are one. It has fewer folds where there are fewer groups (:func:`by_group`).
+    warning), so that both rules are one. It has fewer folds if there are fewer groups (:func:`by_group`).
 
     Raises InputError for too few images of a class and for groups that cannot be kept apart; see :func:`usable`.
     """
-    found = {BY_IMAGE: assign(table.labels, table.groups, n_folds, "image", seed)}
+    rules = {BY_IMAGE: assign(table.labels, table.groups, n_folds, "image", seed)}
     if len(set(table.groups)) < len(table):
-        found[f"by {table.group_kind}"] = by_group(table.labels, table.groups, n_folds, seed)
+        rules[f"by {table.group_kind}"] = by_group(table.labels, table.groups, n_folds, seed)
     else:
         warnings.warn(
             f"{table.name}: every image is a group of its own, so there are folds by image only. If several images "
             "come from one patient, put them into a sub-folder of their class that is named after the patient.",
             stacklevel=2,
         )
-    return found
+    return rules
 
 
 def strictest(rules: Mapping[str, np.ndarray]) -> str:
-    """Return the name of the rule that keeps groups apart, "by image" where there is no other.
+    """Return the name of the rule that keeps groups apart, "by image" if there is no other.
 
     >>> strictest({"by image": np.array([0, 1]), "by patient": np.array([1, 0])})
     'by patient'
@@ -101,14 +99,14 @@ def count(rules: Mapping[str, np.ndarray]) -> int | str:
     >>> count({"by image": np.array([0, 1, 2]), "by patient": np.array([0, 1, 1])})
     '3 by image and 2 by patient'
     """
-    found = {rule: len(set(fold_of.tolist())) for rule, fold_of in rules.items()}
-    if len(set(found.values())) == 1:
-        return found[BY_IMAGE]
-    return " and ".join(f"{n} {rule}" for rule, n in found.items())
+    counts = {rule: len(set(fold_of.tolist())) for rule, fold_of in rules.items()}
+    if len(set(counts.values())) == 1:
+        return counts[BY_IMAGE]
+    return " and ".join(f"{n} {rule}" for rule, n in counts.items())
 
 
 def by_group(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: int) -> np.ndarray:
-    """Return folds by group as :func:`assign` does, fewer where the groups allow no more, with a warning.
+    """Return folds by group as :func:`assign` does, fewer if the groups allow no more, with a warning.
 
     In every fold some query has an image of its class among the training images, and these are of two classes or more.
     Raises InputError if no number of folds gives that, as for a single group or two groups of one class each, and for
@@ -122,7 +120,7 @@ def by_group(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: i
             fold_of = assign(labels, groups, n, "group", seed)
         except InputError:  # too few images, or a fold without a group: fewer folds may do
             continue
-        if _can_be_asked(labels, fold_of):
+        if _answerable(labels, fold_of):
             if n < n_folds:
                 warnings.warn(f"{n} folds by group instead of {n_folds}: there are {n_groups} groups.", stacklevel=2)
             return fold_of
@@ -135,7 +133,7 @@ def by_group(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: i
 def apart(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Return folds by group and the groups that they keep apart, both (n,).
 
-    The groups are those given, or, with a warning, every image by itself where those cannot be kept apart.
+    The groups are those given, or, with a warning, every image by itself if those cannot be kept apart.
     """
     try:
         return by_group(labels, groups, n_folds, seed), np.asarray(groups, dtype=str)
@@ -143,8 +141,8 @@ def apart(labels: Sequence[str], groups: Sequence[str], n_folds: int, seed: int)
         warnings.warn(
             f"In a part of {len(labels)} images every image is taken for a group of its own. {error}", stacklevel=2
         )
-        alone = np.arange(len(labels)).astype(str)
-        return by_group(labels, alone, n_folds, seed), alone
+        single = np.arange(len(labels)).astype(str)
+        return by_group(labels, single, n_folds, seed), single
 
 
 def assign(
@@ -169,9 +167,8 @@ def assign(
     if rule == "image":
         few = counts[counts < n_folds]
         if len(few):
-            named = ", ".join(f"{label} ({n})" for label, n in few.items())
             raise InputError(
-                f"{n_folds} folds need {n_folds} images of every class; too few in {named}. "
+                f"{n_folds} folds need {n_folds} images of every class; too few in {_counted(few)}. "
                 f"{FEWER}, or leave these classes out with folds.enough."
             )
         splits = StratifiedKFold(n_folds, shuffle=True, random_state=seed).split(labels, labels)
@@ -233,11 +230,16 @@ def report(labels: Sequence[str], groups: Sequence[str], fold_of: np.ndarray) ->
     )
 
 
-def _can_be_asked(labels: np.ndarray, fold_of: np.ndarray) -> bool:
+def _answerable(labels: np.ndarray, fold_of: np.ndarray) -> bool:
     """Whether in every fold some query has its class among the training images, and these are of two classes."""
-    asked = pd.crosstab(labels, fold_of)
-    learnt = asked.rsub(asked.sum(axis=1), axis=0)
-    return bool(((asked > 0) & (learnt > 0)).any().all() and ((learnt > 0).sum() > 1).all())
+    queries = pd.crosstab(labels, fold_of)
+    training = queries.rsub(queries.sum(axis=1), axis=0)
+    return bool(((queries > 0) & (training > 0)).any().all() and ((training > 0).sum() > 1).all())
+
+
+def _counted(images: pd.Series) -> str:
+    """Classes with their numbers of images, for a message."""
+    return ", ".join(f"{label} ({n})" for label, n in images.items())
 
 
 def _names(values: Sequence[str], what: str) -> np.ndarray:

@@ -45,13 +45,13 @@ def visible_files(root: Path) -> list[PurePosixPath]:
     Linked folders are followed, except those that lead back up to a folder they lie in.
     Raises InputError for a folder that cannot be read.
     """
-    found = []
+    paths = []
     for folder, folders, files in os.walk(root, followlinks=True, onerror=_unreadable):
         here = Path(folder)
         folders[:] = [name for name in folders if name[0] != "." and not _leads_back(here / name)]
         relative = PurePosixPath(here.relative_to(root).as_posix())
-        found += [relative / name for name in files if name[0] != "."]
-    return sorted(found, key=str)
+        paths += [relative / name for name in files if name[0] != "."]
+    return sorted(paths, key=str)
 
 
 def read_image(path: Path, notices: Notices | None = None) -> Image.Image:

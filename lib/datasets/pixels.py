@@ -1,11 +1,11 @@
 """Images of a table, decoded once; :mod:`lib.datasets.crops` cuts them in batches on the device of the network.
 
 Files are decoded by several processes. What is decoded stays in memory up to :data:`BUDGET` bytes, and is otherwise
-mapped from ``build/decoded``, where the next run finds it. Images keep their own sizes.
+mapped from ``build/decoded``, where the next run finds it and checks that it is what was written. Images keep their own
+sizes.
 """
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,8 +26,12 @@ from lib.progress import track
 BUDGET = 4 * 2**30
 """Bytes of decoded images that are kept in memory; more than that are mapped from files."""
 
-_KNOWN: dict[str, Tensor] = {}
-"""SHA-256 of a file → its image, as this process decoded it: many trainings see parts of one dataset."""
+_MEMORY: dict[str, Tensor] = {}
+"""SHA-256 of a file → its image, as this process decoded it; at most :data:`BUDGET` bytes.
+
+A study trains dozens of networks on parts of one dataset, and each would decode its images again. The memory is of the
+process since nothing depends on it: a name is a hash of the file, so that an image that changed has another one.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +67,14 @@ def decode(table: ImageTable, *, budget: int = BUDGET, workers: int | None = Non
     """
     paths_of = [table.path(row) for row in range(len(table))]
     names = [_sha256(path) for path in paths_of]
-    known = {name: _KNOWN[name] for name in names if name in _KNOWN}
+    known = {name: _MEMORY[name] for name in names if name in _MEMORY}
     new = [place for place, name in enumerate(names) if name not in known]
-    size = sum(image.numel() for image in known.values()) + sum(_bytes(paths_of[place]) for place in new)
-    if size > budget:
+    in_memory = sum(image.numel() for image in known.values()) + sum(_bytes(paths_of[place]) for place in new) <= budget
+    if in_memory:
+        parts = stream([paths_of[place] for place in new], workers=workers)
+    else:
         known, new = {}, list(range(len(table)))
         parts = _mapped(content(table), paths_of, workers)
-    else:
-        parts = stream([paths_of[place] for place in new], workers=workers)
     shown = track(parts, total=len(new), what=f"reading {table.name}", unit="images", size=lambda x: len(x.images))
     read = decoding.joined(shown)
     if read.reasons and on_broken == "error":
@@ -79,16 +83,15 @@ def decode(table: ImageTable, *, budget: int = BUDGET, workers: int | None = Non
     images = [known.get(name) for name in names]
     for place, image in zip(new, read.images, strict=True):
         images[place] = None if image is None else planes(image)
-    if size <= budget:
-        _remember(names, images, budget)
+    if in_memory:
+        _remember({name: image for name, image in zip(names, images, strict=True) if image is not None}, budget)
     return Decoded(images, {new[place]: why for place, why in read.reasons.items()}, read.notices)
 
 
 def _sha256(path: Path) -> str:
-    """Of what a file holds; empty for one that cannot be read."""
+    """Of what a file holds; empty for one that cannot be read, which decoding it reports."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return files.sha256(path)
     except OSError:
         return ""
 
@@ -111,9 +114,8 @@ def _mapped(key: str, paths_of: Sequence[Path], workers: int | None) -> Iterator
         yield opened(file, len(part), "pt")
 
 
-def _remember(names: Sequence[str], images: Sequence[Tensor | None], budget: int) -> None:
-    """Keep images in memory under their names, and those of earlier tables if all take at most ``budget`` bytes."""
-    known = {name: image for name, image in zip(names, images, strict=True) if image is not None}
-    if sum(image.numel() for image in (_KNOWN | known).values()) > budget:
-        _KNOWN.clear()
-    _KNOWN.update(known)
+def _remember(images: Mapping[str, Tensor], budget: int) -> None:
+    """Keep images in memory, and those of earlier tables if all take at most ``budget`` bytes."""
+    if sum(image.numel() for image in (_MEMORY | images).values()) > budget:
+        _MEMORY.clear()
+    _MEMORY.update(images)

@@ -20,15 +20,15 @@ from lib.errors import InputError
 
 
 class NoClass(InputError):
-    """A fold of which no class has enough images to be asked."""
+    """A fold of which no class has enough images for queries."""
 
 
 @dataclass(frozen=True, eq=False)
 class Queries:
     """The images of one fold in three parts, each int64 indices in ascending order; every image is in one of them.
 
-    train: images of the other folds. queries: ``per_class`` held-out images of each class that is asked.
-    rest: all other held-out images. left_out: class → why it is not asked; its images stay in ``train`` and ``rest``.
+    train: images of the other folds. queries: ``per_class`` held-out images of each class. rest: all other held-out
+    images. left_out: class → why it has no queries; its images stay in ``train`` and ``rest``.
     """
 
     train: np.ndarray
@@ -42,7 +42,7 @@ class Queries:
         """The open gallery, images of groups that nothing was fitted on: ``rest`` and the queries themselves.
 
         Give groups as ids to the search, so that a query finds none of its own group. The queries belong to it because
-        a small held-out part has little else: of ten slides in five folds a query meets one other slide, or none. Where
+        a small held-out part has little else: of ten slides in five folds a query meets one other slide, or none. If
         ``rest`` is large enough, it is the stricter gallery, in which no query is found by another.
         """
         return np.union1d(self.queries, self.rest)
@@ -62,8 +62,8 @@ def balanced(
     """Draw the same number of queries for each class from the groups of one fold.
 
     labels, groups, fold_of: (n,), fold_of from ``folds.assign(..., rule="group")``; per_class: queries wanted of each
-        class, fewer if the smallest class asked has fewer held-out images.
-    least, needed: a class is asked if it has `least` held-out and `needed` training images (K + 1 for episodes with
+        class, fewer if the smallest of these classes has fewer held-out images.
+    least, needed: a class has queries if it has `least` held-out and `needed` training images (K + 1 for episodes with
         K images of each class in their support); the others are named in ``left_out``.
     image_ids: (n,) unique; with them the draw does not depend on the order of the images.
 
@@ -71,7 +71,7 @@ def balanced(
     its held-out images alone, and a smaller one is part of a larger one.
 
     Raises InputError for a number below 1, lengths that differ, a fold that does not exist, a group in the fold and
-    outside it, image_ids that repeat, and if no class can be asked.
+    outside it, image_ids that repeat, and if no class has queries.
 
     >>> drawn = balanced(list("aaabbb"), list("112334"), np.array([0, 0, 1, 0, 0, 1]), 0, per_class=1, seed=0)
     >>> drawn.train.tolist(), len(drawn.queries), len(drawn.rest)
@@ -95,13 +95,13 @@ def balanced(
             f"{len(both)} groups are in fold {fold} and outside it, such as {both[0]}; assign folds with rule='group'"
         )
     left_out = _left_out(labels[train], labels[held_out], least, needed)
-    asked = sorted(set(labels) - set(left_out))
-    if not asked:
+    classes = sorted(set(labels) - set(left_out))
+    if not classes:
         reasons = "; ".join(f"{label}: {why}" for label, why in left_out.items())
         raise NoClass(
             f"no class has enough query images in fold {fold} ({reasons}). Lower `least` or `needed`, or use more folds"
         )
-    rows_of = {label: held_out[labels[held_out] == label] for label in asked}
+    rows_of = {label: held_out[labels[held_out] == label] for label in classes}
     number = min(per_class, *map(len, rows_of.values()))
     drawn = [
         _spread(rows[np.argsort(ids[rows])], groups, np.random.default_rng([seed, crc32(label.encode())]))[:number]
@@ -122,28 +122,28 @@ def of_folds(
     needed: int = 1,
     image_ids: Sequence[str] | None = None,
 ) -> dict[int, Queries]:
-    """Draw queries from each of the first ``folds_used`` folds, or from all where there are fewer: fold → its queries.
+    """Draw queries from each of the first ``folds_used`` folds, or from all if there are fewer: fold → its queries.
 
-    Arguments as :func:`balanced`, but where no class has ``least`` held-out images, as many as the largest has are
-    enough. A fold in which no class can be asked is left out with a warning. Raises InputError if that are all.
+    Arguments as :func:`balanced`, but if no class has ``least`` held-out images, as many as the largest has are enough.
+    A fold in which no class has queries is left out with a warning. Raises InputError if no fold is left.
     """
-    found, reasons = {}, []
+    drawn, reasons = {}, []
     for fold in range(min(folds_used, int(np.max(fold_of)) + 1)):
         largest = max(Counter(np.asarray(labels)[fold_of == fold].tolist()).values())
         options = {"least": min(least, largest), "needed": needed, "image_ids": image_ids}
         try:
-            found[fold] = balanced(labels, groups, fold_of, fold, per_class, seed, **options)
+            drawn[fold] = balanced(labels, groups, fold_of, fold, per_class, seed, **options)
         except NoClass as error:
             reasons.append(str(error))
-    if not found:
+    if not drawn:
         raise InputError("; ".join(reasons))
     for reason in reasons:
         warnings.warn(f"fold left out: {reason}", stacklevel=2)
-    return found
+    return drawn
 
 
 def _left_out(train: np.ndarray, held_out: np.ndarray, least: int, needed: int) -> dict[str, str]:
-    """Class → why it cannot be asked, from the labels of both parts; classes in order."""
+    """Class → why it has no queries, from the labels of both parts; classes in order."""
     left_out = {}
     trained, held = Counter(train.tolist()), Counter(held_out.tolist())
     for label in sorted(trained | held):

@@ -12,7 +12,6 @@ import pandas as pd
 
 from lib import paths
 from lib.checks import spelled
-from lib.datasets.catalogue import facts, missing
 from lib.errors import InputError
 from lib.files import whole
 
@@ -27,7 +26,7 @@ class ImageTable:
 
     name: dataset; root: folder; rows: columns image_id (unique), path (relative to root), label, group, extras.
     group_kind: what a group is (patient, lesion, slide, image, ...): its images belong on one side of a split.
-    skipped: (what, why) of everything that was found and left out.
+    skipped: (what, why) of everything that was left out.
 
     Labels and groups are stripped and brought to one Unicode form (:func:`lib.checks.spelled`): "nv " and nv, or café
     in two normal forms, are one class, with a warning that names the spellings. BKL and bkl may be one class or two: an
@@ -52,9 +51,9 @@ class ImageTable:
         for column in COLUMNS:
             blank = rows[column].isna() | (rows[column].astype(str).str.strip() == "")
             if blank.any():
-                where = rows.loc[blank, "path" if column == "image_id" else "image_id"].tolist()
+                empty = rows.loc[blank, "path" if column == "image_id" else "image_id"].tolist()
                 raise InputError(
-                    f"{self.name}: {len(where)} rows have no {column}, such as {some(where)}. "
+                    f"{self.name}: {len(empty)} rows have no {column}, such as {some(empty)}. "
                     "Fill it in or remove the rows."
                 )
             rows[column] = rows[column].astype(str)
@@ -78,13 +77,13 @@ class ImageTable:
         object.__setattr__(self, "rows", rows)
 
     def _one_spelling(self, values: pd.Series) -> pd.Series:
-        """`values` as :func:`spelled`, with a warning where several spellings become one."""
+        """`values` as :func:`spelled`, with a warning if several spellings become one."""
         spellings = pd.Series(values.unique())
         names = spellings.map(spelled)
         alike = names.duplicated(keep=False)
-        for name, several in spellings[alike].groupby(names[alike]):
+        for name, variants in spellings[alike].groupby(names[alike]):
             warnings.warn(
-                f"{self.name}: {', '.join(map(ascii, sorted(several)))} are taken as one {values.name}, {name}.",
+                f"{self.name}: {', '.join(map(ascii, sorted(variants)))} are taken as one {values.name}, {name}.",
                 stacklevel=4,
             )
         return values.map(spelled)
@@ -93,8 +92,8 @@ class ImageTable:
         counts = labels.value_counts()
         names = counts.index.str.casefold()
         alike = names.duplicated(keep=False)
-        for _, several in counts[alike].groupby(names[alike]):
-            named = " and ".join(f"{label} ({n} images)" for label, n in several.sort_index().items())
+        for _, variants in counts[alike].groupby(names[alike]):
+            named = " and ".join(f"{label} ({n} images)" for label, n in variants.sort_index().items())
             raise InputError(
                 f"{self.name}: the labels {named} differ in capitals only. Spell them alike if they are one class, "
                 "else rename one."
@@ -118,15 +117,6 @@ class ImageTable:
         """(n,) labels as numbers, in the order of ``classes``."""
         return np.unique(self.labels, return_inverse=True)[1]
 
-    def describe(self) -> str:
-        """Return what these images are and how many, for captions."""
-        known = facts(self.name)
-        whole = f" of {known.images:,}" if known.images and known.images != len(self) else ""
-        groups = "" if self.group_kind == "image" else f", {len(set(self.groups)):,} {self.group_kind}s"
-        left_out = ", ".join(what for what, why in self.skipped if why.startswith("class "))
-        without = f", without the class {left_out}" if left_out else ""
-        return f"{known.title}, {len(self):,}{whole} images, {len(self.classes)} classes{without}{groups}"
-
     @property
     def classes(self) -> list[str]:
         """The labels that occur, sorted."""
@@ -138,17 +128,17 @@ class ImageTable:
 
     def take(self, image_ids: Sequence[str]) -> "ImageTable":
         """Return the table of these images, in this order; an unknown image_id is an InputError."""
-        where = pd.Index(self.rows["image_id"]).get_indexer(list(image_ids))
-        unknown = [image_id for image_id, i in zip(image_ids, where, strict=True) if i < 0]
+        places = pd.Index(self.rows["image_id"]).get_indexer(list(image_ids))
+        unknown = [image_id for image_id, i in zip(image_ids, places, strict=True) if i < 0]
         if unknown:
             raise InputError(
-                f"{self.name}: {len(unknown)} of {len(where)} image_ids are not in the table, such as "
+                f"{self.name}: {len(unknown)} of {len(places)} image_ids are not in the table, such as "
                 f"{some(unknown)}. They belong to another dataset or to another version of this one."
             )
-        return replace(self, rows=self.rows.iloc[where])
+        return replace(self, rows=self.rows.iloc[places])
 
     def write(self, target: Path) -> None:
-        """Write the rows to ``target`` (.csv), and beside them as .json what the images are and where."""
+        """Write the rows to ``target`` (.csv), and to a .json of the same name what the images are and where."""
         root = Path.cwd() / self.root  # not resolved: data/kather may be a link to a folder elsewhere
         root = root.relative_to(paths.ROOT) if root.is_relative_to(paths.ROOT) else root
         about = {"name": self.name, "root": str(root), "group_kind": self.group_kind, "skipped": self.skipped}
@@ -175,9 +165,9 @@ def check_names(names: Iterable[str]) -> None:
     lib.errors.InputError: M\\xfcller.png: the name is no UTF-8. Rename the file or folder.
     """
     for name in names:
-        if found := UNWRITABLE.search(name):
+        if match := UNWRITABLE.search(name):
             shown = name.encode(errors="surrogateescape").decode(errors="backslashreplace").replace("\r", "\\r")
-            fault = "holds a carriage return" if found[0] == "\r" else "is no UTF-8"
+            fault = "holds a carriage return" if match[0] == "\r" else "is no UTF-8"
             raise InputError(f"{shown}: the name {fault}. Rename the file or folder.")
 
 
@@ -199,17 +189,6 @@ def read_csv(path: Path, columns: Sequence[str]) -> pd.DataFrame:
             "Take the original file or rename the column."
         )
     return rows
-
-
-def from_csv(root: Path, name: str, group: str = "patient") -> ImageTable:
-    """Return the table in ``root/table.csv``, grouped by its column `group`."""
-    file = root / "table.csv"
-    if not file.is_file():
-        raise missing(name, root, "has no table.csv")
-    rows = read_csv(file, ["image_id", "path", "label", group])
-    if rows.empty:
-        raise missing(name, file, "lists no images")
-    return ImageTable(name, root, rows.assign(group=rows[group]), group_kind=group)
 
 
 def some(values: Sequence[str], n: int = 3) -> str:

@@ -130,20 +130,13 @@ def left(data: Path) -> list[str]:
     ]
 
 
-def test_a_zip_becomes_the_dataset(server, offer):
+def test_a_zip_becomes_the_dataset_and_a_second_call_downloads_nothing(server, offer):
     offer("kather", {"tiles.zip": zipped(*KATHER)})
-    assert list(fetch.fetch("kather")) == ["kather"]
+    assert list(fetch.fetch("kather")) == ["kather"] == list(fetch.fetch("kather"))
     table = loaders.load("kather", paths.images("kather"))
     assert len(table) == 4 and set(table.labels) == {"tumor", "stroma"}
     assert read_image(table.path(0)).size == (8, 8)
-    assert sorted(left(paths.DATA)) == ["kather", "kather"]
-
-
-def test_a_second_call_downloads_nothing(server, offer):
-    offer("kather", {"tiles.zip": zipped(*KATHER)})
-    fetch.fetch("kather")
-    assert list(fetch.fetch("kather")) == ["kather"]
-    assert server.asked == ["tiles.zip"]
+    assert sorted(left(paths.DATA)) == ["kather", "kather"] and server.asked == ["tiles.zip"]
 
 
 def test_every_magnification_of_breakhis_is_found(offer):
@@ -152,31 +145,24 @@ def test_every_magnification_of_breakhis_is_found(offer):
     assert len(loaders.load("bh200x", paths.images("bh200x"))) == 2
 
 
-def test_a_dataset_of_several_files(offer):
-    files = {"one.zip": zipped("ISIC_1.jpg"), "two.zip": zipped("ISIC_2.jpg")}
-    offer("ham10000", {"HAM10000_metadata.csv": METADATA.encode()} | files)
-    fetch.fetch("ham10000")
-    assert sorted(loaders.load("ham10000", paths.images("ham10000")).labels) == ["mel", "nv"]
-
-
 def test_a_broken_download_leaves_nothing_and_goes_on_with_what_is_missing(server, offer):
-    files = {"HAM10000_metadata.csv": METADATA.encode(), "one.zip": zipped("ISIC_1.jpg", "ISIC_2.jpg")}
+    files = {
+        "HAM10000_metadata.csv": METADATA.encode(),
+        "one.zip": zipped("ISIC_1.jpg"),
+        "two.zip": zipped("ISIC_2.jpg"),
+    }
     offer("ham10000", files)
     server.broken = {"one.zip"}
     with pytest.raises(InputError, match=r"one\.zip: the download broke off .* Run again, or download http"):
         fetch.fetch("ham10000")
+    server.broken, lost = set(), server.files.pop("one.zip")
+    with pytest.raises(InputError, match=r"one\.zip: the download broke off \(404"):
+        fetch.fetch("ham10000")
     assert left(paths.DATA) == []
-    server.broken = set()
+    server.files["one.zip"] = lost
     fetch.fetch("ham10000")
-    assert server.asked == ["HAM10000_metadata.csv", "one.zip", "one.zip"]
-
-
-def test_a_server_without_the_file_is_a_clear_error(server, offer):
-    offer("kather", {"tiles.zip": zipped(*KATHER)})
-    server.files.clear()
-    with pytest.raises(InputError, match=r"tiles\.zip: the download broke off \(404"):
-        fetch.fetch("kather")
-    assert left(paths.DATA) == []
+    assert server.asked == ["HAM10000_metadata.csv", "one.zip", "one.zip", "one.zip", "two.zip"]
+    assert sorted(loaders.load("ham10000", paths.images("ham10000")).labels) == ["mel", "nv"]
 
 
 def test_a_wrong_checksum_is_refused(offer):
@@ -193,10 +179,7 @@ def test_without_a_published_checksum_the_first_download_decides(server, offer, 
     assert f"SHA-256 is {hashlib.sha256(data).hexdigest()}" in capsys.readouterr().out
     fetch.shutil.rmtree(paths.DATA / "originals" / "kather")
     server.files["tiles.zip"] = zipped(*list(KATHER)[:3])
-    with pytest.raises(InputError, match="another checksum"):
-        fetch.fetch("kather")
-
-    with pytest.raises(InputError, match=r"remove .*originals/tiles\.zip\.sha256 first"):
+    with pytest.raises(InputError, match=r"another checksum(?s:.)*remove .*originals/tiles\.zip\.sha256 first"):
         fetch.fetch("kather")
 
 
@@ -213,16 +196,11 @@ def test_a_login_page_is_no_archive_and_not_remembered(server, offer, name):
     assert list(fetch.fetch("kather")) == ["kather"]
 
 
-def test_an_archive_of_something_else_is_not_remembered(server, offer, tmp_path):
+def test_an_archive_of_something_else_is_not_remembered(offer):
     offer("kather", {"tiles.zip": zipped("a/1.png", "b/2.png")}, checksum="")
-    with pytest.raises(
-        InputError, match=r"does not hold Kather 2016. Look into .*\.kather\.download, remove it"
-    ) as caught:
+    with pytest.raises(InputError, match=r"does not hold Kather 2016. Look into .*\.kather\.download, remove it"):
         fetch.fetch("kather")
     assert left(paths.DATA) == [] and not list(paths.DATA.rglob("*.sha256"))
-    fetch.shutil.rmtree(str(caught.value).partition("Look into ")[2].partition(",")[0])
-    server.files["tiles.zip"] = zipped(*KATHER)
-    assert list(fetch.fetch("kather")) == ["kather"]
 
 
 def bomb(name: str, megabytes: int) -> bytes:
@@ -253,53 +231,37 @@ def test_a_bomb_is_refused_before_it_is_written(server, offer, monkeypatch, name
     assert left(paths.DATA) == []
 
 
-def patched(data: bytes, flag: int = 0, method: int = 0) -> bytes:
-    """A zip whose first member says in both of its headers that it is encrypted, or packed by this method."""
-    changed = bytearray(data)
-    for start, offset in ((data.index(b"PK\x03\x04"), 6), (data.index(b"PK\x01\x02"), 8)):
-        changed[start + offset] |= flag
-        changed[start + offset + 2] = method
-    return bytes(changed)
-
-
-@pytest.mark.parametrize(("how", "why"), [({"flag": 1}, "encrypted"), ({"method": 97}, "compression")])
-def test_a_zip_that_cannot_be_read_here_says_so(offer, how, why):
-    offer("kather", {"tiles.zip": patched(zipped(*KATHER), **how)})
-    with pytest.raises(InputError, match=rf"cannot be unpacked here \(.*{why}.*another program and say where: DATA="):
+def test_an_encrypted_zip_says_so(offer):
+    """As both headers of its first member have it."""
+    data = bytearray(zipped(*KATHER))
+    data[data.index(b"PK\x03\x04") + 6] |= 1
+    data[data.index(b"PK\x01\x02") + 8] |= 1
+    offer("kather", {"tiles.zip": bytes(data)})
+    with pytest.raises(
+        InputError, match=r"cannot be unpacked here \(.*encrypted.*another program and say where: DATA="
+    ):
         fetch.fetch("kather")
     assert left(paths.DATA) == []
 
 
-def test_a_zip_with_an_entry_for_its_own_folder_is_unpacked(offer):
-    stream = io.BytesIO(zipped(*KATHER))
-    with zipfile.ZipFile(stream, "a") as archive:
-        archive.writestr("./", "")
-    offer("kather", {"tiles.zip": stream.getvalue()})
-    assert list(fetch.fetch("kather")) == ["kather"]
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_what_a_killed_download_left_goes_with_the_next_one(offer, there):
+def test_what_a_killed_download_left_goes_with_the_next_one(offer):
     """Half a file of the downloader, and archives of a run that was killed when all was unpacked."""
     offer("kather", {"tiles.zip": zipped(*KATHER)})
-    if there:
-        fetch.fetch("kather")
     downloads = paths.DATA / "originals" / ".kather.download"
-    downloads.mkdir(parents=True, exist_ok=True)
-    for name in ("tmpk3j2a_b1", "thesis.txt", "tiles.zip"):
-        (downloads / name).write_bytes(zipped(*KATHER))
-    fetch.fetch("kather")
-    assert [path.name for path in downloads.iterdir()] == ["thesis.txt"]
+    for _ in range(2):  # before there is a dataset, and after
+        downloads.mkdir(parents=True, exist_ok=True)
+        for name in ("tmpk3j2a_b1", "thesis.txt", "tiles.zip"):
+            (downloads / name).write_bytes(zipped(*KATHER))
+        fetch.fetch("kather")
+        assert [path.name for path in downloads.iterdir()] == ["thesis.txt"]
     (downloads / "thesis.txt").unlink()
     fetch.fetch("kather")
     assert sorted(path.name for path in downloads.parent.iterdir()) == ["kather"]
 
 
-@pytest.mark.parametrize("name", ["tiles.zip", "tiles.tar.gz"])
-def test_a_truncated_archive_is_named(offer, name):
-    whole = zipped(*KATHER) if name.endswith("zip") else tarred(*KATHER)
-    offer("kather", {name: whole[: 2 * len(whole) // 3]})
-    with pytest.raises(InputError, match=rf"{name} cannot be unpacked"):
+def test_a_truncated_zip_is_named(offer):
+    offer("kather", {"tiles.zip": zipped(*KATHER)[:-100]})
+    with pytest.raises(InputError, match=r"tiles\.zip cannot be unpacked"):
         fetch.fetch("kather")
     assert left(paths.DATA) == []
 
@@ -312,16 +274,19 @@ def test_a_zip_that_leads_out_is_refused(offer, tmp_path, name):
     assert left(paths.DATA) == [] and not list(tmp_path.rglob("outside*"))
 
 
-def test_a_zip_with_a_link_is_refused(offer):
-    stream = io.BytesIO(zipped(*KATHER))
-    with zipfile.ZipFile(stream, "a") as archive:
-        link = zipfile.ZipInfo("link.tif")
-        link.external_attr = 0o120777 << 16
-        archive.writestr(link, "/etc/passwd")
-    offer("kather", {"tiles.zip": stream.getvalue()})
-    with pytest.raises(InputError, match=r"link\.tif is a link"):
-        fetch.fetch("kather")
-    assert left(paths.DATA) == []
+def test_a_zip_with_a_link_is_refused_and_with_an_entry_for_its_own_folder_unpacked(offer):
+    for name, mode in (("link.tif", 0o120777), ("./", 0)):
+        stream = io.BytesIO(zipped(*KATHER))
+        with zipfile.ZipFile(stream, "a") as archive:
+            member = zipfile.ZipInfo(name)
+            member.external_attr = mode << 16
+            archive.writestr(member, "/etc/passwd" * bool(mode))
+        offer("kather", {f"{mode}.zip": stream.getvalue()})
+        if mode:
+            with pytest.raises(InputError, match=r"link\.tif is a link"):
+                fetch.fetch("kather")
+            assert left(paths.DATA) == []
+    assert list(fetch.fetch("kather")) == ["kather"]
 
 
 @pytest.mark.parametrize(
@@ -355,16 +320,17 @@ def test_what_cannot_be_downloaded_is_refused(name):
         fetch.fetch(name)
 
 
-@pytest.mark.parametrize("name", ["odir", "ovarian", "cub", "cars", "sop", "in_shop", "inaturalist", "bps", "radin_ct"])
-def test_what_has_to_be_downloaded_by_hand_says_where(name):
+@pytest.mark.parametrize("name", ["odir", "ovarian", "radin_ct"])
+def test_what_has_to_be_downloaded_by_hand_says_where(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(paths, "DATA", tmp_path / "data")
+    what = catalogue.DATASETS[name]
     with pytest.raises(MissingDataset) as caught:
         fetch.fetch(name)
-    what = catalogue.DATASETS[name]
-    for part in (f"needs {name}: ", what.summary(), what.layout, f"Download it by hand: {what.page}\n"):
-        assert part in str(caught.value)
+    parts = (f"needs {name}: ", what.summary(), what.layout, f"Download it by hand: {what.page}\n")
+    assert all(part in str(caught.value) for part in parts) and list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_damaged_archive_is_never_unpacked_without_a_word(tmp_path, seed):
     """gzip's checksum stands behind the last member, where tarfile does not look."""
     rng = np.random.default_rng(seed)

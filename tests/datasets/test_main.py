@@ -39,27 +39,6 @@ def test_a_table_that_is_not_there_says_how_to_write_it(tmp_path):
         ImageTable.read(tmp_path / "folder.csv")
 
 
-@pytest.mark.parametrize(
-    ("option", "expected"),
-    [
-        ("magnification", "error: --option wants KEY=VALUE"),
-        ("colour=red", "error: --option: the loader folder does not take one of them"),
-    ],
-)
-def test_what_cannot_be_used_ends_with_status_2(root, tmp_path, monkeypatch, capsys, option, expected):
-    with pytest.raises(SystemExit) as caught:
-        run(monkeypatch, "--dataset", "folder", "--root", root, "--target", tmp_path / "x.csv", "--option", option)
-    assert caught.value.code == 2
-    assert expected in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("m=200X", "200X"), ("m=400", 400), ("m=true", True), ("m=a=b", "a=b"), ("m=", "")]
-)
-def test_options_are_json_or_text(text, value):
-    assert program._option(text) == ("m", value)
-
-
 def test_images_that_cannot_be_read_are_named_before_any_encoder_runs(root, tmp_path, monkeypatch, capsys):
     for name in ("tumour/2.png", "stroma/3.png"):
         (root / name).write_bytes(b"")

@@ -1,7 +1,5 @@
 """Procedural tiles: the plan, the picture, the files, and that they are as hard and as plausible as intended."""
 
-import contextlib
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -29,40 +27,23 @@ def first(rows: pd.DataFrame, subtype: str, n: int = 1) -> list[dict]:
 # The plan
 
 
-def test_tree_has_three_levels_eight_tissues_and_forty_leaves_with_unique_names():
+def test_tree_has_eight_tissues_and_forty_leaves_with_unique_names():
     tissues = [name for branch in tissue.TREE.values() for name in branch]
     leaves = [leaf for branch in tissue.TREE.values() for twigs in branch.values() for leaf in twigs]
-    assert len(tissue.TREE) >= 2
-    assert set(tissues) == EIGHT and len(tissues) == 8
-    assert len(leaves) == 40
+    assert set(tissues) == EIGHT and len(tissues) == 8 and len(leaves) == 40
     assert len({*tissue.TREE, *tissues, *leaves}) == len(tissue.TREE) + 8 + 40
 
 
-@pytest.mark.parametrize("n_tiles", [400, 413, 50])
-def test_plan_is_balanced_over_tissues_and_subtypes(n_tiles):
-    rows = tissue.sample(n_tiles, 24, seed=3)
+@pytest.mark.parametrize(("n_tiles", "n_patients"), [(40, 24), (413, 5), (2000, 24)])
+def test_plan_is_balanced_and_every_row_lies_on_one_branch_of_the_tree(n_tiles, n_patients):
+    rows = tissue.sample(n_tiles, n_patients, seed=3)
     assert len(rows) == n_tiles and rows["image_id"].is_unique
-    assert set(rows["label"]) == EIGHT
     for column, kinds in (("label", 8), ("subtype", 40)):
         counts = rows[column].value_counts()
-        assert len(counts) == kinds
-        assert counts.max() - counts.min() <= 1
-
-
-def test_every_row_lies_on_one_branch_of_the_tree():
-    for row in tissue.sample(120, 7, seed=1).to_dict("records"):
-        assert row["label"] == row["tissue"]
-        assert row["subtype"] in tissue.TREE[row["organ"]][row["tissue"]]
-
-
-@pytest.mark.parametrize(("n_tiles", "n_patients"), [(40, 24), (120, 5), (2000, 24)])
-def test_every_class_occurs_in_at_least_five_patients(n_tiles, n_patients):
-    rows = tissue.sample(n_tiles, n_patients, seed=0)
-    assert rows.groupby("label")["patient"].nunique().min() >= 5
-
-
-def test_a_small_set_does_not_show_the_same_few_patients_in_every_class():
-    assert tissue.sample(40, 24, seed=0)["patient"].nunique() >= 15
+        assert len(counts) == kinds and counts.max() - counts.min() <= 1
+    assert rows.groupby("label")["patient"].nunique().min() >= 5 and rows["patient"].nunique() >= min(n_patients, 15)
+    for row in rows.to_dict("records"):
+        assert row["label"] == row["tissue"] and row["subtype"] in tissue.TREE[row["organ"]][row["tissue"]]
 
 
 def test_patients_and_classes_are_crossed_and_patients_and_subtypes_are_not_confounded():
@@ -79,10 +60,10 @@ def test_plan_of_a_tile_does_not_depend_on_how_many_there_are():
 
 
 def test_duplicates_lie_about_their_class_and_are_pixel_identical():
-    rows = tissue.sample(160, 8, seed=2, n_duplicates=6)
+    rows = tissue.sample(64, 8, seed=2, n_duplicates=6)
     by_id = rows.set_index("image_id")
     copies = rows[rows["duplicate_of"] != ""]
-    assert len(copies) == 6
+    assert len(copies) == 6 == copies["duplicate_of"].nunique()
     assert (copies["patient"] != by_id.loc[copies["duplicate_of"], "patient"].to_numpy()).any()
     for copy in copies.to_dict("records"):
         source = by_id.loc[copy["duplicate_of"]]
@@ -90,13 +71,7 @@ def test_duplicates_lie_about_their_class_and_are_pixel_identical():
         assert source["label"] != copy["label"]
         np.testing.assert_array_equal(tissue.draw(copy), tissue.draw(source))
     pictures = {tissue.draw(row, size=32).tobytes() for row in rows.to_dict("records")}
-    assert len(pictures) == 160 - 6
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_as_many_duplicates_as_allowed_copy_as_many_different_tiles(seed):
-    copied = tissue.sample(32, 4, seed, n_duplicates=8)["duplicate_of"]
-    assert copied[copied != ""].nunique() == 8
+    assert len(pictures) == 64 - 6
 
 
 @pytest.mark.parametrize(
@@ -118,22 +93,19 @@ def test_what_cannot_be_planned_is_refused_by_name(arguments, named):
 
 
 def test_a_tile_is_the_same_bytes_whenever_and_in_whatever_order_it_is_drawn():
-    few, many = tissue.sample(48, 6, seed=4, n_duplicates=0), tissue.sample(300, 6, seed=4, n_duplicates=0)
+    few, many = tissue.sample(16, 6, seed=4, n_duplicates=0), tissue.sample(300, 6, seed=4, n_duplicates=0)
     forward = [tissue.draw(row).tobytes() for row in few.to_dict("records")]
-    backward = [tissue.draw(row).tobytes() for row in reversed(many[:48].to_dict("records"))]
+    backward = [tissue.draw(row).tobytes() for row in reversed(many[:16].to_dict("records"))]
     assert forward == backward[::-1]
 
 
-@pytest.mark.parametrize("size", [16, 96, 130])
-def test_a_tile_has_the_size_asked_for(size):
-    tile = tissue.draw(tissue.sample(8, 2, 0, n_duplicates=0).iloc[3], size)
-    assert tile.shape == (size, size, 3) and tile.dtype == np.uint8
-
-
-@pytest.mark.parametrize("size", [15, 257])
-def test_a_size_out_of_range_is_refused(size):
-    with pytest.raises(InputError, match=str(size)):
-        tissue.draw(tissue.sample(8, 2, 0, n_duplicates=0).iloc[0], size)
+def test_a_tile_has_the_size_wanted_within_bounds():
+    row = tissue.sample(8, 2, 0, n_duplicates=0).iloc[3]
+    for size in (16, 130):
+        assert tissue.draw(row, size).shape == (size, size, 3)
+    for size in (15, 257):
+        with pytest.raises(InputError, match=str(size)):
+            tissue.draw(row, size)
 
 
 @pytest.mark.parametrize("changed", [{"seed": 1}, {"number": 8}, {"magnification": "100X"}])
@@ -143,65 +115,22 @@ def test_seed_number_and_magnification_each_give_another_layout(changed):
     assert abs(np.corrcoef(one, other)[0, 1]) < 0.5
 
 
-def test_another_patient_gives_another_slide():
-    row = tissue.sample(8, 1, seed=0, n_duplicates=0).iloc[4].to_dict()
-    one, other = (tissue.draw(row | {"shown_patient": name}).mean((0, 1)) for name in ("P00", "P01"))
-    assert np.abs(one - other).max() > 3
-
-
-def test_two_tiles_in_five_have_another_tissue_at_the_border_mostly_of_the_same_organ(monkeypatch):
-    painted, pitches = [], set()
-
-    def flat(canvas, name, subtype):
-        painted.append(name)
-        pitches.add(canvas.pitch)
-        return np.full((2, canvas.size, canvas.size), len(painted) * 3.0, np.float32)
-
-    monkeypatch.setattr(tissue, "paint", flat)
-    organ = {name: organ for organ, twigs in tissue.TREE.items() for name in twigs}
-    pairs, shares = [], []
-    rows = tissue.sample(400, 6, seed=0, n_duplicates=0)
-    for row in rows.to_dict("records"):
-        painted.clear()
-        picture = tissue.draw(row, size=32)
-        assert painted[0] == row["tissue"]
-        if len(painted) == 2:
-            pairs.append(painted.copy())
-            shares.append((picture.mean(-1) < picture.mean(-1).max() / 3).mean())  # doubly dense is the darker part
-    assert len(pitches) == 6 and 0.8 < min(pitches) < max(pitches) < 1.25  # each patient's tissue shrank its own way
-    assert 0.3 < len(pairs) / len(rows) < 0.5
-    assert all(one != other for one, other in pairs)
-    assert 0.55 < np.mean([organ[one] == organ[other] for one, other in pairs]) < 0.95
-    assert 0.05 < min(shares) < 0.2 < max(shares) < 0.45
-
-
 @pytest.fixture(scope="module")
 def tiles():
-    """640 tiles of 24 patients with their plan."""
-    rows = tissue.sample(640, 24, seed=11, n_duplicates=0)
+    """400 tiles of 24 patients with their plan."""
+    rows = tissue.sample(400, 24, seed=11, n_duplicates=0)
     return rows, np.stack([tissue.draw(row) for row in rows.to_dict("records")])
 
 
 def test_colours_are_those_of_haematoxylin_and_eosin(tiles):
     rows, pictures = tiles
     mean = {name: pictures[(rows["label"] == name).to_numpy()].mean((0, 1, 2)) for name in EIGHT}
-    for name in ("stroma", "muscle", "vessel", "glands", "necrosis", "tumour", "adipose"):
+    for name in EIGHT - {"lymphoid"}:
         red, green, blue = mean[name]
         assert red > green and blue > green, name  # pink to purple
-    assert mean["lymphoid"][2] > mean["lymphoid"][1]
     assert mean["stroma"][0] > mean["stroma"][2] > mean["stroma"][1]  # eosin: red before blue
     darkness = {name: value.mean() for name, value in mean.items()}
-    assert darkness["adipose"] > darkness["stroma"] > darkness["lymphoid"]
-    assert darkness["stroma"] > darkness["tumour"]
-
-
-def test_background_is_bright_and_nothing_is_saturated(tiles):
-    rows, pictures = tiles
-    fat = pictures[(rows["subtype"] == "large_fat_cells").to_numpy()]
-    assert np.median(fat, axis=(1, 2)).min() > 205
-    assert (pictures == 255).mean() < 0.01
-    assert (pictures == 0).mean() < 0.01
-    assert pictures.std((1, 2)).min() > 4  # no tile is empty
+    assert darkness["adipose"] > darkness["stroma"] > max(darkness["tumour"], darkness["lymphoid"])
 
 
 def _describe(picture: np.ndarray) -> np.ndarray:
@@ -221,35 +150,17 @@ def _predict(features: np.ndarray, labels: np.ndarray, patients: np.ndarray) -> 
     return cross_val_predict(model, features, labels, groups=patients, cv=GroupKFold(4))
 
 
-@pytest.fixture(scope="module")
-def features(tiles):
-    return np.stack([_describe(picture) for picture in tiles[1]])
-
-
-def test_tissues_of_unseen_patients_are_told_apart_well_but_not_perfectly(tiles, features):
-    label, patient = (tiles[0][column].to_numpy(dtype=object).astype(str) for column in ("label", "patient"))
-    accuracy = (_predict(features, label, patient) == label).mean()
-    assert 0.7 < accuracy < 0.97
-
-
-def test_subtypes_of_one_tissue_are_told_apart_above_chance_but_not_perfectly(tiles, features):
-    label, subtype, patient = (
-        tiles[0][column].to_numpy(dtype=object).astype(str) for column in ("label", "subtype", "patient")
-    )
+def test_tissues_and_subtypes_of_unseen_patients_are_told_apart_above_chance_but_not_perfectly(tiles):
+    features = np.stack([_describe(picture) for picture in tiles[1]])
+    label, subtype, patient = (tiles[0][column].to_numpy(dtype=str) for column in ("label", "subtype", "patient"))
+    assert 0.7 < (_predict(features, label, patient) == label).mean() < 0.97
     accuracy = {}
     for name in EIGHT:
         mine = label == name
         accuracy[name] = (_predict(features[mine], subtype[mine], patient[mine]) == subtype[mine]).mean()
-    # Chance is 0.2 for five subtypes, with a standard error of 0.045 for 80 tiles.
-    assert min(accuracy.values()) > 0.32, accuracy
-    assert max(accuracy.values()) < 0.97, accuracy
+    # Chance is 0.2 for five subtypes, with a standard error of 0.06 for 50 tiles.
+    assert min(accuracy.values()) > 0.32 and max(accuracy.values()) < 0.97, accuracy
     assert 0.45 < np.mean(list(accuracy.values())) < 0.85
-
-
-def test_mean_colour_alone_does_not_give_the_class_away(tiles):
-    colour = tiles[1].mean((1, 2))
-    label, patient = (tiles[0][column].to_numpy(dtype=object).astype(str) for column in ("label", "patient"))
-    assert (_predict(colour, label, patient) == label).mean() < 0.6
 
 
 # Stain
@@ -285,14 +196,6 @@ def test_density_becomes_colour_by_beer_lambert():
     np.testing.assert_array_equal(got[0], np.round(expected))
 
 
-def test_blur_keeps_the_mean_and_spreads_a_point_symmetrically():
-    slide = stain.Slide(np.zeros((2, 3), np.float32), np.zeros(3, np.float32), 1.0, 0.0, 1.0)
-    point = np.zeros((5, 5, 3), np.float32)
-    point[2, 2] = 16
-    kernel = np.outer([1, 2, 1], [1, 2, 1])
-    np.testing.assert_allclose(stain._soften(point, slide.blur)[1:4, 1:4, 0], kernel)
-
-
 def test_patients_differ_in_stain_and_each_keeps_its_own():
     density = np.full((2, 8, 8), 0.7, np.float32)
     colours = []
@@ -303,15 +206,6 @@ def test_patients_differ_in_stain_and_each_keeps_its_own():
     apart = np.linalg.norm(np.array(colours)[:, None] - np.array(colours)[None], axis=-1)
     assert apart[~np.eye(12, dtype=bool)].min() > 1
     assert np.median(apart[~np.eye(12, dtype=bool)]) > 15
-
-
-def test_one_patients_tiles_share_their_colour_more_than_two_patients_do(tiles):
-    rows, pictures = tiles
-    light = pd.DataFrame(np.percentile(pictures, 97, axis=(1, 2)), columns=list("rgb"))
-    fat = (rows["label"] == "adipose").to_numpy()
-    groups = light[fat].groupby(rows.loc[fat, "patient"])
-    within, between = groups.std().mean(), groups.mean().std()
-    assert (between > 2 * within).all()
 
 
 # What a microscope does
@@ -326,7 +220,7 @@ def _grain(picture: np.ndarray) -> float:
     return float(np.interp(0.5, profile[::-1], np.arange(40)[::-1])) if profile.min() < 0.5 else 40.0
 
 
-@pytest.mark.parametrize("subtype", ["small_lymphocytes", "wavy_collagen", "regular_crypts"])
+@pytest.mark.parametrize("subtype", ["small_lymphocytes", "wavy_collagen"])
 def test_structures_grow_with_magnification(subtype):
     grain = []
     for magnification in ("40X", "100X", "200X", "400X"):
@@ -335,7 +229,7 @@ def test_structures_grow_with_magnification(subtype):
     assert grain[0] < grain[1] < grain[2] < grain[3]
 
 
-@pytest.mark.parametrize("pitch", [5.0, 2.0, 1.0, 0.5])
+@pytest.mark.parametrize("pitch", [5.0, 0.5])
 def test_bodies_hold_the_same_stain_at_every_magnification(pitch):
     canvas = Canvas(96, pitch, np.random.default_rng(0))
     place = canvas.extent * np.random.default_rng(1).uniform(0.2, 0.8, (200, 2)).astype(np.float32)
@@ -355,12 +249,6 @@ def test_a_body_lies_where_it_was_placed_and_points_where_it_was_told():
     assert high / wide == pytest.approx(9, rel=0.3)  # (6 / 2) squared
 
 
-def test_bodies_cut_by_the_edge_do_not_wrap_around():
-    canvas = Canvas(32, 1.0, np.random.default_rng(0))
-    drawn = canvas.bodies(np.array([[0.0, 16.0], [-30.0, 16.0]], np.float32), 4.0, 4.0)
-    assert drawn[:, :6].sum() > 10 and drawn[:, 8:].sum() == 0
-
-
 def test_cell_walls_are_at_the_distance_that_the_two_nearest_centres_give():
     canvas = Canvas(24, 2.0, np.random.default_rng(0))
     wall, owner, centre = canvas.cells(20.0, 0.2, bend=0.0)
@@ -371,30 +259,6 @@ def test_cell_walls_are_at_the_distance_that_the_two_nearest_centres_give():
         normal = (centre[b] - centre[a]) / np.hypot(*(centre[b] - centre[a]))
         assert owner[row, column] == a
         assert wall[row, column] == pytest.approx(float(normal @ ((centre[a] + centre[b]) / 2 - here)), abs=1e-3)
-
-
-def test_places_along_a_ring_lie_at_its_rho():
-    canvas = Canvas(192, 0.5, np.random.default_rng(2))
-    rings = canvas.rings(60.0, 22.0, 0.1, wavy=0.1)
-    rho, _, owner = canvas.polar(rings)
-    ring, _, place = rings.along(0.6, 5.0)
-    near = np.flatnonzero(((place > 2) & (place < 94)).all(1) & (canvas.at(owner, place) == ring))
-    assert len(near) > 10
-    np.testing.assert_allclose(canvas.at(rho, place[near]), 0.6, atol=0.06)
-
-
-def test_fibres_are_coherent_along_their_angle_and_change_across_it():
-    canvas = Canvas(128, 1.0, np.random.default_rng(5))
-    field, angle = canvas.fibres(3.0, 60.0, 8.0, 30.0)
-    middle = np.stack([canvas.x, canvas.y], -1)[20:-20, 20:-20].reshape(-1, 2)
-    turn = canvas.at(angle, middle)[:, None]
-    along, across = np.hstack([np.cos(turn), np.sin(turn)]), np.hstack([-np.sin(turn), np.cos(turn)])
-    here = canvas.at(field, middle)
-    step = {
-        name: np.abs(canvas.at(field, middle + 3 * way) - here).mean()
-        for name, way in (("along", along), ("across", across))
-    }
-    assert step["across"] > 2 * step["along"]
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
@@ -429,16 +293,12 @@ def test_written_set_is_what_the_plan_says(tmp_path):
         np.testing.assert_array_equal(np.asarray(Image.open(root / row["path"])), tissue.draw(row, 40))
 
 
-def test_same_arguments_twice_give_the_same_bytes_and_replace_the_old_set(tmp_path, capsys):
-    a = contents(tissue.write(tmp_path / "a", n_tiles=16, n_patients=3, size=32, seed=1))
-    assert "16 tiles" in capsys.readouterr().err
-    tissue.write(tmp_path / "b", n_tiles=20, n_patients=3, size=32, seed=2)
-    b = contents(tissue.write(tmp_path / "b", n_tiles=16, n_patients=3, size=32, seed=1))
+def test_the_same_arguments_give_the_same_bytes_and_an_interruption_spoils_nothing(tmp_path, monkeypatch):
+    small = {"n_tiles": 16, "n_patients": 3, "size": 16, "seed": 1}
+    a = contents(tissue.write(tmp_path / "a", **small))
+    tissue.write(tmp_path / "b", **small | {"n_tiles": 20, "seed": 2})
+    b = contents(tissue.write(tmp_path / "b", **small))
     assert a == b and len(a) == 18  # tiles, table and marker
-
-
-def test_interrupted_writing_leaves_nothing_new_and_spoils_nothing_old(tmp_path, monkeypatch):
-    before = contents(tissue.write(tmp_path / "old", n_tiles=8, n_patients=2, size=16, n_duplicates=0))
     drawn = []
 
     def stop_at_the_fifth(row, size):
@@ -448,11 +308,10 @@ def test_interrupted_writing_leaves_nothing_new_and_spoils_nothing_old(tmp_path,
         return np.zeros((size, size, 3), np.uint8)
 
     monkeypatch.setattr(tissue, "draw", stop_at_the_fifth)
-    for name in ("new", "old"):
+    for name in ("new", "b"):
         with pytest.raises(KeyboardInterrupt):
-            tissue.write(tmp_path / name, n_tiles=8, n_patients=2, size=16, n_duplicates=0)
-    assert [path.name for path in tmp_path.iterdir()] == ["old"]
-    assert contents(tmp_path / "old") == before
+            tissue.write(tmp_path / name, **small | {"seed": 3})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"] and contents(tmp_path / "b") == b
 
 
 @pytest.mark.parametrize("others", [["thesis.txt"], ["table.csv"], ["table.csv", "200X/muscle/mine.png"]])
@@ -463,14 +322,3 @@ def test_a_folder_with_other_things_is_never_replaced(tmp_path, others):
     with pytest.raises(InputError, match="not a tissue set"):
         tissue.write(tmp_path, n_tiles=8, n_duplicates=0)
     assert all((tmp_path / name).read_text() == "all of it" for name in others)
-
-
-@pytest.mark.parametrize("thesis", [False, True])
-def test_a_set_from_before_there_were_markers_is_replaced_if_nothing_else_is_with_it(tmp_path, thesis):
-    tissue.write(tmp_path / "set", n_tiles=8, n_patients=2, size=16, n_duplicates=0)
-    (tmp_path / "set" / files.MARKER).unlink()
-    if thesis:
-        (tmp_path / "set" / "200X" / "thesis.txt").write_text("all of it")
-    with pytest.raises(InputError, match="not a tissue set") if thesis else contextlib.nullcontext():
-        tissue.write(tmp_path / "set", n_tiles=16, n_patients=2, size=16, n_duplicates=0)
-    assert len(list((tmp_path / "set").rglob("*.png"))) == (8 if thesis else 16)

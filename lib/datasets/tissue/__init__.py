@@ -152,7 +152,7 @@ def write(
     root = Path(root)
     rows = sample(n_tiles, n_patients, seed, magnification, n_duplicates)
     rows.insert(1, "path", rows["magnification"] + "/" + rows["label"] + "/" + rows["image_id"] + ".png")
-    with whole(root, KIND, older=_is_set) as draft:
+    with whole(root, KIND) as draft:
         for folder in {Path(path).parent for path in rows["path"]}:
             (draft / folder).mkdir(parents=True)
         tiles = rows.to_dict("records")
@@ -160,11 +160,3 @@ def write(
             Image.fromarray(draw(row, size)).save(draft / row["path"], compress_level=1)
         rows.to_csv(draft / "table.csv", index=False, lineterminator="\n")
     return root
-
-
-def _is_set(root: Path) -> bool:
-    """Whether ``root`` holds a table of tiles, these tiles, and nothing else."""
-    files = {path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()}
-    header, *lines = (root / "table.csv").read_text("utf-8", "replace").splitlines() if "table.csv" in files else [""]
-    tiles = {line.split(",")[1] for line in lines if "," in line}
-    return header.startswith("image_id,path,") and files == tiles | {"table.csv"}

@@ -26,7 +26,7 @@ MADE: dict[str, dict[str, tuple[str, ...]]] = {
 """Dataset → tree → the columns of its table that are its levels, from the root down."""
 
 LEAF: dict[str, str] = {"tissue": "subtype"}
-"""Dataset → the column that holds the leaf, where that is not the label."""
+"""Dataset → the column that holds the leaf, if that is not the label."""
 
 
 def names(dataset: str) -> list[str]:
@@ -61,7 +61,7 @@ def load(dataset: str, which: str) -> Taxonomy:
 
 
 def of(table: ImageTable, which: str) -> Taxonomy:
-    """The tree ``which`` for the images of a table: as :func:`load` where a file has it, else made of the table.
+    """The tree ``which`` for the images of a table: as :func:`load` if a file has it, else made of the table.
 
     Your own class folders have the tree of their ``taxonomy.yaml``, if it lies beside them, else that of their labels,
     where "colon/tumour/solid" tells the way; labels without "/" make a flat tree.

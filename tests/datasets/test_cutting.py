@@ -1,3 +1,5 @@
+"""Patches are cut from regions where one class fills a square; what is no pair of region and mask is refused."""
+
 import sys
 
 import numpy as np
@@ -5,8 +7,8 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
-from lib.datasets import bps, cutting, loaders
-from lib.errors import InputError, MissingDataset, one_message
+from lib.datasets import cutting, loaders
+from lib.errors import InputError, one_message
 
 REGION = "TCGA-A1-A0SK-DX1_xmin45749_ymin25055_MPP-0.2500"
 CODES = """label\tGT_code
@@ -28,34 +30,6 @@ dcis\t20
 def draw(path, width=16, height=16):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (height, width, 3), dtype=np.uint8)).save(path)
-
-
-def test_patches_are_of_the_class_of_their_folder_and_of_the_group_they_were_cut_from(tmp_path):
-    for name in (f"tumor/{REGION}_0_256.png", "Fat/TCGA-A2-A0YE-DX1_7.png", "gland/crag_12_0_0.png", "stroma/7.png"):
-        draw(tmp_path / name)
-    draw(tmp_path / "rgbs_colorNormalized" / f"{REGION}.png")
-    table = loaders.load("bps", tmp_path)
-    rows = table.rows.set_index("label")[["group", "source"]].to_dict("index")
-    assert rows == {
-        "tumour": {"group": "TCGA-A1-A0SK", "source": "BCSS"},
-        "fat": {"group": "TCGA-A2-A0YE", "source": "BCSS"},
-        "gland": {"group": "crag_12", "source": "Lizard"},
-        "stroma": {"group": "stroma/7", "source": "other"},
-    }
-    assert table.group_kind == "source"
-    assert [what for what, _ in table.skipped] == [f"rgbs_colorNormalized/{REGION}.png"]
-
-
-def test_regions_alone_are_a_missing_dataset_that_says_how_to_cut_them(tmp_path):
-    draw(tmp_path / "rgbs_colorNormalized" / f"{REGION}.png")
-    with pytest.raises(MissingDataset, match=r"no patches .*\(1 other images\)(?s:.)*lib\.datasets\.cutting --bcss"):
-        loaders.load("bps", tmp_path)
-
-
-def test_class_sizes_are_those_of_the_paper_and_do_not_add_up_to_its_text():
-    assert sum(bps.SIZES.values()) == 18_678 == 18_703 - 25
-    assert 13_092 + 3_740 + 1_871 == 18_703
-    assert set(bps.SIZES) == set(bps.FOLDERS.values())
 
 
 @pytest.fixture
@@ -114,29 +88,27 @@ def test_cutting_again_replaces_what_was_cut_and_nothing_else(bcss, lizard, tmp_
 
 
 def test_regions_and_masks_that_do_not_fit_are_refused(bcss, lizard, tmp_path):
-    target, mask = tmp_path / "bps", bcss / "masks" / f"{REGION}.png"
-    with pytest.raises(InputError, match="no square of 8 pixels"):
-        cutting.cut(target, None, lizard, pixels=8, share=1.0)
-    with pytest.raises(InputError, match=r"share = 0\.2"):
-        cutting.cut(target, bcss, None, pixels=8, share=0.2)
-    (bcss / "meta" / "gtruth_codes.tsv").write_text(CODES.replace("fat\t9\n", ""))
-    with pytest.raises(InputError, match="does not name fat"):
-        cutting.cut(target, bcss, None, pixels=8)
-    (bcss / "meta" / "gtruth_codes.tsv").write_text(CODES)
+    target, mask, codes = tmp_path / "bps", bcss / "masks" / f"{REGION}.png", bcss / "meta" / "gtruth_codes.tsv"
+    nuclei = lizard / "Lizard_Labels" / "Labels" / "crag_1.mat"
+
+    def refused(message, bcss=bcss, lizard=None, share=0.75):
+        with pytest.raises(InputError, match=message):
+            cutting.cut(target, bcss, lizard, pixels=8, share=share)
+        assert not target.exists()
+
+    refused("no square of 8 pixels", None, lizard, share=1.0)
+    refused(r"share = 0\.2", share=0.2)
+    refused("no folder rgbs_colorNormalized", lizard)
+    refused("no regions with nuclei", None, bcss)
+    nuclei.write_bytes(b"text")
+    refused(r"crag_1\.mat: no class and centroid", None, lizard)
+    codes.write_text(CODES.replace("fat\t9\n", ""))
+    refused("does not name fat")
+    codes.write_text(CODES)
     draw(mask, width=9, height=8)
-    with pytest.raises(InputError, match=r"has 9 x 8 pixels, its region 35 x 24: they are no pair"):
-        cutting.cut(target, bcss, None, pixels=8)
+    refused("has 9 x 8 pixels, its region 35 x 24: they are no pair")
     mask.unlink()
-    with pytest.raises(InputError, match=r"1 regions have no mask, such as TCGA-A1"):
-        cutting.cut(target, bcss, None, pixels=8)
-    with pytest.raises(InputError, match=r"no folder rgbs_colorNormalized"):
-        cutting.cut(target, lizard, None, pixels=8)
-    with pytest.raises(InputError, match=r"no regions with nuclei"):
-        cutting.cut(target, None, bcss, pixels=8)
-    (lizard / "Lizard_Labels" / "Labels" / "crag_1.mat").write_bytes(b"text")
-    with pytest.raises(InputError, match=r"crag_1\.mat: no class and centroid"):
-        cutting.cut(target, None, lizard, pixels=8)
-    assert not target.exists()
+    refused("1 regions have no mask, such as TCGA-A1")
 
 
 def test_the_command_says_what_it_cut(bcss, tmp_path, monkeypatch, capsys):

@@ -1,0 +1,59 @@
+"""Small folders of images and lists."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+
+from lib.datasets import finding, loaders
+from lib.datasets.images import is_image
+
+
+def make(root: Path, files: Mapping[str, object] | list[str]) -> Path:
+    """Below ``root`` a picture of 12 x 9 pixels for each name of an image, and for others the text given, if any."""
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (9, 12, 3), dtype=np.uint8))
+    for name in files:
+        content = files[name] if isinstance(files, Mapping) else None
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        if callable(content):
+            content(root / name)
+        elif is_image(Path(name)):
+            picture.save(root / name)
+        else:
+            (root / name).write_text(content or "", encoding="utf-8")
+    return root
+
+
+@pytest.fixture(name="make")
+def _make() -> Callable[..., Path]:
+    return make
+
+
+@pytest.fixture
+def place(tmp_path) -> Callable[[Any], Path]:
+    """The folder of a case (home, files, ...), below the folder of the test."""
+    return lambda case: make(tmp_path / case.home, case.files)
+
+
+@pytest.fixture
+def check_published(tmp_path, place) -> Callable[[str, Any], None]:
+    """A dataset is recognised from above and in its folder, and its table has the rows of the case."""
+
+    def check(dataset: str, case: Any) -> None:
+        home = place(case)
+        magnifications = dict.fromkeys(("bh100x", "bh200x", "bh40x"), home)
+        places = magnifications if dataset == "breakhis" else {dataset: home}
+        assert finding.find(tmp_path) == places == finding.find(home)
+        table = loaders.load(dataset, tmp_path)
+        pd.testing.assert_frame_equal(table.rows[[*case.rows]], pd.DataFrame(case.rows), check_dtype=False)
+        assert list(table.rows)[:4] == ["image_id", "path", "label", "group"]
+        assert (table.name, table.group_kind, table.skipped) == (dataset, case.kind, case.skipped)
+        assert all(table.path(row).is_file() for row in range(len(table)))
+        if case.kind == "image":
+            assert table.groups.tolist() == table.rows["image_id"].tolist()
+
+    return check
