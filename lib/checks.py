@@ -155,6 +155,18 @@ def values(**named: Any) -> None:
         MEANING[name](name, value)
 
 
+def within(k: Any, size: int, things: str) -> None:
+    """Refuse a k that is no whole number from 1 to ``size``, the number of ``things`` in what is searched.
+
+    >>> within(7, 6, "gallery has 6 items")
+    Traceback (most recent call last):
+    lib.errors.InputError: k = 7, but the gallery has 6 items: choose 1 to 6
+    """
+    values(k=k)
+    if k > size:
+        raise InputError(f"k = {k}, but the {things}: choose 1 to {size}")
+
+
 def at_hand(numbers: Any) -> bool:
     """Whether values can be looked at without waiting: an array's and a CPU tensor's; a GPU would have to finish first.
 

@@ -140,7 +140,7 @@ def alike(files: Iterable[Path]) -> list[list[Path]]:
     Only files of the same size that begin alike are read to their end.
     """
     groups = [list(files)]
-    for of in (_size, _beginning, _sha256):
+    for of in (_size, _beginning, sha256):
         keyed: dict[tuple, list[Path]] = {}
         for number, group in enumerate(groups):
             for file in group:
@@ -165,10 +165,10 @@ def check(folder: Path, kind: str) -> None:
         written = _written(folder, kind)
     except InputError as error:
         raise InputError(f"{error}. Make it again, or copy it together with its hidden files") from error
-    for name, sha256 in written.items():
+    for name, digest in written.items():
         if not (folder / name).is_file():
             raise InputError(f"{folder / name} is missing: make the {kind} again, or copy the folder as a whole")
-        if _sha256(folder / name) != sha256:
+        if sha256(folder / name) != digest:
             raise InputError(f"{folder / name} is damaged: it is not what was written. Make the {kind} again")
 
 
@@ -193,7 +193,7 @@ def _check_replaceable(target: Path, kind: str | None, older: Callable[[Path], b
 
 def _mark(folder: Path, kind: str) -> None:
     about = "made by hyperbolic-retrieval-companion, which may replace this folder by another of its kind"
-    files = {name: _sha256(folder / name) for name in sorted(_files(folder))}
+    files = {name: sha256(folder / name) for name in sorted(_files(folder))}
     text = json.dumps({"kind": kind, "about": about, "files": files}, indent=1)
     (folder / MARKER).write_text(text + "\n", encoding="utf-8")
 
@@ -203,23 +203,24 @@ def _written(folder: Path, kind: str) -> dict[str, str]:
     marker = folder / MARKER
     try:
         about = json.loads(marker.read_text(encoding="utf-8"))
-        found, files = about["kind"], dict(about["files"])
+        stated, files = about["kind"], dict(about["files"])
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{folder} is not a {kind} that was made here: it has no {MARKER} in it") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{marker} is damaged, so nobody knows whether this is a {kind} that was made here") from error
-    if found != kind:
-        raise InputError(f"{folder} is not a {kind}: its {MARKER} says {found}")
+    if stated != kind:
+        raise InputError(f"{folder} is not a {kind}: its {MARKER} says {stated}")
     return files
 
 
 def _files(folder: Path) -> set[str]:
     """Every file below ``folder`` but the marker and clutter, as a relative path with slashes."""
-    found = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {path.as_posix() for path in found if not CLUTTER & {*path.parts}} - {MARKER}
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {path.as_posix() for path in paths if not CLUTTER & {*path.parts}} - {MARKER}
 
 
-def _sha256(file: Path) -> str:
+def sha256(file: Path) -> str:
+    """SHA-256 of what a file holds; OSError if it cannot be read."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

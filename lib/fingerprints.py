@@ -24,13 +24,13 @@ def bare(source: str) -> str:
         return x
     """
     lines, tree = re.split(r"\r\n|\r|\n", source), ast.parse(source)  # as Python counts lines, unlike str.splitlines
-    said = set(_docstrings(tree, lines))
-    inside = {line for first, last in _texts(tree) for line in range(first, last)} - said
+    docs = set(_docstrings(tree, lines))
+    inside = {line for first, last in _texts(tree) for line in range(first, last)} - docs
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column]
-    kept = [(number, line) for number, line in enumerate(lines, start=1) if number not in said]
+    kept = [(number, line) for number, line in enumerate(lines, start=1) if number not in docs]
     return "\n".join(
         line if number in inside else line.rstrip() for number, line in kept if number in inside or line.strip()
     )
@@ -75,14 +75,14 @@ def imported(source: str) -> frozenset[str]:
 
 def modules(names: Iterable[str]) -> list[Path]:
     """Files of the modules ``names`` and of all that they import, however deep, sorted."""
-    found: set[Path] = set()
+    files: set[Path] = set()
     waiting = list(filter(None, map(_file, names)))
     while waiting:
         file = waiting.pop()
-        if file not in found:
-            found.add(file)
+        if file not in files:
+            files.add(file)
             waiting += filter(None, map(_file, imported(file.read_text(encoding="utf-8"))))
-    return sorted(found)
+    return sorted(files)
 
 
 def _file(name: str) -> Path | None:

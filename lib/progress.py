@@ -45,5 +45,5 @@ def track(
             bar.set_postfix_str(note(item), refresh=False)
             bar.update(size(item))
             if bar.disable and 10 * done // total > 10 * before // total:
-                said = f"{what}: {done} of {total} {unit}", note(item)
-                print(", ".join(filter(None, said)), file=sys.stderr, flush=True)
+                parts = f"{what}: {done} of {total} {unit}", note(item)
+                print(", ".join(filter(None, parts)), file=sys.stderr, flush=True)

@@ -1,23 +1,19 @@
 """Files appear whole or not at all, and nothing is removed that was not made here."""
 
-import contextlib
 import fcntl
-import json
 import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from lib import files, paths
+from lib import files
 from lib.errors import InputError
 from lib.files import MARKER, whole
-from lib.pipeline import notebooks
 
 KIND = "set of tiles"
 
@@ -54,30 +50,6 @@ def dies(work: Callable[[], object], step: int) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
 
 
-@pytest.mark.parametrize(
-    ("chosen", "found"),
-    [
-        ({}, paths.ROOT / "reports"),
-        ({"REPORTS_DIR": "build/lab"}, paths.ROOT / "build" / "lab"),
-        ({"REPORTS_DIR": "/somewhere/else"}, Path("/somewhere/else")),
-    ],
-)
-def test_reports_go_where_they_are_sent_whatever_the_working_folder(tmp_path, chosen, found):
-    clean = {name: value for name, value in os.environ.items() if name != "REPORTS_DIR"}
-    words = [sys.executable, "-c", "from lib import paths; print(paths.REPORTS)"]
-    done = subprocess.run(words, env=clean | chosen, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == str(found)
-
-
-def test_a_file_appears_when_it_is_finished(tmp_path):
-    target = tmp_path / "sub" / "table.csv"
-    with whole(target) as draft:
-        draft.write_text("done")
-        assert not target.exists()
-    assert target.read_text() == "done"
-    assert [path.name for path in target.parent.iterdir()] == ["table.csv"]
-
-
 @pytest.mark.parametrize("existing", [None, "old"])
 def test_an_interrupted_write_leaves_everything_as_it_was(tmp_path, existing):
     target = tmp_path / "table.csv"
@@ -92,32 +64,11 @@ def test_an_interrupted_write_leaves_everything_as_it_was(tmp_path, existing):
 # Folders: ours are replaced as a whole, others never
 
 
-def test_a_folder_of_ours_is_replaced_as_a_whole(tmp_path):
-    target = tmp_path / "tiles"
-    for content in ("one", "two"):
-        make(target, content)
-    assert contents(tmp_path) == {"tiles/sub/two": "two"}
-    assert [path.name for path in tmp_path.iterdir()] == ["tiles"]
-
-
-def test_the_marker_tells_kind_and_contents_and_is_always_the_same(tmp_path):
-    marker = (make(tmp_path / "a", "two", "one") / MARKER).read_bytes()
-    assert marker == (make(tmp_path / "b", "one", "two") / MARKER).read_bytes()
-    about = json.loads(marker)
-    assert about["kind"] == KIND and list(about["files"]) == ["sub/one", "sub/two"]
-
-
 def test_a_link_to_a_folder_stays_one(tmp_path):
     real = make(tmp_path / "disk" / "tiles", "one")
     (tmp_path / "tiles").symlink_to(real)
     make(tmp_path / "tiles", "two")
     assert (tmp_path / "tiles").is_symlink() and contents(real) == {"sub/two": "two"}
-
-
-@pytest.mark.parametrize("kind", [KIND, None])
-def test_an_empty_folder_is_filled(tmp_path, kind):
-    (tmp_path / "tiles").mkdir()
-    assert contents(make(tmp_path / "tiles", "one", kind=kind)) == {"sub/one": "one"}
 
 
 def somebodys(folder: Path) -> None:
@@ -130,11 +81,6 @@ def with_a_thesis(folder: Path) -> None:
     (folder / "sub" / "thesis.txt").write_text("all of it")
 
 
-def with_hidden_notes(folder: Path) -> None:
-    make(folder, "one")
-    (folder / ".notes").write_text("all of it")
-
-
 def of_unreadable_kind(folder: Path) -> None:
     make(folder, "one")
     (folder / MARKER).write_text("{")
@@ -144,7 +90,6 @@ FOREIGN = {
     "somebody's": (somebodys, f"is not a {KIND} that was made here"),
     "another kind": (lambda folder: make(folder, "one", kind="search index"), "says search index"),
     "with a thesis": (with_a_thesis, r"sub/thesis\.txt is no part of the set of tiles"),
-    "with hidden notes": (with_hidden_notes, r"\.notes is no part"),
     "without a kind": (lambda folder: make(folder, "one", kind=None), "is not a set of tiles"),
     "damaged marker": (of_unreadable_kind, rf"{MARKER} is damaged"),
     "a file": (lambda folder: folder.write_text("all of it"), "is a file"),
@@ -162,8 +107,9 @@ def test_what_was_not_made_here_is_never_replaced(tmp_path, whose):
     assert str(tmp_path / "tiles") in str(caught.value) and re.search("[Nn]ame an", str(caught.value))
 
 
-def test_a_folder_without_a_kind_replaces_nothing(tmp_path):
-    make(tmp_path / "tiles", "one")
+def test_a_folder_without_a_kind_replaces_no_other_and_fills_an_empty_one(tmp_path):
+    (tmp_path / "tiles").mkdir()
+    make(tmp_path / "tiles", "one", kind=None)
     with pytest.raises(InputError, match="a folder that is not empty, and is not replaced"):
         make(tmp_path / "tiles", "two", kind=None)
     assert contents(tmp_path) == {"tiles/sub/one": "one"}
@@ -184,31 +130,6 @@ def test_clutter_does_not_make_a_folder_somebodys(tmp_path):
     assert contents(make(tmp_path / "tiles", "two")) == {"sub/two": "two"}
 
 
-def test_a_folder_from_before_there_were_markers_is_known_by_its_looks(tmp_path):
-    make(tmp_path / "tiles", "one", kind=None)
-    with whole(tmp_path / "tiles", KIND, older=lambda folder: set(contents(folder)) == {"sub/one"}) as draft:
-        draft.mkdir()
-    assert contents(tmp_path) == {}
-    make(tmp_path / "other", "one", kind="search index")
-    with pytest.raises(InputError, match="says search index"), whole(tmp_path / "other", KIND, older=lambda _: True):
-        pass
-
-
-@pytest.mark.parametrize("thesis", [False, True])
-def test_stripped_notebooks_replace_stripped_notebooks_and_nothing_else(tmp_path, monkeypatch, thesis):
-    """Also those from before there were markers, unless somebody has put something beside them."""
-    source = tmp_path / "source"
-    source.mkdir()
-    for name in ("98_gone.ipynb", *(["thesis.txt"] if thesis else [])):
-        (source / name).write_text("{}")
-    monkeypatch.setattr(notebooks, "SOURCE", source)
-    for _ in range(2):
-        with pytest.raises(InputError, match="not a set of stripped notebooks") if thesis else contextlib.nullcontext():
-            notebooks.strip_all()
-    assert (source / "thesis.txt").exists() == thesis == (source / "98_gone.ipynb").exists()
-    assert thesis or len(list(source.glob("*.ipynb"))) == len(list(paths.NOTEBOOKS.glob("[0-9]*.ipynb")))
-
-
 # Killed on the way
 
 
@@ -219,24 +140,13 @@ def test_killed_at_any_step_the_old_or_the_new_folder_is_there_after_the_next_sw
         if not dies(lambda: make(target, "new", "two"), step):
             break
         files.sweep(tmp_path)
-        outcomes.append(tuple(contents(target)))
-        assert outcomes[-1] in {("sub/old",), ("sub/new", "sub/two"), ("sub/two", "sub/new")}
+        outcomes.append(tuple(sorted(contents(target))))
+        assert outcomes[-1] in {("sub/old",), ("sub/new", "sub/two")}
         files.check(target, KIND)
         assert [path.name for path in tmp_path.iterdir()] == ["tiles"]
+        assert contents(make(target, "newest")) == {"sub/newest": "newest"}
     assert 10 < step < 200
     assert "sub/old" in outcomes[0] and "sub/new" in outcomes[-1]
-
-
-def test_killed_at_any_step_the_next_run_succeeds_and_leaves_nothing_behind(tmp_path):
-    target = tmp_path / "tiles"
-    for step in range(200):
-        make(target, "old")
-        if not dies(lambda: make(target, "new"), step):
-            break
-        make(target, "newest")
-        assert contents(tmp_path) == {"tiles/sub/newest": "newest"}
-        assert [path.name for path in tmp_path.iterdir()] == ["tiles"]
-    assert 10 < step < 200
 
 
 def test_killed_at_any_step_a_file_is_old_or_new(tmp_path):

@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 from lib import paths
 
 HEAVY = {"torch", "timm", "torchvision", "sklearn", "scipy", "skimage", "matplotlib", "seaborn"}
@@ -17,24 +15,16 @@ def imported(statements: str) -> set[str]:
     return set(done.stdout.split("\n")[-2].split())
 
 
-@pytest.mark.parametrize("module", ["reproduce", "notebooks", "code", "lab", "pages"])
-def test_a_command_of_the_pipeline_needs_nothing_heavy_to_begin(module):
-    assert imported(f"import lib.pipeline.{module}") == set()
-
-
-@pytest.mark.parametrize("module", ["lib.datasets.fetch", "lib.datasets.__main__", "lib.encoders.__main__"])
-def test_what_reads_images_waits_for_what_it_runs(module):
-    assert imported(f"import {module}") == set()
-
-
-@pytest.mark.parametrize("profile", ["demo", "sample"])
-def test_a_plan_without_weights_to_download_needs_nothing_heavy(profile):
-    assert imported(f"from lib.pipeline import plan; plan.text({profile!r})") == set()
+def test_commands_and_plans_without_weights_to_download_need_nothing_heavy_to_begin():
+    commands = [f"lib.pipeline.{name}" for name in ("reproduce", "notebooks", "code", "lab", "pages", "plan")]
+    commands += ["lib.datasets.fetch", "lib.datasets.__main__", "lib.encoders.__main__"]
+    plans = "\n".join(f"lib.pipeline.plan.text({profile!r})" for profile in ("demo", "sample"))
+    assert imported(f"import {', '.join(commands)}\n{plans}") == set()
 
 
 def test_texture_and_reductions_do_not_wait_for_torch():
-    assert "torch" not in imported("from lib.encoders import registry; registry.make('texture')")
-    assert "torch" not in imported("from lib.heads import Reduction")
+    made = "from lib.encoders import registry; registry.make('texture'); from lib.heads import Reduction"
+    assert "torch" not in imported(made)
 
 
 def test_a_mapper_does_not_wait_for_scikit_learn():

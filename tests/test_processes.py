@@ -66,7 +66,7 @@ def test_workers_of_a_killed_run_end_with_it(tmp_path, request):
     request.addfinalizer(lambda: run.poll() is None and run.kill())
     assert eventually(lambda: sum(file.stat().st_size for file in tmp_path.rglob("*.pkl")) >= 8e6, 60)
     assert eventually(lambda: len(children(run.pid)) >= 3, 60)  # two workers, and who tracks their resources
-    time.sleep(3)
+    time.sleep(1)
     started = children(run.pid)
     os.kill(run.pid, signal.SIGKILL)
     run.wait()
@@ -81,20 +81,12 @@ def semaphores(pid: int) -> list[Path]:
     return list(processes.SHARED.glob(f"sem.loky-{pid}-*"))
 
 
-def test_results_come_in_order_and_one_worker_is_this_process(monkeypatch):
-    monkeypatch.setattr(processes, "shared", lambda: pytest.fail("nothing is shared"))
-    jobs = [joblib.delayed(lambda i: (i, os.getpid()))(i) for i in range(5)]
-    assert list(processes.spread(jobs, workers=1)) == [(i, os.getpid()) for i in range(5)]
-
-
 @pytest.mark.slow
 def test_a_killed_run_is_tidied_up_after_by_the_next_and_a_living_one_is_left_alone(tmp_path, request):
     killed = start(tmp_path, seconds=60)
     request.addfinalizer(lambda: killed.poll() is None and os.killpg(killed.pid, signal.SIGKILL))
-    deadline = time.monotonic() + 60
-    while (size := sum(file.stat().st_size for file in tmp_path.rglob("*.pkl"))) < 8e6 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert size >= 8e6 and semaphores(killed.pid)
+    assert eventually(lambda: sum(file.stat().st_size for file in tmp_path.rglob("*.pkl")) >= 8e6, 60)
+    assert semaphores(killed.pid)
     theirs = [path for path in tmp_path.iterdir()]
     (tmp_path / "thesis.txt").write_text("all of it")
 
@@ -129,16 +121,6 @@ def test_work_is_done_a_little_ahead_in_order_and_ends_when_nobody_wants_more(tm
     assert list(processes.ahead(entered, jobs, workers=1)) == [(number, os.getpid()) for number in range(40)]
 
 
-def test_semaphores_of_a_process_that_lives_are_left_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(processes, "SHARED", tmp_path)
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    for pid in (os.getpid(), ended.pid):
-        (tmp_path / f"sem.loky-{pid}-abc").touch()
-        processes._forget(pid)
-    assert [path.name for path in tmp_path.iterdir()] == [f"sem.loky-{os.getpid()}-abc"]
-
-
 def test_shared_memory_is_used_where_there_is_enough(tmp_path, monkeypatch):
     monkeypatch.delenv("JOBLIB_TEMP_FOLDER", raising=False)
     usage = {"free": 3e9}
@@ -154,8 +136,10 @@ def test_shared_memory_is_used_where_there_is_enough(tmp_path, monkeypatch):
     assert processes._place() == Path("/chosen")
 
 
-def test_large_arrays_are_still_shared():
+def test_one_worker_is_this_process_and_several_share_large_arrays():
     """A worker sees a map of a file, and it lies in our workshop."""
+    jobs = [joblib.delayed(lambda i: (i, os.getpid()))(i) for i in range(5)]
+    assert list(processes.spread(jobs, workers=1)) == [(i, os.getpid()) for i in range(5)]
     x = np.ones((1000, 1000))
     look = joblib.delayed(lambda shared: (type(shared).__name__, shared.filename))
     ((kind, file),) = processes.spread([look(x)], workers=2)

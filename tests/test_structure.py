@@ -2,9 +2,8 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import lib
 from lib import paths
@@ -54,6 +53,7 @@ def module(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@cache
 def targets(file: Path) -> set[str]:
     known = {module(other) for other in FILES}
     found = set()
@@ -69,31 +69,26 @@ def targets(file: Path) -> set[str]:
     return {name for name in found if name in known and name != "lib"}
 
 
-def test_every_room_has_a_floor():
+def test_every_room_has_a_floor_and_the_package_docstring_names_it():
     rooms = {module(file).split(".")[1] for file in FILES if module(file) != "lib"}
-    assert rooms == set(FLOORS)
+    assert rooms == set(FLOORS) == set(re.findall(r"``(\w+)``", lib.__doc__))
 
 
-def test_the_package_docstring_names_every_room():
-    assert set(re.findall(r"``(\w+)``", lib.__doc__)) == set(FLOORS)
+def test_a_room_imports_only_from_below():
+    for file in FILES:
+        for target in targets(file) if module(file) != "lib" else ():
+            here, there = (name.split(".")[1] for name in (module(file), target))
+            allowed = FLOORS[there] < FLOORS[here] or there == here or (here, there) in NEIGHBOURS
+            assert allowed, f"{module(file)} imports {target}"
 
 
-@pytest.mark.parametrize("file", FILES, ids=module)
-def test_a_room_imports_only_from_below(file):
-    if module(file) == "lib":
-        return
-    here = module(file).split(".")[1]
-    for target in targets(file):
-        there = target.split(".")[1]
-        allowed = FLOORS[there] < FLOORS[here] or there == here or (here, there) in NEIGHBOURS
-        assert allowed, f"{module(file)} imports {target}"
-
-
-@pytest.mark.parametrize("file", [file for file in FILES if module(file).startswith("lib.papers.")], ids=module)
-def test_a_paper_imports_no_other_paper(file):
-    here = module(file).split(".")[2:3]
-    others = [name for name in targets(file) if name.startswith("lib.papers.") and name.split(".")[2:3] != here]
-    assert not others, f"{module(file)} imports {', '.join(others)}"
+def test_a_paper_imports_no_other_paper():
+    for file in FILES:
+        paper = module(file).split(".")[2:3]
+        if module(file).startswith("lib.papers."):
+            papers = [name for name in targets(file) if name.startswith("lib.papers.")]
+            others = [name for name in papers if name.split(".")[2:3] != paper]
+            assert not others, f"{module(file)} imports {', '.join(others)}"
 
 
 def test_there_are_no_circles():
@@ -110,8 +105,8 @@ def test_there_are_no_circles():
     assert [name for name in graph if name in reach(name)] == []
 
 
-@pytest.mark.parametrize("file", FILES, ids=module)
-def test_modules_are_small_and_finished(file):
-    text = file.read_text(encoding="utf-8")
-    assert text.count("\n") <= 350
-    assert not re.search(r"NotImplementedError|\b(TODO|FIXME|XXX)\b", text)
+def test_modules_are_small_and_finished():
+    for file in FILES:
+        text = file.read_text(encoding="utf-8")
+        assert text.count("\n") <= 350, file
+        assert not re.search(r"NotImplementedError|\b(TODO|FIXME|XXX)\b", text), file

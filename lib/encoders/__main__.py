@@ -45,8 +45,9 @@ def main() -> None:
     if arguments.n_views is not None:
         from lib.encoders import views
 
-        several = {"n_views": arguments.n_views, "on_broken": arguments.on_broken}
-        table, values = views.extract(table, encoder, arguments.target, **several)
+        table, values = views.extract(
+            table, encoder, arguments.target, arguments.n_views, on_broken=arguments.on_broken
+        )
         print(f"{arguments.target}: {len(values)} views of {len(table)} images, {encoder.dim} numbers each")
         return
     features = cache.extract(table, encoder, arguments.target, arguments.on_broken)

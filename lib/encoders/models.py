@@ -111,5 +111,10 @@ MODELS = {
     "resnet50_a1": Model("ResNet50 A1", "resnet50.a1_in1k", 2048, APACHE),
 }
 
-OURS = (*MODELS, "efficientnet_lite0", "efficientnet_lite0_96px", "demo_vit", "texture")
+UNTRAINED = "-untrained"
+"""Behind a network's name: the same network with random weights."""
+
+PACKAGED = ("efficientnet_lite0", "densenet121")
+"""Networks whose weights come with the environment (:mod:`lib.encoders.packaged`)."""
+OURS = (*MODELS, *PACKAGED, "efficientnet_lite0_96px", "demo_vit", "texture")
 """Names that :func:`lib.encoders.registry.make` knows without timm."""

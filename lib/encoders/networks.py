@@ -2,24 +2,21 @@
 
 from typing import Any
 
-from lib.encoders import backbones, lite0, small_vit
+from lib.encoders import backbones, packaged, small_vit
 from lib.encoders.backbones import Backbone
+from lib.encoders.models import UNTRAINED
 
 
 def load(name: str, **options: Any) -> Backbone:
-    """The network of that name; with "-untrained" behind it the same network with random weights.
+    """The network of that name, as :func:`lib.encoders.registry.make`; texture is none.
 
-    options: of :func:`lib.encoders.backbones.load` (device, dtype, batch_size, seed).
+    options: seed, of random weights, and those of :func:`lib.encoders.backbones.frozen` (device, dtype, batch_size).
 
     Raises InputError for an unknown name and MissingWeights where trained weights cannot be had.
     """
-    plain = name.removesuffix(backbones.UNTRAINED)
-    if lite0.size(plain):
-        return lite0.load(plain, weights="pretrained" if name == plain else "untrained", **options)
-    if name == small_vit.NAME:
-        return small_vit.load(**options)
-    if name == small_vit.NAME + backbones.UNTRAINED:
-        return small_vit.load(None, **options)
-    if name.endswith(backbones.UNTRAINED):
-        return backbones.load(plain, weights="untrained", **options)
-    return backbones.load(name, **options)
+    plain = name.removesuffix(UNTRAINED)
+    if packaged.sized(plain):
+        return packaged.load(plain, trained=plain == name, **options)
+    if plain == small_vit.NAME:
+        return small_vit.load(small_vit.WEIGHTS if plain == name else None, **options)
+    return backbones.load(plain, trained=plain == name, **options)

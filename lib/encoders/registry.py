@@ -8,11 +8,11 @@ from lib.encoders.cache import Encoder
 def make(name: str, **options: Any) -> Encoder:
     """The encoder of that name.
 
-    name: "texture"; "efficientnet_lite0", whose weights come with the environment, or "efficientnet_lite0_96px" for
-        images of 96 pixels; "demo_vit", whose weights come with this package; one of :data:`lib.encoders.models.MODELS`
-        ("dino_vits16", "uni2_h"); a timm model ("resnet50"); a network's name with "-untrained" behind it is the same
-        network with random weights.
-    options: of :func:`lib.encoders.networks.load` for networks.
+    name: "texture"; "efficientnet_lite0" or "densenet121", whose weights come with the environment, or
+        "efficientnet_lite0_96px" for images of 96 pixels; "demo_vit", whose weights come with this package; one of
+        :data:`lib.encoders.models.MODELS` ("dino_vits16", "uni2_h"); a timm model ("resnet50"); a network's name with
+        "-untrained" behind it is the same network with random weights.
+    options: of :func:`lib.encoders.networks.load`.
 
     Raises InputError for an unknown name and MissingWeights where trained weights cannot be had.
     """

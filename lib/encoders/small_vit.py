@@ -7,7 +7,7 @@ Plain linear patches learn next to nothing from a few thousand tiles; a convolut
 
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import safetensors.torch
 import torch
@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from torchvision.transforms import v2
 
 from lib import checks
-from lib.encoders.backbones import UNTRAINED, Backbone, frozen
-from lib.encoders.weights import UNREADABLE, one_line, read
+from lib.encoders.backbones import Backbone, frozen, seeded
+from lib.encoders.models import UNTRAINED
+from lib.encoders.weights import fitting, read
 from lib.errors import InputError
 from lib.files import whole
 
@@ -95,36 +96,23 @@ def _initialise(module: nn.Module) -> None:
 
 def create(seed: int) -> SmallViT:
     """A network with random weights that depend on ``seed`` alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         return SmallViT()
 
 
-def load(
-    weights: Path | None = WEIGHTS,
-    name: str = NAME,
-    device: str = "auto",
-    dtype: torch.dtype | None = None,
-    batch_size: int | None = None,
-    seed: int = 0,
-) -> Backbone:
+def load(weights: Path | None = WEIGHTS, name: str = NAME, seed: int = 0, **options: Any) -> Backbone:
     """A small vision transformer as a frozen encoder.
 
     weights: a file of :func:`save`, by default the one that comes with this package; None: random ones under ``seed``.
     name: of the encoder; "-untrained" is put behind it where ``weights`` is None.
-    device, dtype, batch_size: as in :func:`lib.encoders.backbones.load`.
+    options: of :func:`lib.encoders.backbones.frozen`.
 
     Raises InputError for a weights file that is missing, damaged or of another network.
     """
     model = create(seed)
     about = f"untrained, seed {seed}" if weights is None else _fill(model, Path(weights))
-    name += UNTRAINED if weights is None else ""
-    described = {
-        "encoder": name,
-        "model": f"convolutional stem {WIDTHS}, {DEPTH} blocks, {HEADS} heads",
-        "weights": about,
-    }
-    encoder = frozen(model, described, device=device, dtype=dtype, batch_size=batch_size)
+    architecture = f"convolutional stem {WIDTHS}, {DEPTH} blocks, {HEADS} heads"
+    encoder = frozen(model, name + UNTRAINED * (weights is None), architecture, about, **options)
     # torchvision's normalising rounds otherwise in the last bit: features stay what they are.
     return replace(encoder, normalise=v2.Compose([v2.ToDtype(torch.float32, scale=True), v2.Normalize(MEAN, STD)]))
 
@@ -154,13 +142,8 @@ def _fill(model: SmallViT, file: Path) -> str:
         raise InputError(
             f"There is no weights file {file}: train it with python -m lib.training.pretrain, or copy it there."
         )
-    try:
+    way_out = "Fetch the file again, or train it with python -m lib.training.pretrain."
+    with fitting(file, "a small vision transformer", way_out):
         model.load_state_dict(read(file))
         with safetensors.safe_open(file, framework="pt") as opened:
-            about = (opened.metadata() or {}).get("about", "no record")
-    except UNREADABLE as error:
-        raise InputError(
-            f"{file} cannot be used as weights of a small vision transformer ({one_line(error)[:200]}). "
-            "Fetch the file again, or train it with python -m lib.training.pretrain."
-        ) from error
-    return about
+            return (opened.metadata() or {}).get("about", "no record")

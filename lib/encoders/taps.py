@@ -23,6 +23,7 @@ from lib import checks, files, paths, pins
 from lib.datasets.images import READING
 from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
+from lib.encoders import networks
 from lib.errors import InputError
 from lib.progress import track
 
@@ -107,10 +108,10 @@ def extract(images: ImageTable, encoder: str, *, flipped: bool = False) -> Taps:
     InputError for an encoder without maps, or with values that float16 cannot hold.
     """
     backbone, network = _parts(encoder)
-    found = _once(
+    values = _once(
         images, {**backbone.provenance, "flipped": str(flipped)}, lambda: _seen(images, backbone, network, flipped)
     )
-    return Taps(found["shallow"], found["deep"])
+    return Taps(values["shallow"], values["deep"])
 
 
 def pixels(images: ImageTable, encoder: str) -> np.ndarray:
@@ -135,8 +136,6 @@ def _parts(encoder: str) -> "tuple[Backbone, Stem]":
 def _backbone(encoder: str) -> "Backbone":
     if encoder == "texture":
         raise InputError("texture has no feature maps: take a convolutional network")
-    from lib.encoders import networks  # which takes seconds to import
-
     return networks.load(encoder, device="cpu")
 
 
@@ -185,7 +184,7 @@ def _once(
             return load_file(file)
         except SafetensorError as error:
             log.warning("%s is damaged (%s): computing it again.", file, error)
-    found = compute()
+    values = compute()
     with files.whole(file) as draft:
-        draft.write_bytes(save({name: np.ascontiguousarray(value) for name, value in found.items()}))
-    return found
+        draft.write_bytes(save({name: np.ascontiguousarray(value) for name, value in values.items()}))
+    return values

@@ -175,21 +175,17 @@ class Augmented:
         return self.encoder.encode([x.permute(1, 2, 0).numpy() for x in seen] if device.type == "cpu" else seen)
 
     def see(self, image: Image.Image) -> Image.Image:
-        """The view of an image of any size and mode, as RGB."""
+        """The view of an image of any size and mode, as RGB; torch's random state is left as it was."""
         return to_pil_image(self._see(image))
 
     def _see(self, image: Image.Image | np.ndarray, device: torch.device | None = None) -> Tensor:
-        return _seen(planes(image), self.view, self.seed, self.size, self.transform, device)
-
-
-def see(
-    image: Image.Image, view: int, seed: int = 0, size: int = SIZE, transform: v2.Transform | None = None
-) -> Image.Image:
-    """The view of an image of any size and mode, as RGB; torch's random state is left as it was.
-
-    view, seed, size, transform: as of :class:`Augmented`.
-    """
-    return to_pil_image(_seen(planes(image), view, seed, size, transform or augmentation()))
+        """The view (3, h, w) uint8, made on ``device``; what is random is drawn on the CPU wherever it is."""
+        small = _reduced(planes(image), self.size)
+        pixels = small.permute(1, 2, 0).contiguous().numpy()
+        digest = hashlib.sha256(f"{self.seed} {self.view} ".encode() + pixels.tobytes()).digest()
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(int.from_bytes(digest[:7]))
+            return self.transform(small.to(device))
 
 
 def extract(
@@ -216,18 +212,6 @@ def extract(
     views = [cache.extract(table, who, file, on_broken, batch_size) for who, file in zip(seen, files, strict=True)]
     table, values = cache.align(table, views)
     return table, np.stack(values)
-
-
-def _seen(
-    image: Tensor, view: int, seed: int, size: int, transform: v2.Transform, device: torch.device | None = None
-) -> Tensor:
-    """The view of an image (3, h, w) uint8, made on ``device``; what is random is drawn on the CPU wherever it is."""
-    image = _reduced(image, size)
-    pixels = image.permute(1, 2, 0).contiguous().numpy()
-    digest = hashlib.sha256(f"{seed} {view} ".encode() + pixels.tobytes()).digest()
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(int.from_bytes(digest[:7]))
-        return transform(image.to(device))
 
 
 def _reduced(image: Tensor, size: int) -> Tensor:

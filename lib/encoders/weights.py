@@ -1,7 +1,8 @@
 """Where the weights of a network come from: a file of this machine, the hub, or a message that says how to get them."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,9 @@ from safetensors import SafetensorError
 from timm.models import PretrainedCfg, load_state_dict
 
 from lib import paths
-from lib.errors import MissingWeights
+from lib.encoders.models import UNTRAINED
+from lib.errors import InputError, MissingWeights
 
-UNTRAINED = "-untrained"
 PROBE_SECONDS = 5
 SUFFIXES = (".safetensors", ".pth", ".bin")
 
@@ -101,38 +102,17 @@ def fetch(source: Source) -> Path:
 
     Raises MissingWeights where the hub cannot be reached or refuses.
     """
-    ask_hub(source)
     repo, _, revision = source.cfg.hf_hub_id.partition("@")
-    try:
+    with downloading(source):
         return Path(huggingface_hub.hf_hub_download(repo, source.file, revision=revision or None))
-    except (OSError, huggingface_hub.errors.HTTPError) as error:
-        raise missing(source, f"the download failed ({one_line(error)[:200]})") from error
 
 
-def read(file: Path) -> dict[str, torch.Tensor]:
-    """The tensors in a weights file under their names; nothing in it is executed.
+@contextmanager
+def downloading(source: Source) -> Iterator[None]:
+    """A download of weights: where none can succeed, or it fails, MissingWeights with the way out.
 
-    Raises ValueError, saying what is wrong, for a file that is damaged or holds anything but finite named tensors.
+    Without a connection the hub's own retries take most of a minute to say so; it is asked before.
     """
-    try:
-        found = load_state_dict(str(file), weights_only=True)
-    except OSError:
-        raise
-    except Exception as error:  # junk can fail with anything, and torch's own words advise to execute what it holds
-        why = f"it is damaged, or holds something else than named tensors ({type(error).__name__})"
-        raise ValueError(why) from error
-    if not found:
-        raise ValueError("it holds no tensors")
-    for name, value in found.items():
-        if not isinstance(value, torch.Tensor):
-            raise ValueError(f"{name!r} in it is no tensor")
-        if not value.isfinite().all():
-            raise ValueError(f"{name!r} in it holds NaN or infinity")
-    return found
-
-
-def ask_hub(source: Source) -> None:
-    """Raise MissingWeights where no download can succeed: the hub's own retries take most of a minute to say so."""
     if not source.cfg.has_weights:
         raise missing(source, "timm has none to download")
     if source.cfg.hf_hub_id:
@@ -141,6 +121,43 @@ def ask_hub(source: Source) -> None:
         except Exception as error:  # its class depends on the HTTP library of the installed huggingface_hub
             reason = f"{huggingface_hub.constants.ENDPOINT} cannot be reached ({one_line(error)[:200]})"
             raise missing(source, reason) from error
+    try:
+        yield
+    except (OSError, huggingface_hub.errors.HTTPError) as error:
+        raise missing(source, f"the download failed ({one_line(error)[:200]})") from error
+
+
+@contextmanager
+def fitting(file: Path, network: str, way_out: str) -> Iterator[None]:
+    """Weights are read and loaded; InputError names the ``file`` if they are damaged or of another network."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise InputError(
+            f"{file} cannot be used as weights of {network} ({one_line(error)[:200]}). {way_out}"
+        ) from error
+
+
+def read(file: Path) -> dict[str, torch.Tensor]:
+    """The tensors in a weights file under their names; nothing in it is executed.
+
+    Raises ValueError, saying what is wrong, for a file that is damaged or holds anything but finite named tensors.
+    """
+    try:
+        state = load_state_dict(str(file), weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # junk can fail with anything, and torch's own words advise to execute what it holds
+        why = f"it is damaged, or holds something else than named tensors ({type(error).__name__})"
+        raise ValueError(why) from error
+    if not state:
+        raise ValueError("it holds no tensors")
+    for name, value in state.items():
+        if not isinstance(value, torch.Tensor):
+            raise ValueError(f"{name!r} in it is no tensor")
+        if not value.isfinite().all():
+            raise ValueError(f"{name!r} in it holds NaN or infinity")
+    return state
 
 
 def missing(source: Source, reason: str) -> MissingWeights:

@@ -1,4 +1,4 @@
-"""The models of Table I as timm builds them, and the table itself; the models are :mod:`lib.encoders.models`."""
+"""What timm builds for a name, which weights are missing for it, and Table I as it can be run."""
 
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from timm.models import PretrainedCfg, get_pretrained_cfg
 from lib import paths
 from lib.encoders.models import MODELS, OURS, SIZE
 from lib.encoders.weights import Source, local_file, missing
+from lib.errors import InputError, suggestion
 
 SWIGLU = {"mlp_layer": SwiGLUPacked, "act_layer": torch.nn.SiLU}
 
@@ -24,8 +25,14 @@ def names() -> list[str]:
 def source(name: str) -> Source:
     """What timm needs to build the model of that name, and where its weights are.
 
-    Raises KeyError for a name that is not in :data:`MODELS`.
+    name: of :data:`MODELS`, or of timm with or without the tag of the weights. Raises InputError for any other.
     """
+    if name not in MODELS:
+        try:
+            cfg = get_pretrained_cfg(name, allow_unregistered=False)
+        except RuntimeError:
+            raise InputError(f"Unknown encoder {name!r}: {suggestion(name, names())}") from None
+        return Source(f"{cfg.architecture}.{cfg.tag}" if cfg.tag else cfg.architecture, cfg)
     model = MODELS[name]
     changes = {**model.changes, **(SWIGLU if model.swiglu else {})}
     if not model.repository:
@@ -82,7 +89,6 @@ def published() -> pd.DataFrame:
 
 
 def wanting(name: str) -> str | None:
-    """How to get the weights of a model of :data:`lib.encoders.models.MODELS`; None if they are on this machine."""
+    """How to get the weights of a network, named as for :func:`source`; None if they are on this machine."""
     wanted = source(name)
-    here = local_file(wanted) is not None
-    return None if here else str(missing(wanted, "they do not come with this project"))
+    return None if local_file(wanted) else str(missing(wanted, "they do not come with this project"))

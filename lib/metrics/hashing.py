@@ -5,8 +5,8 @@ most items are tied: all values here are means over the orders of ties (see :mod
 content decides between them (:func:`content_key`).
 
 **What the paper leaves open (erratum AC-22).** It counts as found what is of the query's class *and* inside the Hamming
-ball, and in the next sentence all that is inside; the radius of its mAP is not given. :func:`evaluate` takes no ball,
-:func:`average_precision_in_ball` any. Table 6 judges by "class centres" and calls the radius of their balls the
+ball, and in the next sentence all that is inside; the radius of its mAP is not given. :func:`evaluate` takes no ball.
+Table 6 judges by "class centres" and calls the radius of their balls the
 decision boundary: that is :func:`by_centre`.
 """
 
@@ -51,6 +51,12 @@ def pack(h: Points) -> np.ndarray:
     return np.packbits(signs(h), axis=1)
 
 
+def check_packed(name: str, codes: np.ndarray, least: int = 1) -> None:
+    """Raise InputError unless ``codes`` are (n, bytes) uint8, n at ``least``, as :func:`pack` makes them."""
+    if codes.dtype != np.uint8 or codes.ndim != 2 or codes.size < least:
+        raise InputError(f"the {name} is {codes.dtype} of shape {codes.shape}, not packed codes: see hashing.pack")
+
+
 def hamming(query: np.ndarray, gallery: np.ndarray, bits: int | None = None) -> np.ndarray:
     """How many bits differ between packed codes ``query: (q, bytes)`` and ``gallery: (m, bytes)``: (q, m) int16.
 
@@ -63,9 +69,8 @@ def hamming(query: np.ndarray, gallery: np.ndarray, bits: int | None = None) -> 
     >>> hamming(pack([[1.0, 1.0]]), pack([[1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]]))
     array([[0, 1, 2]], dtype=int16)
     """
-    for name, codes in (("query", query), ("gallery", gallery)):
-        if codes.dtype != np.uint8 or codes.ndim != 2:
-            raise InputError(f"the {name} is {codes.dtype} of shape {codes.shape}, not packed codes: see hashing.pack")
+    check_packed("query", query, least=0)
+    check_packed("gallery", gallery, least=0)
     if query.shape[1] != gallery.shape[1]:
         raise InputError(f"query codes have {query.shape[1]} bytes, those of the gallery {gallery.shape[1]}")
     if bits is not None:
@@ -78,10 +83,10 @@ def hamming(query: np.ndarray, gallery: np.ndarray, bits: int | None = None) -> 
             raise InputError(f"the codes of the {name} do not have {bits} bits: pack both from one head")
     width = query.shape[1]
     query, gallery = _words(query), _words(gallery)
-    found = np.zeros((len(query), len(gallery)), dtype=distance_dtype(width))
+    distance = np.zeros((len(query), len(gallery)), dtype=distance_dtype(width))
     for word in range(query.shape[1]):
-        found += np.bitwise_count(query[:, word, None] ^ gallery[:, word])
-    return found
+        distance += np.bitwise_count(query[:, word, None] ^ gallery[:, word])
+    return distance
 
 
 def distance_dtype(n_bytes: int) -> np.dtype:
@@ -121,47 +126,6 @@ def evaluate(
     """
     codes = (torch.from_numpy(np.where(signs(h), np.float32(1), np.float32(-1))) for h in (query, gallery))
     return retrieval.evaluate(*codes, query_labels, gallery_labels, Euclidean(), ks, query_ids, gallery_ids)
-
-
-def average_precision_in_ball(
-    distance: ArrayLike,
-    relevant: ArrayLike,
-    radius: int,
-    k: int = 100,
-    denominator: retrieval.Denominator = "min",
-) -> np.ndarray:
-    """AP@k of lists that end at the rim of the Hamming ball: (q,), 0 where it holds nothing relevant.
-
-    Args:
-        distance: (q, m) Hamming distances, inf for an item that is not in this query's gallery; relevant: (q, m) bool.
-        radius: items farther than this are not answered.
-        k: the longest list.
-        denominator: as in :func:`lib.metrics.retrieval.average_precision_at_k`; R of "min" counts the whole gallery, so
-            that a small ball is no advantage, while "hits" rewards it.
-
-    Returns:
-        NaN for a query without any relevant item in its gallery.
-
-    Raises:
-        InputError: for NaN, and shapes that do not fit.
-
-    >>> average_precision_in_ball([[0, 1, 2]], [[True, False, True]], radius=1, k=3).tolist()
-    [0.5]
-    >>> average_precision_in_ball([[0, 1, 2]], [[True, False, True]], radius=1, k=3, denominator="hits").tolist()
-    [1.0]
-    """
-    distance, relevant = _pairs(distance, relevant)
-    checks.whole("radius", radius, least=0)
-    checks.values(k=k)
-    inside = distance <= radius
-    n_relevant = (relevant & (distance != np.inf)).sum(axis=1)
-    # What is outside comes last, and is no hit; so does what is not in the gallery.
-    cut = np.where(inside, distance, np.int64(radius) + 1), relevant & inside
-    if denominator == "min":
-        found = retrieval.average_precision_at_k(*cut, [k], "k").numpy()[:, 0] * k / np.minimum(k, n_relevant).clip(1)
-    else:
-        found = retrieval.average_precision_at_k(*cut, [k], denominator).numpy()[:, 0]
-    return np.where(n_relevant > 0, np.nan_to_num(found, nan=0.0), np.nan)
 
 
 def centres(h: Points, labels: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -205,7 +169,7 @@ def by_centre(distance: ArrayLike, labels: ArrayLike, classes: ArrayLike, radii:
     [[0.333, 1.0, 0.333, 2.0], [0.667, 1.0, 0.667, 0.0]]
     """
     distance, labels, classes = np.asarray(distance), np.asarray(labels), np.asarray(classes)
-    _check_radii(radii)
+    checks.values(radii=radii)
     if distance.ndim != 2 or distance.shape != labels.shape + classes.shape or not distance.size:
         raise InputError(
             f"distances are {distance.shape}, but labels {labels.shape} and classes {classes.shape}: expected (q, C), "
@@ -217,17 +181,17 @@ def by_centre(distance: ArrayLike, labels: ArrayLike, classes: ArrayLike, radii:
         raise InputError(f"class {labels[without][0]!r} of a query has no centre")
     nearest = distance == distance.min(axis=1, keepdims=True)
     share = nearest / nearest.sum(axis=1, keepdims=True)
-    asked = own.sum(axis=0)
+    of_class = own.sum(axis=0)
     rows = []
     for radius in radii:
         taken = share * (distance <= radius)
         right, answered = (taken * own).sum(axis=0), taken.sum(axis=0)
         values = {
             "accuracy": right.sum() / len(labels),
-            "precision": (right / np.where(answered > 0, answered, 1))[asked > 0].mean(),
-            "recall": (right[asked > 0] / asked[asked > 0]).mean(),
+            "precision": (right / np.where(answered > 0, answered, 1))[of_class > 0].mean(),
+            "recall": (right[of_class > 0] / of_class[of_class > 0]).mean(),
         }
-        rejected, empty = (taken.sum(axis=1) == 0).sum(), (answered[asked > 0] == 0).sum()
+        rejected, empty = (taken.sum(axis=1) == 0).sum(), (answered[of_class > 0] == 0).sum()
         counts = {"n_queries": len(labels), "n_rejected": int(rejected), "n_empty": int(empty)}
         rows.append({"radius": radius} | values | counts)
     return pd.DataFrame(rows)
@@ -283,16 +247,3 @@ def _unit(x: np.ndarray) -> np.ndarray:
     centred = np.where(np.abs(centred).max(axis=1, keepdims=True) <= noise, 0, centred)
     length = np.linalg.norm(centred, axis=1, keepdims=True)
     return centred / np.where(length > 0, length, 1)
-
-
-def _pairs(distance: ArrayLike, relevant: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Both as arrays (q, m); raises InputError where they are not of one shape."""
-    distance, relevant = np.asarray(distance), np.asarray(relevant, dtype=bool)
-    if distance.ndim != 2 or distance.shape != relevant.shape or not distance.size:
-        raise InputError(f"distance {distance.shape} and relevant {relevant.shape}: expected one shape (q, m), not 0")
-    checks.no_nan("the distances", distance)
-    return distance, relevant
-
-
-def _check_radii(radii: Sequence[int]) -> None:
-    checks.several("radii", radii, each=lambda name, value: checks.whole(name, value, least=0))

@@ -12,6 +12,9 @@ from lib.errors import InputError
 from lib.geometry import Geometry, PoincareBall, by_name
 from lib.geometry.points import Points, as_tensor, unfit
 
+DISTANCES = 2**25
+"""How many distances exist at a time."""
+
 
 def rank_keys(
     query: Points,

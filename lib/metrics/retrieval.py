@@ -34,12 +34,9 @@ from lib.errors import InputError
 from lib.geometry import Geometry
 from lib.geometry.points import Points, as_tensor
 from lib.metrics.classes import over_classes
-from lib.metrics.keys import common_codes, rank_keys
+from lib.metrics.keys import DISTANCES, common_codes, rank_keys
 
 Denominator = Literal["min", "hits", "k"]
-
-_DISTANCES = 2**25
-"""How many distances exist at a time."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +66,8 @@ class PerQuery:
         """
         metrics, ks = (list(dict.fromkeys(self.values.columns.get_level_values(name))) for name in ("metric", "k"))
         cut = _in_random_order(torch.from_numpy(self.n_relevant), torch.from_numpy(self.n_gallery), ks)
-        found = torch.cat([_METRICS[metric](cut) for metric in metrics], dim=1)
-        return pd.DataFrame(found.numpy(), columns=pd.MultiIndex.from_product([metrics, ks], names=["metric", "k"]))
+        values = torch.cat([_METRICS[metric](cut) for metric in metrics], dim=1)
+        return pd.DataFrame(values.numpy(), columns=pd.MultiIndex.from_product([metrics, ks], names=["metric", "k"]))
 
     def mean(self) -> pd.DataFrame:
         """Means over the queries that have a relevant item.
@@ -138,7 +135,7 @@ def evaluate(
     query_class, gallery_class = common_codes(query_labels, gallery_labels, query, gallery, "label")
     values, n_relevant, n_gallery = [], [], []
     if block is None:
-        block = max(1, _DISTANCES // len(gallery))
+        block = max(1, DISTANCES // len(gallery))
     checks.whole("block", block)
     for start in range(0, len(query), block):
         rows = slice(start, start + block)
@@ -175,28 +172,6 @@ def average_precision_at_k(
     if denominator not in ("min", "hits", "k"):
         raise InputError(f"denominator {denominator!r} is not known; use 'min', 'hits' or 'k'")
     return _average_precision(_cut(distance, relevant, ks), denominator)
-
-
-def precision_at_k(distance: Points, relevant: Points, ks: Sequence[int]) -> Tensor:
-    """Precision@k = H(k) / k; arguments and result as in :func:`average_precision_at_k`.
-
-    >>> distance = torch.tensor([[0.1, 0.2, 0.3, 0.4]])
-    >>> relevant = torch.tensor([[True, False, True, False]])
-    >>> precision_at_k(distance, relevant, [1, 2, 4, 8])
-    tensor([[1.0000, 0.5000, 0.5000, 0.2500]], dtype=torch.float64)
-    """
-    return _precision(_cut(distance, relevant, ks))
-
-
-def hit_rate_at_k(distance: Points, relevant: Points, ks: Sequence[int]) -> Tensor:
-    """Hit rate@k = 1 if any of the first k is relevant, the "Recall@K" of metric learning; arguments as above.
-
-    Two of three equally near items are drawn; the one relevant item is among them with probability 2/3:
-
-    >>> hit_rate_at_k(torch.tensor([[1, 1, 1]]), torch.tensor([[True, False, False]]), [1, 2, 3])
-    tensor([[0.3333, 0.6667, 1.0000]], dtype=torch.float64)
-    """
-    return _hit_rate(_cut(distance, relevant, ks))
 
 
 class _Cut(NamedTuple):

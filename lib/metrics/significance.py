@@ -150,11 +150,11 @@ def corrected(p_values: ArrayLike, method: str = "holm") -> np.ndarray:
     [0.03, 0.06, 0.06]
     """
     p = np.asarray(p_values, dtype=np.float64)
-    found = np.full(p.shape, np.nan)
+    adjusted = np.full(p.shape, np.nan)
     known = ~np.isnan(p)
     if known.any():
-        found[known] = multipletests(p[known], method=method)[1]
-    return found
+        adjusted[known] = multipletests(p[known], method=method)[1]
+    return adjusted
 
 
 def could_tell(test: Any, level: float = 0.05) -> Any:

@@ -76,8 +76,8 @@ def share_among(key: ArrayLike, among: ArrayLike, hits: ArrayLike, k: int) -> np
     last = np.sort(masked, axis=1)[np.arange(len(key)), np.maximum(n, 1) - 1][:, None]
     before, at = masked < last, (masked == last) & among
     drawn = np.divide((at & hits).sum(axis=1), at.sum(axis=1), out=np.zeros(len(key)), where=at.any(axis=1))
-    found = (before & hits).sum(axis=1) + drawn * (n - before.sum(axis=1))
-    return np.divide(found, n, out=np.full(len(key), np.nan), where=n > 0)
+    n_hits = (before & hits).sum(axis=1) + drawn * (n - before.sum(axis=1))
+    return np.divide(n_hits, n, out=np.full(len(key), np.nan), where=n > 0)
 
 
 def _table(name: str, values: ArrayLike) -> np.ndarray:

@@ -11,13 +11,10 @@ from lib import checks
 from lib.errors import InputError
 from lib.geometry import Geometry
 from lib.geometry.points import Points, as_tensor
-from lib.metrics.keys import classes_of, rank_keys
+from lib.metrics.keys import DISTANCES, classes_of, rank_keys
 
 KS = (1, 3, 5)
 """The first answer, and the majority of the first 3 and 5."""
-
-_DISTANCES = 2**25
-"""How many distances exist at a time."""
 
 
 @torch.no_grad()
@@ -53,7 +50,7 @@ def votes(
     depth = max(ks)
     if depth > len(gallery):
         raise InputError(f"k = {depth}, but the gallery has {len(gallery)} images. Use a smaller k")
-    block = max(1, _DISTANCES // len(gallery))
+    block = max(1, DISTANCES // len(gallery))
     nearest = []
     for start in range(0, len(query), block):
         keys, order = key(slice(start, start + block), slice(None)).sort(dim=1, stable=True)

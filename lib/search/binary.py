@@ -9,7 +9,7 @@ import numpy as np
 
 from lib import checks
 from lib.errors import InputError
-from lib.metrics.hashing import distance_dtype, hamming
+from lib.metrics.hashing import check_packed, distance_dtype, hamming
 from lib.search import recall
 from lib.search.index import library
 
@@ -24,7 +24,7 @@ def exact(query: np.ndarray, gallery: np.ndarray, k: int) -> tuple[np.ndarray, n
     >>> exact(np.array([[0]], np.uint8), np.array([[3], [1], [2]], np.uint8), k=2)[1].tolist()
     [[1, 2]]
     """
-    _check_k(k, len(gallery))
+    checks.within(k, len(gallery), f"gallery has {len(gallery)} codes")
     distance = hamming(query, gallery)
     # Distance and index in one whole number: smallest k of it are the answer, ties included.
     key = distance.astype(np.int64) * len(gallery) + np.arange(len(gallery))
@@ -57,8 +57,7 @@ class BinaryIndex:
         lists: int | None = None,
         probes: int = 16,
     ) -> None:
-        if codes.dtype != np.uint8 or codes.ndim != 2 or not codes.size:
-            raise InputError(f"the gallery is {codes.dtype} of shape {codes.shape}, not packed codes: see hashing.pack")
+        check_packed("gallery", codes)
         checks.values(neighbours=neighbours, probes=probes, **{} if lists is None else {"lists": lists})
         faiss, bits = library("faiss"), 8 * codes.shape[1]
         self.codes = np.ascontiguousarray(codes)
@@ -93,17 +92,11 @@ class BinaryIndex:
         if query.dtype != np.uint8 or query.ndim != 2 or query.shape[1] != self.codes.shape[1]:
             width = self.codes.shape[1]
             raise InputError(f"queries are {query.dtype} of shape {query.shape}; the index holds {width} bytes")
-        _check_k(k, len(self.codes))
+        checks.within(k, len(self.codes), f"gallery has {len(self.codes)} codes")
         checks.values(**{} if candidates is None else {"candidates": candidates})
         n = min(max(k, 4 * k + 16 if candidates is None else candidates), len(self.codes))
-        distance, found = self.index.search(np.ascontiguousarray(query), n)
-        lost = found < 0
-        order = np.lexsort((found, np.where(lost, np.iinfo(np.int32).max, distance)), axis=1)[:, :k]
-        distance, found = (np.take_along_axis(x, order, axis=1) for x in (distance, found))
-        return np.where(found < 0, -1, distance).astype(distance_dtype(self.codes.shape[1])), found
-
-
-def _check_k(k: int, size: int) -> None:
-    checks.values(k=k)
-    if k > size:
-        raise InputError(f"k = {k}, but the gallery has {size} codes: choose 1 to {size}")
+        distance, index = self.index.search(np.ascontiguousarray(query), n)
+        lost = index < 0
+        order = np.lexsort((index, np.where(lost, np.iinfo(np.int32).max, distance)), axis=1)[:, :k]
+        distance, index = (np.take_along_axis(x, order, axis=1) for x in (distance, index))
+        return np.where(index < 0, -1, distance).astype(distance_dtype(self.codes.shape[1])), index

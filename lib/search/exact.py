@@ -48,10 +48,8 @@ def nearest(
     """
     query, gallery, geometry = as_tensor(query, "query"), as_tensor(gallery, "gallery"), by_name(geometry)
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids, wide=True)
-    checks.values(k=k)
+    checks.within(k, len(gallery), f"gallery has {len(gallery)} items")
     checks.pair("block", block, each=checks.whole)
-    if k > len(gallery):
-        raise InputError(f"k = {k}, but the gallery has {len(gallery)} items: choose 1 to {len(gallery)}")
     ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
     indices = torch.full((len(query), k), -1, device=query.device)
     certain = torch.zeros(len(query), dtype=torch.bool, device=query.device)
@@ -93,16 +91,16 @@ def _by_products(
     certain = []
     for first in range(0, len(query), block[0]):
         rows = slice(first, first + block[0])
-        found = []
+        parts = []
         for start in range(0, len(gallery), block[1]):
             columns = slice(start, start + block[1])
             scores = left[rows] @ right[columns].T
             if ids is not None:
                 scores.masked_fill_(ids[0][rows, None] == ids[1][columns], -torch.inf)
             best, at = _largest(scores, k + SPARE + 1)
-            found.append((best, at + start))
-        best, order = torch.cat([part for part, _ in found], dim=1).topk(k + SPARE + 1, dim=1)
-        at = torch.cat([part for _, part in found], dim=1).gather(1, order)
+            parts.append((best, at + start))
+        best, order = torch.cat([part for part, _ in parts], dim=1).topk(k + SPARE + 1, dim=1)
+        at = torch.cat([part for _, part in parts], dim=1).gather(1, order)
         candidates = at[:, :-1].sort(dim=1).values  # by index, so that a stable sort keeps ties in order
         keys = form.keys(query[rows], gallery[candidates])
         if ids is not None:
@@ -139,16 +137,16 @@ def _thoroughly(
 ) -> None:
     """Fill these ``rows`` of ``indices`` from all keys of a gallery of ``size`` items."""
     k = indices.shape[1]
-    for some in rows.split(block[0]) if len(rows) else ():
-        best = found = None
+    for batch in rows.split(block[0]) if len(rows) else ():
+        best = columns = None
         for start in range(0, size, block[1]):
-            values, places = _smallest(key(some, slice(start, start + block[1])), k)
+            values, places = _smallest(key(batch, slice(start, start + block[1])), k)
             if best is not None:
-                values, places = torch.cat([best, values], dim=1), torch.cat([found, places + start], dim=1)
+                values, places = torch.cat([best, values], dim=1), torch.cat([columns, places + start], dim=1)
             # Earlier blocks have the lower gallery indices, so a stable sort keeps ties in order.
             best, order = values.sort(dim=1, stable=True)
-            best, found = best[:, :k], places.gather(1, order[:, :k])
-        indices[some] = found.masked_fill(best == torch.inf, -1)
+            best, columns = best[:, :k], places.gather(1, order[:, :k])
+        indices[batch] = columns.masked_fill(best == torch.inf, -1)
 
 
 def _smallest(keys: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -102,15 +102,14 @@ class Index(ABC):
         if not query.isfinite().all():
             row = (~query.isfinite().all(1)).nonzero()[0].item()
             raise InputError(f"query row {row} holds NaN or infinity; drop or repair it")
-        checks.values(k=k, **{} if candidates is None else {"candidates": candidates})
-        if k > len(self.points):
-            raise InputError(f"k = {k}, but the gallery has {len(self.points)} items: choose 1 to {len(self.points)}")
+        checks.within(k, len(self.points), f"gallery has {len(self.points)} items")
+        checks.values(**{} if candidates is None else {"candidates": candidates})
         n = min(max(k, 4 * k + 16 if candidates is None else candidates), len(self.points))
-        found = torch.from_numpy(self.propose(self.form.query(query), n)).sort(dim=1).values
-        missing = found < 0
-        keys = self.form.keys(query, self.points[found.clamp_min(0)]).masked_fill(missing, torch.inf)
+        proposed = torch.from_numpy(self.propose(self.form.query(query), n)).sort(dim=1).values
+        missing = proposed < 0
+        keys = self.form.keys(query, self.points[proposed.clamp_min(0)]).masked_fill(missing, torch.inf)
         keys, order = keys.sort(dim=1, stable=True)
-        indices = found.gather(1, order)[:, :k].masked_fill(keys[:, :k] == torch.inf, -1)
+        indices = proposed.gather(1, order)[:, :k].masked_fill(keys[:, :k] == torch.inf, -1)
         return measured(query, self.points, indices, self.provenance.geometry)
 
     def save(self, folder: Path) -> None:
@@ -177,10 +176,10 @@ class FaissFlat(Index):
             self.index = library("faiss").read_index(str(file))
         except RuntimeError as error:
             raise InputError(f"{file} cannot be read ({error}); build the index again") from error
-        found, wanted = (self.index.ntotal, self.index.d), (len(self.points), self.points.shape[1] + 2)
-        if found != wanted:
+        stored, wanted = (self.index.ntotal, self.index.d), (len(self.points), self.points.shape[1] + 2)
+        if stored != wanted:
             raise InputError(
-                f"{file} holds {found[0]} vectors of {found[1]} numbers, but these points need {wanted[0]} of "
+                f"{file} holds {stored[0]} vectors of {stored[1]} numbers, but these points need {wanted[0]} of "
                 f"{wanted[1]}; build the index again"
             )
 
@@ -253,11 +252,11 @@ class Qdrant(Index):
     def propose(self, vectors: Tensor, n: int) -> np.ndarray:
         models = library("qdrant_client").models
         requests = [models.QueryRequest(query=vector, limit=n) for vector in beside_sphere(vectors).tolist()]
-        found = np.full((len(vectors), n), -1)
-        for row, answer in zip(found, self.client.query_batch_points(self.collection, requests), strict=True):
+        proposed = np.full((len(vectors), n), -1)
+        for row, answer in zip(proposed, self.client.query_batch_points(self.collection, requests), strict=True):
             ids = [point.id for point in answer.points]
             row[: len(ids)] = ids
-        return found
+        return proposed
 
     def write(self, folder: Path) -> None:
         pass

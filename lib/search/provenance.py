@@ -64,9 +64,9 @@ def read(folder: Path, kind: str) -> tuple[Provenance, Tensor, Tensor]:
     Raises InputError where the file is missing, of another kind or format, or says what cannot be.
     """
     about, points, centre = _contents(folder / POINTS)
-    found, version = about.pop("kind", "nameless"), about.pop("format", "unknown")
-    if (found, version) != (kind, FORMAT):
-        raise InputError(f"{folder} holds a {found} index of format {version}, not {kind} of format {FORMAT}")
+    stored, version = about.pop("kind", "nameless"), about.pop("format", "unknown")
+    if (stored, version) != (kind, FORMAT):
+        raise InputError(f"{folder} holds a {stored} index of format {version}, not {kind} of format {FORMAT}")
     try:
         provenance = _provenance(about)
         if points.ndim != 2 or centre.shape != points.shape[1:] or not points.isfinite().all():

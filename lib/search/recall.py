@@ -28,8 +28,8 @@ def on_itself(search: Search, exact: Search, size: int) -> float:
     if not k:
         return 1.0
     rows = np.sort(np.random.default_rng(0).permutation(size)[:SAMPLE])
-    found, truth = (_others(rows, *one(rows, k + 1))[:, :k] for one in (search, exact))
-    return float((found <= truth[:, -1:]).mean())
+    answers, truth = (_others(rows, *way(rows, k + 1))[:, :k] for way in (search, exact))
+    return float((answers <= truth[:, -1:]).mean())
 
 
 def judge(recall: float, what: str, way_out: str, least: float = ENOUGH) -> None:

@@ -40,10 +40,7 @@ class Archive:
     gates: Sequence[Gate] = ()
 
     def __post_init__(self) -> None:
-        if self.codes.dtype != np.uint8 or self.codes.ndim != 2 or not self.codes.size:
-            raise InputError(
-                f"the archive is {self.codes.dtype} of shape {self.codes.shape}, not packed codes: see hashing.pack"
-            )
+        hashing.check_packed("archive", self.codes)
         for number, level in enumerate(self.levels, start=1):
             if len(level) != len(self.codes):
                 raise InputError(f"level {number} has {len(level)} images, but there are {len(self.codes)} codes")
@@ -84,6 +81,4 @@ class Archive:
             )
         if (theirs := [np.shape(level) for level in levels]) != (ours := [level.shape[1:] for level in self.levels]):
             raise InputError(f"the query's levels are {theirs}, those of the archive {ours}: take the same network's")
-        checks.values(k=k)
-        if k > m:
-            raise InputError(f"k = {k}, but the archive has {m} images: choose 1 to {m}")
+        checks.within(k, m, f"archive has {m} images")

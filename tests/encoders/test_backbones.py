@@ -1,4 +1,3 @@
-import hashlib
 import pickle
 from pathlib import Path
 from urllib.error import URLError
@@ -15,8 +14,7 @@ from torchvision.transforms import v2
 
 from lib import paths
 from lib.datasets.crops import planes
-from lib.encoders import backbones, registry, small_vit, views, weights
-from lib.encoders.texture import Texture
+from lib.encoders import backbones, registry, small_vit, views
 from lib.errors import InputError, MissingWeights
 
 BYOBNET = "test_byobnet.r160_in1k"
@@ -54,11 +52,9 @@ def blobs(width: int, height: int) -> Image.Image:
 
 WAYS = [
     ("center", "bicubic", 0.9, "torchvision"),
-    ("center", "bilinear", 0.875, "torchvision"),
-    ("squash", "bicubic", 1.0, "torchvision"),
     ("squash", "bilinear", 0.95, "torchvision"),
+    ("squash", "bicubic", 1.0, "torchvision"),
     ("border", "bicubic", 1.0, "Pillow"),
-    ("squash", "lanczos", 1.0, "Pillow"),
 ]
 
 
@@ -92,72 +88,31 @@ def test_at_its_own_size_a_network_gets_the_bits_of_timm_and_torchvision(name):
         assert torch.equal(encoder.prepared(given), expected) and encoder.prepared(given).is_contiguous()
 
 
-@pytest.mark.parametrize("name", ["test_vit", "test_byobnet", "resnet10t"])
+@pytest.mark.parametrize("name", ["test_vit", "test_byobnet"])
 def test_equals_timm_called_directly(name):
-    encoder = backbones.load(name, weights="untrained", device="cpu", batch_size=2, seed=7)
+    encoder = backbones.load(name, trained=False, device="cpu", batch_size=2, seed=7)
     expected = by_timm(seeded(name, 7, num_classes=0), pictures(5))
     values = encoder.encode(pictures(5))
     assert values.dtype == np.float32
     assert values.shape == (5, encoder.dim)
     np.testing.assert_allclose(values, expected, rtol=1e-4, atol=1e-5)
     assert encoder.encode([]).shape == (0, encoder.dim)
-
-
-def test_vision_transformer_gives_the_normalised_cls_token():
-    encoder = backbones.load("vit_tiny_patch16_224", weights="untrained", device="cpu")
-    model = seeded("vit_tiny_patch16_224", 0, num_classes=0)
-    tokens = []
-    model.blocks.register_forward_hook(lambda module, inputs, output: tokens.append(output))
-    by_timm(model, pictures(2))
-    expected = torch.stack([model.norm(output)[0, 0] for output in tokens])
-    values = encoder.encode(pictures(2))
-    np.testing.assert_allclose(values, expected.detach().numpy(), rtol=1e-4, atol=1e-5)
-    assert encoder.provenance["pooling"] == "token"
-
-
-def test_the_alias_is_dino_vit_s16():
-    encoder = backbones.load("dino_vits16", weights="untrained", device="cpu")
-    assert (encoder.name, encoder.dim) == ("dino_vits16-untrained", 384)
-    assert encoder.provenance["model"] == "vit_small_patch16_224.dino"
-    assert encoder.provenance["pooling"] == "token"
-    assert "224" in encoder.provenance["transform"]
-
-
-def test_nothing_is_trainable_and_encoding_changes_nothing():
-    encoder = backbones.load("test_byobnet", weights="untrained", device="cpu")
-    assert not encoder.model.training
-    assert not any(parameter.requires_grad for parameter in encoder.model.parameters())
-    encoder.encode(pictures(2))
+    assert not encoder.model.training and not any(x.requires_grad for x in encoder.model.parameters())
     assert backbones.state_sha256(encoder.model) == encoder.provenance["weights_sha256"]
 
 
-def test_grey_and_transparent_images_are_accepted():
-    encoder = backbones.load("test_byobnet", weights="untrained", device="cpu")
-    colour = pictures(1)[0]
-    values = encoder.encode([colour, colour.convert("RGBA"), colour.convert("L"), colour.convert("L").convert("RGB")])
-    np.testing.assert_allclose(values[0], values[1], rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(values[2], values[3], rtol=1e-4, atol=1e-6)
-    assert np.abs(values[0] - values[2]).max() > 1e-4
-
-
-def test_untrained_weights_follow_the_seed_and_leave_the_random_state_alone():
+def test_untrained_weights_follow_the_seed_and_half_precision_is_close():
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
-    first, again, other = (backbones.load("test_vit", "untrained", "cpu", seed=seed) for seed in (0, 0, 1))
+    first, again, other = (backbones.load("test_vit", False, device="cpu", seed=seed) for seed in (0, 0, 1))
     assert torch.equal(torch.random.get_rng_state(), before)
     assert first.provenance == again.provenance
     assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
     assert first.name == first.provenance["encoder"] == "test_vit-untrained"
-
-
-@pytest.mark.parametrize(("dtype", "bound"), [(torch.bfloat16, 0.1), (torch.float16, 0.01)])
-def test_half_precision_is_close_and_says_so(dtype, bound):
-    exact = backbones.load("test_vit", "untrained", "cpu")
-    rough = backbones.load("test_vit", "untrained", "cpu", dtype=dtype)
-    a, b = exact.encode(pictures(3)), rough.encode(pictures(3))
-    assert b.dtype == np.float32
-    assert 0 < np.abs(a - b).max() < bound * np.abs(a).max()
-    assert (exact.provenance["dtype"], rough.provenance["dtype"]) == ("float32", f"{str(dtype)[6:]} autocast")
+    rough = backbones.load("test_vit", False, device="cpu", dtype=torch.bfloat16)
+    a, b = first.encode(pictures(3)), rough.encode(pictures(3))
+    assert b.dtype == np.float32 and 0 < np.abs(a - b).max() < 0.1 * np.abs(a).max()
+    assert (first.provenance["dtype"], rough.provenance["dtype"]) == ("float32", "bfloat16 autocast")
 
 
 class Small(torch.nn.Module):
@@ -175,17 +130,13 @@ class Small(torch.nn.Module):
 
 
 def test_without_memory_enough_batches_are_halved_with_a_notice_and_stay_so(caplog):
-    encoder = backbones.load("test_vit", "untrained", batch_size=8)
+    encoder = backbones.load("test_vit", False, batch_size=8)
     expected = encoder.encode(pictures(7))
     encoder.model = Small(encoder.model, room=2)
     np.testing.assert_allclose(encoder.encode(pictures(7)), expected, rtol=1e-4, atol=1e-5)
     assert [record.message.rpartition(" ")[2] for record in caplog.records] == ["4.", "2."]
     encoder.encode(pictures(4))
     assert len(caplog.records) == 2 and encoder.model.batches[-2:] == [2, 2]
-
-
-def test_without_memory_for_one_image_the_message_names_the_way_out():
-    encoder = backbones.load("test_vit", "untrained", batch_size=2)
     encoder.model = Small(encoder.model, room=0)
     with pytest.raises(InputError, match=r"test_vit-untrained: the memory of cpu .* one image\..* DEVICE=cpu"):
         encoder.encode(pictures(3))
@@ -207,66 +158,17 @@ def test_a_gpu_gives_nearly_the_features_of_the_cpu():
     assert np.linalg.norm(one - other) < 0.02 * np.linalg.norm(one)
 
 
-@pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
-@pytest.mark.parametrize("name", ["test_byobnet", BYOBNET])
-def test_local_weights_are_used_and_hashed(suffix, name):
+@pytest.mark.parametrize(("name", "suffix"), [("test_byobnet", ".safetensors"), (BYOBNET, ".pth")])
+def test_local_weights_are_used_and_hashed(name, suffix):
     other = seeded("test_byobnet", 11)
     file = paths.WEIGHTS / f"{BYOBNET}{suffix}"
-    if suffix == ".pth":
-        torch.save({"state_dict": other.state_dict()}, file)
-    else:
-        save_file(other.state_dict(), file)
+    (save_file if suffix == ".safetensors" else torch.save)(other.state_dict(), file)
     encoder = backbones.load(name, device="cpu")
     other.reset_classifier(0)
     np.testing.assert_allclose(encoder.encode(pictures(3)), by_timm(other, pictures(3)), rtol=1e-4, atol=1e-6)
     assert encoder.provenance["weights_sha256"] == backbones.state_sha256(other)
     assert (encoder.name, encoder.provenance["model"]) == (name, BYOBNET)
     assert encoder.provenance["weights"] == "pretrained"
-    assert not any(parameter.requires_grad for parameter in encoder.model.parameters())
-
-
-def test_weights_in_the_hub_cache_need_no_network(tmp_path):
-    other = seeded("test_byobnet", 12)
-    repository = tmp_path / "hub" / "models--timm--test_byobnet.r160_in1k"
-    (repository / "refs").mkdir(parents=True)
-    (repository / "refs" / "main").write_text("abc123")
-    (repository / "snapshots" / "abc123").mkdir(parents=True)
-    save_file(other.state_dict(), repository / "snapshots" / "abc123" / "model.safetensors")
-    encoder = backbones.load("test_byobnet", device="cpu")
-    other.reset_classifier(0)
-    assert encoder.provenance["weights_sha256"] == backbones.state_sha256(other)
-
-
-def test_state_hash_by_hand():
-    model = torch.nn.Linear(2, 1)
-    with torch.no_grad():
-        model.weight.copy_(torch.tensor([[1.0, 2.0]]))
-        model.bias.fill_(3.0)
-    text = b"bias torch.float32 (1,)" + np.array([3.0], "<f4").tobytes()
-    text += b"weight torch.float32 (1, 2)" + np.array([1.0, 2.0], "<f4").tobytes()
-    assert backbones.state_sha256(model) == hashlib.sha256(text).hexdigest()
-
-
-def test_weights_of_another_model_are_refused():
-    file = paths.WEIGHTS / f"{BYOBNET}.safetensors"
-    save_file(seeded("test_vit", 0).state_dict(), file)
-    with pytest.raises(InputError, match="cannot be used as weights of test_byobnet") as caught:
-        backbones.load("test_byobnet", device="cpu")
-    assert str(file) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("suffix", [".safetensors", ".pth"])
-def test_truncated_weights_are_named(suffix):
-    file = paths.WEIGHTS / f"{BYOBNET}{suffix}"
-    state = seeded("test_byobnet", 0).state_dict()
-    if suffix == ".pth":
-        torch.save(state, file)
-    else:
-        save_file(state, file)
-    file.write_bytes(file.read_bytes()[:1000])
-    with pytest.raises(InputError, match=f"{BYOBNET}{suffix} cannot be used"):
-        backbones.load("test_byobnet", device="cpu")
 
 
 def other_things() -> dict[str, tuple[object, str]]:
@@ -274,21 +176,12 @@ def other_things() -> dict[str, tuple[object, str]]:
     first = next(iter(state))
     return {
         "a list": ([1, 2], "something else than named tensors"),
-        "a list of tensors": ([torch.ones(2)], "something else than named tensors"),
-        "a tensor": (torch.ones(3), "something else than named tensors"),
-        "text": ("weights", "something else than named tensors"),
-        "nothing": (None, "something else than named tensors"),
-        "a wrapped list": ({"state_dict": [1]}, "something else than named tensors"),
-        "numbered tensors": ({1: torch.ones(2)}, "something else than named tensors"),
         "a network": (torch.nn.Linear(2, 2), "something else than named tensors"),
-        "no tensors": ({}, "it holds no tensors"),
-        "no tensors, wrapped": ({"state_dict": {}}, "it holds no tensors"),
-        "numbers": ({name: 3.0 for name in state}, f"'{first}' in it is no tensor"),
+        "no tensors": ({"state_dict": {}}, "it holds no tensors"),
         "one number too many": (state | {"epoch": 3}, "'epoch' in it is no tensor"),
         "NaN": (state | {first: state[first] * torch.nan}, f"'{first}' in it holds NaN"),
         "short tensors": ({name: torch.ones(3) for name in state}, ""),
-        "numbers as tensors": ({name: torch.tensor(1.0) for name in state}, ""),
-        "tensors of no numbers": ({name: torch.empty(0) for name in state}, ""),
+        "another network": (seeded("test_vit", 0).state_dict(), ""),
     }
 
 
@@ -304,42 +197,15 @@ def test_a_file_of_something_else_is_named_with_the_reason_and_the_way_out(what)
     assert "weights_only" not in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_a_vision_transformer_refuses_tensors_of_other_shapes():
-    """timm renames and resizes before it compares shapes, and takes dimensions for granted."""
-    for value in (torch.ones(3), torch.tensor(1.0), torch.empty(0)):
-        state = {name: value for name in seeded("test_vit", 0).state_dict()}
-        torch.save(state, paths.WEIGHTS / "test_vit.r160_in1k.pth")
-        with pytest.raises(InputError, match=r"test_vit\.r160_in1k\.pth cannot be used"):
-            backbones.load("test_vit", device="cpu")
-
-
-def junk(n: int) -> list[bytes]:
-    """Random bytes, also behind the first bytes of real files, and real files with bytes changed at their start."""
-    rng = np.random.default_rng(0)
-    heads = [b"", b"PK\x03\x04", b"\x80\x02", b"<html>", (64).to_bytes(8, "little") + b"{"]
-    return [heads[i % len(heads)] + rng.bytes(int(rng.integers(400))) for i in range(n)]
-
-
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 @pytest.mark.parametrize("suffix", [".safetensors", ".pth", ".bin"])
 def test_junk_is_refused_whatever_it_looks_like(suffix):
-    file = paths.WEIGHTS / f"{BYOBNET}{suffix}"
-    for content in junk(100):
-        file.write_bytes(content)
+    """Random bytes, also behind the first bytes of real files."""
+    file, rng = paths.WEIGHTS / f"{BYOBNET}{suffix}", np.random.default_rng(0)
+    for head in [b"", b"PK\x03\x04", b"\x80\x02", b"<html>", (64).to_bytes(8, "little") + b"{"] * 5:
+        file.write_bytes(head + rng.bytes(int(rng.integers(400))))
         with pytest.raises(InputError, match=f"{BYOBNET}{suffix} cannot be used"):
             backbones.load("test_byobnet", device="cpu")
-
-
-def test_a_weights_file_that_may_not_be_read_says_so(monkeypatch):
-    file = paths.WEIGHTS / f"{BYOBNET}.pth"
-    torch.save({}, file)
-
-    def refuse(*words, **options):
-        raise PermissionError(13, "Permission denied", str(file))
-
-    monkeypatch.setattr(weights, "load_state_dict", refuse)
-    with pytest.raises(InputError, match="Permission denied"):
-        backbones.load("test_byobnet", device="cpu")
 
 
 class Bomb:
@@ -361,30 +227,10 @@ def test_a_pickle_in_a_weights_file_is_not_executed(tmp_path):
     assert not trace.exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "suggestion"),
-    [
-        ("dino_vits61", "dino_vits16"),
-        ("textur", "texture"),
-        ("vit_small_patch16_224.dinno", "vit_small_patch16_224.dino"),
-        ("resnet5O", "resnet50"),
-    ],
-)
-def test_unknown_names_get_close_matches(name, suggestion):
-    with pytest.raises(InputError, match=f"Unknown encoder '{name}'.*{suggestion}"):
-        registry.make(name)
-
-
-def test_missing_weights_say_what_how_large_and_where_to():
-    with pytest.raises(MissingWeights) as caught:
-        registry.make("dino_vits16")
-    message = str(caught.value)
-    assert "vit_small_patch16_224.dino (about 87 MB)" in message
-    assert "cannot be reached (no route to host)" in message
-    url = "https://huggingface.co/timm/vit_small_patch16_224.dino/resolve/main/model.safetensors"
-    assert f"curl -fL -o vit_small_patch16_224.dino.safetensors {url}" in message
-    assert f"put the file at {paths.WEIGHTS / 'vit_small_patch16_224.dino.safetensors'}" in message
-    assert "\n" not in message
+def test_unknown_names_get_close_matches():
+    for name, near in (("dino_vits61", "dino_vits16"), ("demo_vitt", "demo_vit"), ("virchow-2", "virchow2")):
+        with pytest.raises(InputError, match=f"Unknown encoder '{name}'.*{near}"):
+            registry.make(name)
 
 
 def refusing(error: Exception):
@@ -417,21 +263,5 @@ def test_a_failed_download_is_missing_weights(monkeypatch, name, error, expected
     with pytest.raises(MissingWeights, match=expected) as caught:
         backbones.load(name, device="cpu")
     assert "\n" not in str(caught.value)
-
-
-def test_a_model_without_published_weights_says_so():
     with pytest.raises(MissingWeights, match=r"timm has none to download.*Put your own at"):
         backbones.load("coatnet_0_224", device="cpu")
-
-
-def test_weights_is_one_of_two_words():
-    with pytest.raises(InputError, match="'pretrained' or 'untrained', not 'random'"):
-        backbones.load("test_vit", weights="random")
-
-
-def test_make_knows_the_three_kinds():
-    assert isinstance(registry.make("texture"), Texture)
-    untrained = registry.make("test_vit-untrained", device="cpu", batch_size=3)
-    assert (untrained.name, untrained.batch_size) == ("test_vit-untrained", 3)
-    save_file(seeded("test_byobnet", 3).state_dict(), paths.WEIGHTS / f"{BYOBNET}.safetensors")
-    assert registry.make("test_byobnet", device="cpu").name == "test_byobnet"

@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file, save, save_file
+from safetensors.torch import load_file, save_file
 from torchvision.transforms.v2.functional import pil_to_tensor, resize
 
 from lib.datasets import tissue
 from lib.encoders import registry, small_vit
-from lib.encoders.backbones import state_sha256
 from lib.errors import InputError
 
 
@@ -39,10 +38,6 @@ def test_the_feature_is_the_normalised_cls_token_of_the_last_two_blocks():
     assert expected.shape == (2, 384)
 
 
-def test_it_has_the_size_that_was_planned():
-    assert sum(p.numel() for p in small_vit.create(0).parameters()) == pytest.approx(1.62e6, rel=0.01)
-
-
 def test_images_of_other_sizes_go_through_and_use_the_place():
     model, random = small_vit.create(0).eval(), torch.Generator().manual_seed(0)
     with torch.no_grad():
@@ -53,21 +48,8 @@ def test_images_of_other_sizes_go_through_and_use_the_place():
         features = model(image)
         model.position[:, 1:] = model.position[:, 1:].flip(1)
         assert not torch.allclose(model(image), features, atol=1e-4)
-
-
-def test_a_size_that_does_not_fit_is_refused():
     with pytest.raises(ValueError, match="50 x 96 pixels; both must be multiples of 16"):
-        small_vit.create(0)(torch.zeros(1, 3, 50, 96))
-
-
-def test_untrained_weights_follow_the_seed_and_leave_the_random_state_alone():
-    before = torch.random.get_rng_state()
-    first, again, other = (registry.make("demo_vit-untrained", device="cpu", seed=seed) for seed in (0, 0, 1))
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert first.provenance == again.provenance
-    assert first.provenance["weights_sha256"] != other.provenance["weights_sha256"]
-    assert first.name == first.provenance["encoder"] == "demo_vit-untrained"
-    assert first.provenance["weights"] == "untrained, seed 0"
+        model(torch.zeros(1, 3, 50, 96))
 
 
 def test_encoding_equals_resizing_scaling_and_the_network():
@@ -82,13 +64,6 @@ def test_encoding_equals_resizing_scaling_and_the_network():
     values = encoder.encode(pictures(3))
     assert values.dtype == np.float32 and values.shape == (3, encoder.dim) == (3, 384)
     np.testing.assert_allclose(values, expected, rtol=1e-3, atol=1e-4)
-
-
-def test_nothing_is_trainable_and_encoding_changes_nothing():
-    encoder = registry.make("demo_vit-untrained", device="cpu")
-    assert not encoder.model.training and not any(p.requires_grad for p in encoder.model.parameters())
-    encoder.encode(pictures(2))
-    assert state_sha256(encoder.model) == encoder.provenance["weights_sha256"]
 
 
 def test_saved_weights_come_back_in_half_precision_with_their_story(tmp_path):
@@ -115,12 +90,7 @@ def test_weights_that_float16_cannot_hold_are_not_written(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_file_says_how_to_make_one(tmp_path):
-    with pytest.raises(InputError, match=r"no weights file .*nothing\.safetensors: train it with python -m"):
-        small_vit.load(tmp_path / "nothing.safetensors")
-
-
-def test_damaged_and_foreign_weights_are_named(tmp_path):
+def test_missing_damaged_and_foreign_weights_are_named(tmp_path):
     damaged, foreign, undefined = (tmp_path / f"{name}.safetensors" for name in ("damaged", "foreign", "undefined"))
     damaged.write_bytes(small_vit.WEIGHTS.read_bytes()[:5000])
     save_file({"weight": torch.zeros(3)}, foreign)
@@ -130,46 +100,8 @@ def test_damaged_and_foreign_weights_are_named(tmp_path):
         with pytest.raises(InputError, match=f"{file.name} cannot be used as weights of a small vision") as caught:
             small_vit.load(file, device="cpu")
         assert "\n" not in str(caught.value)
-
-
-def test_junk_and_files_without_tensors_are_refused(tmp_path):
-    rng = np.random.default_rng(0)
-    file, whole = tmp_path / "mine.safetensors", small_vit.WEIGHTS.read_bytes()
-    header = 8 + int.from_bytes(whole[:8], "little")
-    changed = [bytearray(whole) for _ in range(25)]
-    for content in changed:
-        for place in rng.integers(header, size=5):
-            content[place] = rng.integers(256)
-    loaded = small_vit.load(device="cpu").provenance["weights_sha256"]
-    for content in [b"", b"[]", b"<html>", save({}), *(rng.bytes(n) for n in range(1, 25)), *changed]:
-        file.write_bytes(content)
-        try:
-            encoder = small_vit.load(file, device="cpu")
-        except InputError as error:
-            assert f"{file} cannot be used" in str(error) and "\n" not in str(error)
-        else:  # the changed bytes are those of the record
-            assert encoder.provenance["weights_sha256"] == loaded
-
-
-def test_a_misspelt_name_finds_it():
-    with pytest.raises(InputError, match=r"Unknown encoder 'demo_vitt'.*demo_vit"):
-        registry.make("demo_vitt")
-
-
-def test_the_shipped_weights_are_small_and_say_where_they_come_from():
-    assert small_vit.WEIGHTS.stat().st_size < 4e6
-    encoder = registry.make("demo_vit", device="cpu")
-    assert (encoder.name, encoder.dim) == ("demo_vit", 384)
-    assert "DINO" in encoder.provenance["weights"] and "procedural" in encoder.provenance["weights"]
-    assert all(p.dtype == torch.float32 for p in encoder.model.parameters())
-
-
-@pytest.fixture(scope="module")
-def drawn() -> tuple[list[Image.Image], np.ndarray, np.ndarray]:
-    """Tiles of patients that neither the training nor the demo has seen."""
-    rows = tissue.sample(n_tiles=320, n_patients=8, seed=77, n_duplicates=0)
-    tiles = [Image.fromarray(tissue.draw(row)) for row in rows.to_dict("records")]
-    return tiles, rows["label"].to_numpy(), rows["patient"].to_numpy()
+    with pytest.raises(InputError, match=r"no weights file .*nothing\.safetensors: train it with python -m"):
+        small_vit.load(tmp_path / "nothing.safetensors")
 
 
 def nearest(values: np.ndarray, labels: np.ndarray, patients: np.ndarray) -> float:
@@ -180,18 +112,14 @@ def nearest(values: np.ndarray, labels: np.ndarray, patients: np.ndarray) -> flo
     return float((labels[distance.argmin(axis=1)] == labels).mean())
 
 
-def test_self_distillation_was_worth_it(drawn):
-    tiles, labels, patients = drawn
-    trained, untrained = (registry.make(n, device="cpu").encode(tiles) for n in ("demo_vit", "demo_vit-untrained"))
-    assert nearest(trained, labels, patients) > nearest(untrained, labels, patients) + 0.05
-    assert nearest(trained, labels, patients) > 3 * np.mean(labels[:, None] == labels)
-
-
-def test_features_differ_between_tissues(drawn):
-    """Between classes the features vary more than chance allows: F of the first principal component."""
-    tiles, labels, _ = drawn
-    values = registry.make("demo_vit", device="cpu").encode(tiles)
-    first = np.linalg.svd(values - values.mean(axis=0), full_matrices=False)[0][:, 0]
-    means = np.array([first[labels == label].mean() for label in np.unique(labels)])
-    within = np.mean([first[labels == label].var() for label in np.unique(labels)])
-    assert means.var() * len(labels) / 8 > 4 * within
+def test_the_weights_of_the_package_are_small_and_self_distillation_was_worth_it():
+    """On tiles of patients that neither the training nor the demo has seen."""
+    rows = tissue.sample(n_tiles=320, n_patients=8, seed=77, n_duplicates=0)
+    tiles = [Image.fromarray(tissue.draw(row)) for row in rows.to_dict("records")]
+    labels, patients = rows["label"].to_numpy(), rows["patient"].to_numpy()
+    trained, untrained = (registry.make(name, device="cpu") for name in ("demo_vit", "demo_vit-untrained"))
+    assert (trained.name, trained.dim, untrained.name) == ("demo_vit", 384, "demo_vit-untrained")
+    assert "DINO" in trained.provenance["weights"] and "procedural" in trained.provenance["weights"]
+    assert small_vit.WEIGHTS.stat().st_size < 4e6
+    right, random = (nearest(encoder.encode(tiles), labels, patients) for encoder in (trained, untrained))
+    assert right > random + 0.05 and right > 3 * np.mean(labels[:, None] == labels)

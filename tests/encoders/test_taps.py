@@ -62,14 +62,12 @@ def test_what_was_made_is_kept_until_an_image_changes(images, tmp_path, monkeypa
     Image.new("RGB", (64, 64)).save(images.path(3))
     with pytest.raises(pytest.fail.Exception):
         taps.extract(images, ENCODER)
-
-
-def test_a_damaged_file_is_made_again(images, tmp_path, monkeypatch):
+    monkeypatch.undo()
     monkeypatch.setattr(paths, "TRAINED", tmp_path / "kept")
-    first = taps.extract(images, ENCODER)
-    (file,) = (tmp_path / "kept").glob("*.safetensors")
-    file.write_bytes(file.read_bytes()[:100])
-    assert np.array_equal(taps.extract(images, ENCODER).deep, first.deep)
+    changed = taps.extract(images, ENCODER).deep
+    for file in (tmp_path / "kept").glob("*.safetensors"):
+        file.write_bytes(file.read_bytes()[:100])
+    assert np.array_equal(taps.extract(images, ENCODER).deep, changed)
 
 
 def test_pixels_are_what_the_encoder_sees(images):
@@ -93,8 +91,8 @@ def test_a_stem_can_be_trained_and_has_no_head():
 @torch.no_grad()
 def test_a_resnet_gives_the_second_and_the_last_block():
     network = taps.stem("resnet50-untrained")
-    shallow, deep = network(torch.zeros(1, 3, 64, 64))
-    assert (shallow.shape, deep.shape, network.channels) == ((1, 512, 8, 8), (1, 2048, 2, 2), (512, 2048))
+    assert network.channels == (512, 2048)
+    assert [x.shape for x in network(torch.zeros(1, 3, 32, 32))] == [(1, 512, 4, 4), (1, 2048, 1, 1)]
 
 
 @pytest.mark.parametrize(

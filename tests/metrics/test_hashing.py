@@ -24,37 +24,13 @@ def classes(n, n_classes, seed=0):
     return np.random.default_rng(seed + 1).integers(n_classes, size=n)
 
 
-@pytest.mark.parametrize("bits", [1, 7, 8, 9, 16, 64, 65, 128])
+@pytest.mark.parametrize("bits", [1, 9, 64, 65])
 def test_the_distance_counts_signs_that_differ(bits):
     x, y = embeddings(6, bits), embeddings(9, bits, seed=1)
     found = hashing.hamming(hashing.pack(x), hashing.pack(y))
     assert found.tolist() == [[differing(a, b) for b in y] for a in x]
-
-
-@pytest.mark.parametrize("bits", [8, 16, 64, 128])
-def test_the_distance_is_that_of_faiss(bits):
-    faiss = pytest.importorskip("faiss")
-    x, y = hashing.pack(embeddings(20, bits)), hashing.pack(embeddings(50, bits, seed=1))
-    index = faiss.IndexBinaryFlat(bits)
-    index.add(y)
-    distance, order = index.search(x, 50)
-    assert (np.take_along_axis(hashing.hamming(x, y), order, axis=1) == distance).all()
-
-
-def test_faiss_finds_the_same_ball():
-    faiss = pytest.importorskip("faiss")
-    x, y = hashing.pack(embeddings(20, 16)), hashing.pack(embeddings(80, 16, seed=1))
-    index = faiss.IndexBinaryFlat(16)
-    index.add(y)
-    limits, _, found = index.range_search(x, 6)  # strictly nearer than 6
-    inside = hashing.hamming(x, y) <= 5
-    assert inside.any()
-    for row in range(20):
-        assert set(found[limits[row] : limits[row + 1]]) == set(inside[row].nonzero()[0])
-
-
-def test_zero_counts_as_plus_one_also_as_minus_zero():
-    assert hashing.signs(torch.tensor([[0.0, -0.0, -1e-30]])).tolist() == [[True, True, False]]
+    long = np.array([[0], [255]], np.uint8).repeat(4096, axis=1)
+    assert hashing.hamming(long[:1], long).tolist() == [[0, 32_768]]  # more than int16 counts
 
 
 def test_codes_survive_packing():
@@ -64,7 +40,7 @@ def test_codes_survive_packing():
     assert (np.unpackbits(codes, axis=1, count=11) == (h >= 0)).all()
 
 
-@pytest.mark.parametrize("bits", [4, 64, 128])
+@pytest.mark.parametrize("bits", [4, 65])
 def test_the_metrics_are_those_of_the_hamming_distances(bits):
     x, y = embeddings(15, bits), embeddings(60, bits, seed=1)
     of_x, of_y = classes(15, 3), classes(60, 3, seed=1)
@@ -75,85 +51,11 @@ def test_the_metrics_are_those_of_the_hamming_distances(bits):
         assert (found[f"ap_{name}"].to_numpy() == expected.numpy()).all()
 
 
-def test_ties_count_with_their_mean_over_random_orders():
-    """Four bits make five distances; sorted in 4000 random orders AP@10 has the mean that is returned."""
-    rng = np.random.default_rng(0)
-    x, y = embeddings(1, 4), embeddings(40, 4, seed=1)
-    relevant = rng.random(40) < 0.3
-    distance = hashing.hamming(hashing.pack(x), hashing.pack(y))[0]
-    values = []
-    for _ in range(4000):
-        order = rng.permutation(40)
-        hits = relevant[order][distance[order].argsort(kind="stable")][:10]
-        values.append((hits * hits.cumsum() / np.arange(1, 11)).sum() / max(1, hits.sum()))
-    found = hashing.evaluate(x, y, [1], relevant.astype(int), ks=(10,)).values["ap_hits", 10].item()
-    assert found == pytest.approx(np.mean(values), abs=4 * np.std(values) / 4000**0.5)
-
-
-def test_map_is_the_mean_over_queries_and_maap_over_classes():
-    x, y, of_x, of_y = embeddings(20, 8), embeddings(50, 8, 1), classes(20, 4), classes(50, 4, 1)
-    result = hashing.evaluate(x, y, of_x, of_y)
-    each = result.values["ap_hits", 100].to_numpy()
-    row = result.mean().set_index(["metric", "k"]).loc[("ap_hits", 100)]
-    assert row["value"] == pytest.approx(each.mean())
-    assert row["class_mean"] == pytest.approx(np.mean([each[of_x == one].mean() for one in np.unique(of_x)]))
-
-
-@pytest.mark.parametrize("denominator", ["min", "hits", "k"])
-@pytest.mark.parametrize("radius", [0, 2, 4, 8])
-def test_average_precision_in_a_ball_from_its_definition(denominator, radius):
-    """Distances without ties, so that there is one order."""
-    rng = np.random.default_rng(0)
-    distance = np.stack([rng.permutation(12) for _ in range(8)])
-    relevant = rng.random((8, 12)) < 0.4
-    relevant[:, 0] = True
-    found = hashing.average_precision_in_ball(distance, relevant, radius, k=5, denominator=denominator)
-    for row in range(8):
-        order = [i for i in distance[row].argsort() if distance[row, i] <= radius][:5]
-        hits, gain = 0, 0.0
-        for rank, i in enumerate(order, start=1):
-            if relevant[row, i]:
-                hits += 1
-                gain += hits / rank
-        divisor = {"min": min(5, relevant[row].sum()), "hits": max(1, hits), "k": 5}[denominator]
-        assert found[row] == pytest.approx(gain / divisor)
-
-
-@pytest.mark.parametrize("denominator", ["min", "hits", "k"])
-def test_a_ball_that_holds_everything_changes_nothing(denominator):
-    distance = hashing.hamming(hashing.pack(embeddings(9, 6)), hashing.pack(embeddings(30, 6, seed=1)))
-    relevant = classes(9, 3)[:, None] == classes(30, 3, seed=1)
-    found = hashing.average_precision_in_ball(distance, relevant, 6, 10, denominator)
-    assert found == pytest.approx(retrieval.average_precision_at_k(distance, relevant, [10], denominator).numpy()[:, 0])
-
-
-def test_a_query_with_nothing_relevant_has_no_value_and_one_with_an_empty_ball_has_none_found():
-    found = hashing.average_precision_in_ball([[3, 4], [3, 4]], [[False, False], [True, False]], radius=2)
-    assert np.isnan(found[0])
-    assert found[1] == 0
-
-
-@pytest.mark.parametrize("denominator", ["min", "hits", "k"])
-def test_what_is_left_out_is_in_no_ball(denominator):
-    """The image itself has the distance inf, as ``rank_keys`` gives it: the same as a gallery without it."""
-    distance, relevant = [[np.inf, 0.0, 1.0, 3.0]], [[True, False, True, True]]
-    found = hashing.average_precision_in_ball(distance, relevant, 1, 4, denominator)
-    assert found == hashing.average_precision_in_ball([distance[0][1:]], [relevant[0][1:]], 1, 4, denominator)
-    assert np.isnan(hashing.average_precision_in_ball([[np.inf, 0.0]], [[True, False]], 1, 4, denominator))
-    whole = retrieval.average_precision_at_k(np.array(distance), np.array(relevant), [4], denominator)
-    assert hashing.average_precision_in_ball(distance, relevant, 9, 4, denominator) == pytest.approx(whole.item())
-
-
 @pytest.mark.parametrize("n", [3, 6, 7, 12])
 def test_a_feature_without_variance_is_like_no_other(n):
     """The mean of these numbers is not one of them by rounding."""
     flat, other = np.full((1, n), 0.1), np.arange(n)[None].astype(float)
     assert hashing.content_similarity([flat], [np.concatenate([flat, 2 * flat, other])]).tolist() == [[0, 0, 0]]
-
-
-def test_the_distance_of_long_codes_does_not_overflow():
-    codes = np.array([[0], [255]], np.uint8).repeat(4096, axis=1)
-    assert hashing.hamming(codes[:1], codes).tolist() == [[0, 32_768]]
 
 
 def test_centres_are_the_majority_of_each_bit():
@@ -199,18 +101,8 @@ def test_content_is_the_mean_coefficient_over_levels():
     for i, j in np.ndindex(3, 5):
         levels = [np.corrcoef(x[i], y[j])[0, 1] for x, y in zip(query, gallery, strict=True)]
         assert found[i, j] == pytest.approx(np.mean(levels))
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e160, 1e300])
-def test_content_has_no_unit(scale):
-    x, y = [[1.0, 2.0, 4.0]], [[3.0, 1.0, 2.0]]
-    expected = hashing.content_similarity([x], [y])
-    assert hashing.content_similarity([scale * np.array(x)], [y]) == pytest.approx(expected)
-
-
-def test_equal_content_at_equal_distance_stays_a_tie():
-    key = hashing.content_key([[3, 3]], [[0.1, 0.1]])
-    assert retrieval.average_precision_at_k(key, [[True, False]], [2]).item() == 0.75
+    for scale in (1e-300, 1e160, 1e300):  # a coefficient has no unit
+        assert hashing.content_similarity([scale * x for x in query], gallery) == pytest.approx(found)
 
 
 @pytest.mark.parametrize(
@@ -225,12 +117,8 @@ def test_equal_content_at_equal_distance_stays_a_tie():
         (lambda: hashing.by_centre([[1]], ["a"], ["a"], [-1]), "radii"),
         (lambda: hashing.content_similarity([[[1.0]]], []), "levels"),
         (lambda: hashing.content_key([[1]], [[1.5]]), "similarities"),
-        (lambda: hashing.average_precision_in_ball([[1]], [[True]], radius=-1), "radius"),
-        (lambda: hashing.average_precision_in_ball([[1], [NAN]], [[True], [True]], radius=1), "row 1 hold NaN"),
         (lambda: hashing.by_centre([[NAN]], ["a"], ["a"], [1]), "distances of row 0 hold NaN"),
-        (lambda: hashing.by_centre([[1]], "a", ["a"], [1]), r"labels \(\)"),
         (lambda: hashing.centres([[1.0], [1.0]], ["a", None]), "embedding 1 has no label"),
-        (lambda: hashing.centres([[1.0], [1.0]], ["a", 1]), "text and numbers"),
         (lambda: hashing.content_similarity([[[1.0, NAN]]], [[[1.0, 2.0]]]), "query's features at level 1 of row 0"),
         (
             lambda: hashing.content_similarity([[[1.0, 2.0]]], [[[np.inf, 2.0]]]),
@@ -238,7 +126,6 @@ def test_equal_content_at_equal_distance_stays_a_tie():
         ),
         (lambda: hashing.content_similarity([[[1.0, 2.0]]], [[[1.0, 2.0, 3.0]]]), r"level 1 is \(1, 2\)"),
         (lambda: hashing.pack(np.array([[1 + 1j]])), "complex"),
-        (lambda: hashing.pack(torch.tensor([[1 + 1j]])), "complex"),
         (lambda: hashing.hamming(np.ones((1, 1), np.uint8), np.ones((1, 1), np.uint8), bits=2.0), "bits = 2.0"),
     ],
 )

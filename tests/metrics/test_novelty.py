@@ -7,15 +7,13 @@ import pytest
 import torch
 from scipy.ndimage import gaussian_filter
 from scipy.spatial.distance import mahalanobis as one_mahalanobis
-from skimage.metrics import structural_similarity
 from sklearn.covariance import LedoitWolf
-from torchmetrics.functional.image import multiscale_structural_similarity_index_measure
 
 from lib.errors import InputError
 from lib.metrics import novelty
 
 
-def images(n=3, channels=3, side=192, seed=0):
+def images(n=2, channels=3, side=192, seed=0):
     generator = torch.Generator().manual_seed(seed)
     coarse = torch.rand(n, channels, side // 8, side // 8, generator=generator)
     smooth = torch.nn.functional.interpolate(coarse, size=(side, side), mode="bilinear")
@@ -43,7 +41,7 @@ def by_filters(x, y, scales):
     return value
 
 
-@pytest.mark.parametrize("scales", [1, 3, 5])
+@pytest.mark.parametrize("scales", [1, 5])
 @pytest.mark.parametrize("amount", [0.02, 0.3])
 def test_the_similarity_is_equation_18(scales, amount):
     x = images(channels=1).double()
@@ -51,41 +49,14 @@ def test_the_similarity_is_equation_18(scales, amount):
     expected = [by_filters(a[0].numpy(), b[0].numpy(), scales) for a, b in zip(x, y, strict=True)]
     assert novelty.ms_ssim(x, y, scales).numpy() == pytest.approx(expected, abs=1e-10)
     assert novelty.ms_ssim(x.float(), y.float(), scales).numpy() == pytest.approx(expected, abs=1e-4)
+    assert novelty.ms_ssim(x, x, scales).numpy() == pytest.approx(1, abs=1e-6)
+    assert scales == 1 or novelty.ms_ssim(x, 1 - x, scales).eq(0).all()
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_five_scales_are_nearly_those_of_torchmetrics(channels):
-    """Which lets the window look beyond the image at the coarsest scale, into a mirror."""
-    x = images(channels=channels)
-    y = noisy(x, 0.1)
-    expected = multiscale_structural_similarity_index_measure(y, x, data_range=1.0, reduction="none")
-    assert novelty.ms_ssim(x, y).numpy() == pytest.approx(expected.numpy(), abs=2e-3)
-
-
-def test_one_scale_is_that_of_scikit_image():
-    x = images(channels=1, side=48).double()
-    y = noisy(x, 0.1)
-    expected = [
-        structural_similarity(
-            a[0].numpy(), b[0].numpy(), data_range=1.0, gaussian_weights=True, sigma=1.5, use_sample_covariance=False
-        )
-        for a, b in zip(x, y, strict=True)
-    ]
-    # scikit-image leaves out the same border; its exponent is 1, ours the sum of the five.
-    found = novelty.ms_ssim(x, y, scales=1) ** (1 / sum(novelty.WEIGHTS))
-    assert found.numpy() == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize(("side", "scales"), [(11, 1), (21, 1), (22, 2), (96, 4), (176, 5), (400, 5)])
+@pytest.mark.parametrize(("side", "scales"), [(11, 1), (21, 1), (22, 2), (176, 5)])
 def test_small_images_have_fewer_scales(side, scales):
     x = images(n=1, channels=1, side=max(side, 16))[..., :side, :side]
     assert torch.equal(novelty.ms_ssim(x, noisy(x, 0.1)), novelty.ms_ssim(x, noisy(x, 0.1), scales=scales))
-
-
-def test_an_image_is_like_itself_and_unlike_its_negative():
-    x = images()
-    assert novelty.ms_ssim(x, x).numpy() == pytest.approx(1, abs=1e-6)
-    assert novelty.ms_ssim(x, 1 - x).eq(0).all()
 
 
 def test_the_residual_is_l1_for_grey_and_structure_for_colour():
@@ -103,20 +74,10 @@ def test_the_residual_is_l1_for_grey_and_structure_for_colour():
     assert novelty.residual(colour, y) == pytest.approx(1 - novelty.ms_ssim(colour, y).numpy())
 
 
-def test_l1_needs_no_window():
-    x = images(side=16)[..., :8, :8]
-    assert novelty.residual(x, noisy(x, 0.1), "l1").shape == (3,)
-
-
 def test_the_threshold_lets_most_training_images_pass():
     scores = np.random.default_rng(0).normal(5, 2, size=20000)
     assert novelty.threshold(scores) == pytest.approx(11, abs=0.1)
     assert (scores > novelty.threshold(scores)).mean() == pytest.approx(0.00135, abs=0.001)
-
-
-@pytest.mark.parametrize(("bits", "chance"), [(8, 0.999), (16, 0.83), (64, 0.002), (128, 3e-7)])
-def test_the_chance_in_a_ball_is_that_of_the_errata(bits, chance):
-    assert novelty.chance_in_a_ball(bits, 16) == pytest.approx(chance, rel=0.2)
 
 
 @pytest.mark.parametrize("bits", [8, 16, 24])
@@ -125,6 +86,7 @@ def test_the_chance_in_a_ball_by_drawing(bits):
     centres, codes = rng.integers(2, size=(4000, 4, bits)), rng.integers(2, size=(4000, 1, bits))
     inside = (centres != codes).sum(axis=2).min(axis=1) <= novelty.ball_radius(bits)
     assert inside.mean() == pytest.approx(novelty.chance_in_a_ball(bits, 4), abs=0.025)
+    assert novelty.chance_in_a_ball(128, 16) == pytest.approx(3e-7, rel=0.2)  # as the errata say
 
 
 def test_mahalanobis_class_by_class():
@@ -139,12 +101,6 @@ def test_mahalanobis_class_by_class():
     assert novelty.mahalanobis(x, training, labels) == pytest.approx(expected)
 
 
-def test_mahalanobis_has_a_value_for_more_numbers_than_images():
-    rng = np.random.default_rng(0)
-    found = novelty.mahalanobis(rng.normal(size=(3, 50)), rng.normal(size=(12, 50)), np.arange(12) % 2)
-    assert np.isfinite(found).all()
-
-
 def test_separation_pair_by_pair():
     rng = np.random.default_rng(0)
     known, novel = rng.integers(8, size=60), rng.integers(4, 12, size=40)
@@ -153,12 +109,6 @@ def test_separation_pair_by_pair():
     found = novelty.separation(known, novel)
     assert found["auroc"] == pytest.approx(auroc)
     assert found["fpr95"] == pytest.approx((novel <= limit).mean())
-
-
-def test_perfect_and_useless_scores():
-    assert novelty.separation([0, 1, 2], [3, 4]) == {"auroc": 1.0, "fpr95": 0.0}
-    assert novelty.separation([3, 4], [0, 1, 2]) == {"auroc": 0.0, "fpr95": 1.0}
-    assert novelty.separation([1, 1], [1, 1, 1]) == {"auroc": 0.5, "fpr95": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -173,7 +123,6 @@ def test_perfect_and_useless_scores():
         (lambda: novelty.separation([1.0], [float("nan")]), "novel"),
         (lambda: novelty.mahalanobis([[1.0]], [[1.0]], ["a", "b"]), "labels"),
         (lambda: novelty.mahalanobis([[1.0]], [[1.0], [2.0]], ["a", None]), "training image 1 has no label"),
-        (lambda: novelty.mahalanobis([[1.0]], [[1.0], [2.0]], ["a", 3]), "text and numbers"),
         (lambda: novelty.mahalanobis([[float("nan")]], [[1.0], [2.0]], ["a", "a"]), "features of row 0 hold NaN"),
         (lambda: novelty.mahalanobis([[1.0]], [[1.0], [float("nan")]], ["a", "a"]), "training features of row 1"),
         (lambda: novelty.residual(*2 * [torch.zeros(1, 1, 32, 32, dtype=torch.uint8)]), "images / 255"),

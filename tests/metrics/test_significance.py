@@ -21,7 +21,7 @@ def by_enumeration(differences):
     return min(1.0, 2 * min(upper, lower))
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_small_samples_equal_the_enumeration(seed):
     generator = np.random.default_rng(seed)
     a, b = generator.random(8), generator.random(8) - 0.2
@@ -29,12 +29,11 @@ def test_small_samples_equal_the_enumeration(seed):
     assert result.p_value == pytest.approx(by_enumeration(a - b), abs=1e-12)
     assert result.p_floor == 2 / 2**8
     assert result.difference == pytest.approx(sum(a - b) / 8, abs=1e-15)
-    assert result.n_units == 8
-
-
-def test_the_floor_is_reached_when_all_units_agree():
-    result = paired_permutation([0.6, 0.7, 0.8], [0.5, 0.5, 0.5])
-    assert result.p_value == result.p_floor == 0.25
+    assert result.n_units == 8 and result.n_seeds == 1 and np.isnan(result.p_seeds)
+    expected = stats.ttest_1samp(a - b, 0).confidence_interval()
+    assert [result.low, result.high] == pytest.approx([expected.low, expected.high])
+    backward = paired_permutation(b, a)
+    assert (backward.difference, backward.p_value) == (-result.difference, pytest.approx(result.p_value))
 
 
 def test_random_patterns_approach_the_exact_value():
@@ -73,22 +72,6 @@ def test_pairs_with_nan_are_dropped_and_so_is_a_patient_without_pairs():
     assert grouped.difference == pytest.approx((0.4 + 0.1) / 2)
 
 
-def test_swapping_the_methods_flips_the_sign_only():
-    generator = np.random.default_rng(2)
-    a, b = generator.random(9), generator.random(9)
-    forward, backward = paired_permutation(a, b), paired_permutation(b, a)
-    assert backward.difference == -forward.difference
-    assert backward.p_value == pytest.approx(forward.p_value, abs=1e-12)
-
-
-def test_the_interval_is_that_of_the_t_test():
-    differences = np.random.default_rng(3).exponential(size=12)
-    result = paired_permutation(differences, np.zeros(12))
-    expected = stats.ttest_1samp(differences, 0).confidence_interval()
-    assert [result.low, result.high] == pytest.approx([expected.low, expected.high])
-    assert result.n_seeds == 1 and np.isnan(result.p_seeds)
-
-
 def several(units: np.ndarray, seeds: np.ndarray) -> tuple:
     """Differences unit + seed of every unit, two tiles each, with every seed; arguments of the test."""
     grid = (units[:, None] + seeds).repeat(2, axis=0)
@@ -108,6 +91,7 @@ def test_a_difference_has_to_hold_for_other_seeds_too():
     assert result.p_value == result.p_seeds == pytest.approx(2 * stats.t.sf(1 / sum(parts) ** 0.5, freedom))
     assert result.p_value > 0.3
     assert result.n_seeds == 5 and result.low < 0 < alone.low
+    assert (result.high - result.low) / 2 == pytest.approx(stats.t.ppf(0.975, freedom) * sum(parts) ** 0.5)
 
 
 @pytest.mark.parametrize("units", [[0.1, 0.2, 0.3, 0.3, 0.5], [0.1, 0.1, 0.1, 0.1, 0.2, 6.0]])
@@ -120,30 +104,14 @@ def test_trainings_that_agree_leave_the_groups_to_decide(units):
     assert result.p_seeds == pytest.approx(by_t, abs=1e-4)
 
 
-def test_the_interval_holds_zero_where_the_trainings_p_is_above_5_percent():
-    for shift in np.linspace(0.5, 1.5, 11):
-        result = paired_permutation(*several(shift + np.linspace(-1, 1, 7), np.linspace(-1, 1, 5)))
-        assert (result.low < 0) == (result.p_seeds > 0.05)
-
-
 def test_ten_equal_groups_and_seeds_are_found_different_in_5_of_100():
     """Groups and trainings add the same error, which is where a test over either alone errs most (notebook 42)."""
     generator = np.random.default_rng(8)
     found = [
-        paired_permutation(*several(generator.normal(size=10), generator.normal(0, 0.5**0.5, 5))) for _ in range(400)
+        paired_permutation(*several(generator.normal(size=10), generator.normal(0, 0.5**0.5, 5))) for _ in range(200)
     ]
     assert np.mean([one.p_value <= 0.05 for one in found]) < 0.08
     assert np.mean([one.low <= 0 <= one.high for one in found]) > 0.92
-
-
-def test_the_interval_adds_the_variance_of_groups_and_trainings():
-    generator = np.random.default_rng(7)
-    units, seeds = generator.normal(size=9), generator.normal(size=4)
-    result = paired_permutation(*several(units, seeds - seeds.mean()))
-    parts = units.var(ddof=1) / 9, seeds.var(ddof=1) / 4
-    freedom = sum(parts) ** 2 / (parts[0] ** 2 / 8 + parts[1] ** 2 / 3)
-    assert (result.high - result.low) / 2 == pytest.approx(stats.t.ppf(0.975, freedom) * sum(parts) ** 0.5)
-    assert (result.high + result.low) / 2 == pytest.approx(units.mean())
 
 
 def test_trainings_that_change_nothing_are_not_tested():
@@ -154,27 +122,6 @@ def test_trainings_that_change_nothing_are_not_tested():
     )
 
 
-def test_a_group_without_some_training_is_named():
-    with pytest.raises(InputError, match="group q has no value in some of the 2 trainings"):
-        paired_permutation([1, 2, 3], [0, 0, 0], ["p", "p", "q"], [0, 1, 0])
-
-
-def test_equal_differences_have_an_interval():
-    result = paired_permutation([0.5, 0.75, 1.0], [0.25, 0.5, 0.75])
-    assert (result.low, result.difference, result.high) == (0.25, 0.25, 0.25)
-
-
-def test_equal_methods_are_not_different():
-    result = paired_permutation([0.5, 0.7, 0.9], [0.5, 0.7, 0.9])
-    assert (result.difference, result.p_value, result.low, result.high) == (0, 1, 0, 0)
-
-
-def test_the_seed_decides():
-    a, b = np.random.default_rng(5).random((2, 40))
-    one, again, other = (vars(paired_permutation(a, b, seed=seed)) for seed in (1, 1, 2))
-    assert one == again != other  # dicts, as dataclasses with a NaN differ from themselves from Python 3.13 on
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -183,6 +130,7 @@ def test_the_seed_decides():
         (([1, 2], [1, 2], None, [0]), r"\(1,\)"),
         (([[1, 2]], [[1, 2]]), r"\(1, 2\)"),
         (([1, 2], [1, 2], ["p", None]), "row 1 has no group"),
+        (([1, 2, 3], [0, 0, 0], ["p", "p", "q"], [0, 1, 0]), "group q has no value in some of the 2 trainings"),
     ],
 )
 def test_broken_input_is_named(arguments, message):
@@ -224,17 +172,11 @@ def test_ranks_and_effect_size_by_hand():
     assert evidence([0, 0, 3], np.zeros(3)).skewness == pytest.approx(2 / 2**1.5)  # -1, -1, 2
     # Ranks 1, 2, 3: of the eight patterns of signs, those with W- <= 1 or W+ <= 1 are four.
     assert found.wilcoxon_p == pytest.approx(4 / 8)
-
-
-def test_equal_methods_have_neither_rank_nor_effect():
-    found = evidence(np.ones(6), np.ones(6))
-    assert found.test.p_value == 1
-    assert np.isnan([found.wilcoxon_p, found.effect_size, found.rank_biserial]).all()
-
-
-def test_wilcoxon_approaches_its_table():
-    """Ten units that all gain: W- = 0, of 2^10 patterns two are as extreme."""
-    assert evidence(np.arange(1.0, 11.0), np.zeros(10)).wilcoxon_p == pytest.approx(2 / 2**10)
+    alike = evidence(np.full(3, 0.1) + 0.2, np.full(3, 0.2))  # equal but for rounding
+    assert np.isnan([alike.effect_size, alike.skewness]).all()
+    equal = evidence(np.ones(6), np.ones(6))
+    assert (equal.test.difference, equal.test.p_value, equal.test.low, equal.test.high) == (0, 1, 0, 0)
+    assert np.isnan([equal.wilcoxon_p, equal.effect_size, equal.rank_biserial]).all()
 
 
 def by_holm(p):
@@ -252,11 +194,6 @@ def test_correction_equals_the_loop_and_skips_what_is_missing():
     with_gap = corrected([0.2, np.nan, 0.001])
     assert np.isnan(with_gap[1])
     assert with_gap[[0, 2]] == pytest.approx(by_holm([0.2, 0.001]))
-
-
-def test_differences_that_are_equal_but_for_rounding_have_no_effect_size():
-    found = evidence(np.full(3, 0.1) + 0.2, np.full(3, 0.2))
-    assert np.isnan(found.effect_size) and np.isnan(found.skewness)
 
 
 def test_what_a_test_could_have_shown_by_hand():

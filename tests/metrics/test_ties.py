@@ -23,10 +23,6 @@ def test_tied_pairs_are_counted_pair_by_pair(drawn, k):
         assert ties.tied_pairs(row[None], k)[0] == pytest.approx(wanted)
 
 
-def test_a_list_of_one_has_no_pair():
-    assert ties.tied_pairs([[0, 0]], 1).tolist() == [0.0]
-
-
 def test_the_bounds_are_the_best_and_the_worst_of_all_orders(drawn):
     distance, relevant = drawn[0][:3, :5], drawn[1][:3, :5]
     best, worst = ties.orders(distance, relevant)
@@ -43,11 +39,6 @@ def test_the_bounds_are_the_best_and_the_worst_of_all_orders(drawn):
             assert value == pytest.approx(wanted, nan_ok=True)
 
 
-def test_bounds_want_whole_distances():
-    with pytest.raises(InputError, match="whole distances"):
-        ties.orders([[0.5]], [[True]])
-
-
 @pytest.mark.parametrize("k", [1, 2, 3, 9])
 def test_shares_are_the_mean_over_all_orders(drawn, k):
     key, among, hits = (part[:, :6] for part in drawn)
@@ -59,14 +50,14 @@ def test_shares_are_the_mean_over_all_orders(drawn, k):
         assert found[i] == pytest.approx(wanted, nan_ok=True)
 
 
-def test_nobody_to_look_at_is_no_number():
-    assert np.isnan(ties.share_among([[1.0, 2.0]], [[False, False]], [[True, True]], 1)).all()
-
-
-def test_shapes_and_infinite_keys_are_refused():
+def test_what_has_no_meaning_is_refused_or_no_number():
     with pytest.raises(InputError, match="expected one shape"):
         ties.share_among([[1.0]], [[True, True]], [[True]], 1)
     with pytest.raises(InputError, match="infinite"):
         ties.share_among([[np.inf]], [[True]], [[True]], 1)
     with pytest.raises(InputError, match="neither of them 0"):
         ties.tied_pairs(np.zeros((0, 3)), 1)
+    with pytest.raises(InputError, match="whole distances"):
+        ties.orders([[0.5]], [[True]])
+    assert ties.tied_pairs([[0, 0]], 1).tolist() == [0.0]
+    assert np.isnan(ties.share_among([[1.0, 2.0]], [[False, False]], [[True, True]], 1)).all()

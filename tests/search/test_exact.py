@@ -9,23 +9,8 @@ from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.search import exact, nearest
 
 GEOMETRIES = [Euclidean(), Sphere(), PoincareBall(c=0.7)]
-BLOCKS = [(1, 1), (3, 7), (5, 64), (1024, 65536)]
+BLOCKS = [(1, 1), (3, 7), (1024, 65536)]
 by_name = pytest.mark.parametrize("geometry", GEOMETRIES, ids=lambda g: g.name)
-
-
-class Recorder(Euclidean):
-    """A geometry that remembers the shapes asked for."""
-
-    def __init__(self):
-        object.__setattr__(self, "shapes", [])
-
-    def rank_key(self, query, gallery):
-        self.shapes.append((len(query), len(gallery)))
-        return super().rank_key(query, gallery)
-
-    def between(self, x, y):
-        self.shapes.append(tuple(torch.broadcast_shapes(x.shape, y.shape)[:-1]))
-        return super().between(x, y)
 
 
 def points_in_ball(n, seed, dtype=torch.float64):
@@ -55,7 +40,7 @@ def test_equals_a_full_sort(geometry, dtype, block):
 
 @by_name
 @pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("k", [1, 4, 29, 30])
+@pytest.mark.parametrize("k", [1, 4, 30])
 def test_ties_come_in_gallery_order(geometry, block, k):
     """Ten different points, each three times: indices i, i + 10 and i + 20 follow each other."""
     query, gallery = points_in_ball(8, 2), points_in_ball(10, 3).repeat(3, 1)
@@ -63,29 +48,6 @@ def test_ties_come_in_gallery_order(geometry, block, k):
     for row, found in enumerate(indices.tolist()):
         ranking = geometry.between(query[row], gallery[:10]).argsort().tolist()
         assert found == [i + copy for i in ranking for copy in (0, 10, 20)][:k]
-
-
-@pytest.mark.parametrize("block", [(2, 300), (1024, 65536)])
-@pytest.mark.parametrize("k", [10, 300])
-def test_many_ties_come_in_gallery_order(block, k):
-    """2000 items at 40 places: ties within the first k and beyond, in a width where topk alone shuffles them."""
-    gallery = torch.tensor(np.random.default_rng(10).integers(0, 40, size=(2000, 1))).float()
-    query = torch.tensor([[0.0], [3.0], [17.25]])
-    indices = nearest(query, gallery, k, Euclidean(), block=block)[1]
-    assert indices.tolist() == by_full_sort(query, gallery, k, Euclidean())
-
-
-def test_a_gallery_of_equal_points_gives_the_first():
-    distances, indices = nearest(torch.ones(2, 3), torch.ones(9, 3), 4, Euclidean(), block=(1, 2))
-    assert indices.tolist() == [[0, 1, 2, 3]] * 2
-    assert distances.tolist() == [[0.0] * 4] * 2
-
-
-@by_name
-def test_all_of_the_gallery(geometry):
-    query, gallery = points_in_ball(3, 4), points_in_ball(12, 5)
-    indices = nearest(query, gallery, 12, geometry, block=(2, 5))[1]
-    assert indices.sort(dim=1).values.tolist() == [list(range(12))] * 3
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -110,14 +72,6 @@ def test_rows_with_too_few_left_are_padded(block):
     assert distances.tolist() == [[5.0, torch.inf, torch.inf], [2.0, 3.0, 4.0]]
 
 
-def test_no_block_is_larger_than_asked_for():
-    recorder = Recorder()
-    nearest(points_in_ball(25, 7), points_in_ball(60, 8), 3, recorder, block=(10, 40))  # too few for proposals
-    blocks = [(rows, columns) for rows in (10, 10, 5) for columns in (40, 20)]
-    assert [shape for shape in recorder.shapes if shape[1] != 3] == blocks
-    assert [shape for shape in recorder.shapes if shape[1] == 3] == [(10, 3), (10, 3), (5, 3)]
-
-
 def near_the_rim(n, seed, d=64):
     """Points from 0.9999 of the radius on, where float32 distances round off more than neighbours differ by."""
     random = np.random.default_rng(seed)
@@ -140,7 +94,7 @@ def test_distances_ascend_and_each_is_that_of_its_item(size):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("d", [4, 384])
-@pytest.mark.parametrize("far", [20.0, 1e3, 1e25])
+@pytest.mark.parametrize("far", [20.0, 1e25])
 def test_points_on_the_rim_are_refused_on_either_side_of_it(far, d, dtype):
     """Half of what exp0 sends to the rim is rounded to just inside it."""
     inside = points_in_ball(40, 0, dtype).repeat(1, d // 4) / (d // 4)
@@ -152,14 +106,6 @@ def test_points_on_the_rim_are_refused_on_either_side_of_it(far, d, dtype):
             nearest(inside, outside, 1, PoincareBall())
         with pytest.raises(InputError, match="query row 7 lies on the rim of the ball or beyond it"):
             nearest(outside, inside, 1, PoincareBall())
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_projected_points_are_never_refused(dtype):
-    ball = PoincareBall(0.3)
-    points = ball.project(ball.exp0(50 * points_in_ball(300, 0, dtype)))
-    distances, indices = nearest(points, points, 1, ball)
-    assert (distances == 0).all() and torch.equal(indices[:, 0], torch.arange(300))
 
 
 # Proposals by matrix products
@@ -177,7 +123,7 @@ def thorough(monkeypatch):
 
 @by_name
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("block", [(7, 300), (64, 1000), (256, 131072)])
+@pytest.mark.parametrize("block", [(7, 300), (256, 131072)])
 def test_proposals_have_the_order_of_float64(geometry, dtype, block, thorough):
     query, gallery = points_in_ball(60, 20, dtype), points_in_ball(3000, 21, dtype)
     distances, indices = nearest(query, gallery, 20, geometry, block=block)
@@ -186,8 +132,8 @@ def test_proposals_have_the_order_of_float64(geometry, dtype, block, thorough):
     assert thorough == [0]
 
 
-@pytest.mark.parametrize("radius", [0.5, 0.99, 0.9999])
-@pytest.mark.parametrize("spread", [1e-2, 1e-4, 1e-7])
+@pytest.mark.parametrize("radius", [0.5, 0.9999])
+@pytest.mark.parametrize("spread", [1e-2, 1e-7])
 def test_crowded_points_keep_the_order_of_float64(radius, spread):
     """Near-duplicates, down to float32 noise, out to the rim: what products cannot tell apart is looked at twice."""
     place = torch.tensor([[0.6, -0.8, 0.0, 0.0]]) * radius
@@ -196,15 +142,6 @@ def test_crowded_points_keep_the_order_of_float64(radius, spread):
     query = gallery[::100]
     indices = nearest(query, gallery, 10, PoincareBall())[1]
     assert indices.tolist() == by_full_sort(query, gallery, 10, PoincareBall())
-
-
-def test_one_point_far_out_does_not_spoil_the_proposals(thorough):
-    gallery = points_in_ball(2000, 22, torch.float32)
-    gallery[17] = torch.tensor([1 - 1e-6, 0, 0, 0])
-    query = points_in_ball(50, 23, torch.float32)
-    indices = nearest(query, gallery, 5, PoincareBall())[1]
-    assert indices.tolist() == by_full_sort(query, gallery, 5, PoincareBall())
-    assert thorough[0] <= 5
 
 
 @by_name
@@ -218,19 +155,16 @@ def test_ids_are_left_out_of_proposals_too(geometry):
         assert found == [others[j] for j in expected]
 
 
-def test_with_few_left_proposals_end_in_nothing():
-    gallery = points_in_ball(500, 26, torch.float32)
-    ids = ["mine"] * 497 + ["other"] * 3
-    distances, indices = nearest(gallery[:2], gallery, 5, Euclidean(), ["mine", "other"], ids)
-    assert sorted(indices[0, :3].tolist()) == [497, 498, 499] and indices[0, 3:].tolist() == [-1, -1]
-    assert distances[0, 3:].tolist() == [torch.inf] * 2 and (indices[1] >= 0).all()
-
-
 def test_equal_points_beyond_the_proposals_come_in_gallery_order(thorough):
     gallery = torch.cat([points_in_ball(300, 27, torch.float32), torch.zeros(200, 4)])
     indices = nearest(torch.zeros(1, 4), gallery, 20, PoincareBall())[1]
     assert indices.tolist() == [list(range(300, 320))]
     assert thorough == [1]
+    few = torch.from_numpy(np.random.default_rng(10).integers(0, 40, size=(2000, 1))).float()
+    query = torch.tensor([[0.0], [3.0], [17.25]])  # ties within the first k and beyond, where topk shuffles them
+    for k in (10, 300):
+        found = nearest(query, few, k, Euclidean(), block=(2, 300))[1]
+        assert found.tolist() == by_full_sort(query, few, k, Euclidean())
 
 
 @pytest.mark.parametrize("far", [0.0, 1e25], ids=["zero on the sphere", "too far for float32 products"])
@@ -242,18 +176,13 @@ def test_what_has_no_place_in_the_products_is_searched_thoroughly(far, thorough)
     assert thorough == [1]
 
 
-@pytest.mark.parametrize("shape", [(5, 100), (3, 64 * 9), (4, 64 * 40 + 13), (2, 5000)])
-@pytest.mark.parametrize("n", [1, 8, 33])
+@pytest.mark.parametrize("shape", [(5, 100), (4, 64 * 40 + 13)])
+@pytest.mark.parametrize("n", [1, 33])
 def test_the_largest_are_those_of_a_sort(shape, n):
     scores = torch.randn(shape, generator=torch.Generator().manual_seed(n))
     best, columns = exact._largest(scores, n)
     torch.testing.assert_close(best, scores.gather(1, columns))
     assert torch.equal(best.sort(descending=True).values, scores.sort(descending=True).values[:, :n])
-
-
-def test_gradients_are_left_alone():
-    points = points_in_ball(5, 9).requires_grad_()
-    assert not nearest(points, points, 2, Euclidean())[0].requires_grad
 
 
 POINTS = torch.zeros(4, 2)
@@ -274,14 +203,10 @@ WITH_NAN = torch.tensor([[0.0, 0.0], [0.0, torch.nan], [0.0, 0.0], [0.0, 0.0]])
         ((POINTS, WITH_NAN, 1, Euclidean()), "gallery row 1 holds NaN"),
         ((POINTS, POINTS, 1, Euclidean(), None, list("abcd")), "both query_ids and gallery_ids"),
         ((POINTS, POINTS, 1, Euclidean(), list("abc"), list("abcd")), r"query ids have shape \(3,\)"),
+        ((POINTS, POINTS, 1, Euclidean(), None, None, (0, 8)), "block"),
+        ((POINTS, POINTS, 1, Euclidean(), None, None, 8), "block"),
     ],
 )
 def test_broken_input_is_named(arguments, message):
     with pytest.raises(InputError, match=message):
         nearest(*arguments)
-
-
-@pytest.mark.parametrize("block", [(0, 0), (-1, 8), (8,), 8, (8, 2.5)])
-def test_a_block_without_meaning_is_refused(block):
-    with pytest.raises(InputError, match="block"):
-        nearest(torch.zeros(2, 3), torch.zeros(4, 3), 1, Euclidean(), block=block)

@@ -3,17 +3,12 @@
 import contextlib
 import hashlib
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from lib import files
 from lib.errors import InputError
@@ -39,18 +34,19 @@ GALLERY, QUERY = points(3000, 0), points(40, 1)
 @every_kind
 @every_space
 def test_nearly_all_of_the_nearest_are_found_and_in_order(kind, space):
-    built = kind.build(GALLERY, space, "demo_vit")
+    gallery = GALLERY[:600] if kind is Qdrant else GALLERY  # in this process it is slow
+    built = kind.build(gallery, space, "demo_vit")
     distances, indices = built.search(QUERY, 20)
-    expected, exact = nearest(QUERY, GALLERY, 20, space)
+    expected, exact = nearest(QUERY, gallery, 20, space)
     found = np.mean([len(set(a) & set(b)) / 20 for a, b in zip(exact.tolist(), indices.tolist(), strict=True)])
     assert found >= 0.99
-    torch.testing.assert_close(distances, space.between(QUERY[:, None], GALLERY[indices]))
+    torch.testing.assert_close(distances, space.between(QUERY[:, None], gallery[indices]))
     assert (distances.diff(dim=1) >= 0).all()
     if kind is not FaissHnsw:
         assert torch.equal(indices, exact) and torch.equal(distances, expected)
 
 
-@pytest.mark.parametrize("radii", [(0, 8), (0, 12), (8, 12)])
+@pytest.mark.parametrize("radii", [(0, 12), (8, 12)])
 @pytest.mark.parametrize("d", [5, 32])
 def test_a_graph_finds_nearly_all_at_every_radius(d, radii):
     """Norms of the d + 2 numbers spread by up to 70,000; a graph among them finds 20 % there."""
@@ -88,45 +84,6 @@ def test_recall_on_the_gallery_is_kept_and_judged(kept, tmp_path, monkeypatch):
     assert built.provenance.recall == pytest.approx((near < kept).double().mean().item())
 
 
-@pytest.mark.parametrize(
-    ("kind", "options"),
-    [
-        (FaissHnsw, {"neighbours": 1}),
-        (FaissHnsw, {"neighbours": 0}),
-        (FaissHnsw, {"neighbours": -4}),
-        (FaissHnsw, {"neighbours": 10**6}),
-        (FaissHnsw, {"build_effort": 0}),
-        (FaissHnsw, {"build_effort": 2.5}),
-        (FaissHnsw, {"effort": "9"}),
-    ],
-)
-def test_options_without_meaning_are_refused(kind, options):
-    """Several of them end Python: FAISS crashes."""
-    with pytest.raises(InputError, match=f"{next(iter(options))} = .* cannot be used"):
-        kind.build(GALLERY[:50], Euclidean(), "e", **options)
-
-
-@every_kind
-@pytest.mark.parametrize("candidates", [0, -1, "9", 2.5])
-def test_candidates_without_meaning_are_refused(kind, candidates):
-    with pytest.raises(InputError, match="candidates = "):
-        kind.build(GALLERY[:50], Euclidean(), "e").search(QUERY, 1, candidates)
-
-
-@every_kind
-def test_duplicates_come_in_gallery_order_and_at_distance_zero(kind):
-    gallery = torch.cat([points(200, 2), points(200, 2)])
-    distances, indices = kind.build(gallery, PoincareBall(), "e").search(gallery[:5], 2)
-    assert indices.tolist() == [[i, i + 200] for i in range(5)] and (distances == 0).all()
-
-
-@every_kind
-def test_all_of_a_small_gallery(kind):
-    gallery = points(7, 3)
-    indices = kind.build(gallery, PoincareBall(), "e").search(QUERY[:3], 7)[1]
-    assert indices.sort(dim=1).values.tolist() == [list(range(7))] * 3
-
-
 @every_kind
 def test_saved_and_loaded_it_answers_alike(kind, tmp_path):
     built = kind.build(GALLERY[:500], PoincareBall(0.5), "demo_vit 1a2b")
@@ -136,6 +93,9 @@ def test_saved_and_loaded_it_answers_alike(kind, tmp_path):
     assert 0.99 <= loaded.provenance.recall <= 1
     for before, after in zip(built.search(QUERY, 5), loaded.search(QUERY, 5), strict=True):
         assert torch.equal(before, after)
+    copies = torch.cat([points(200, 2), points(200, 2)])  # duplicates come in gallery order and at distance zero
+    distances, indices = kind.build(copies, PoincareBall(), "e").search(copies[:5], 2)
+    assert indices.tolist() == [[i, i + 200] for i in range(5)] and (distances == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -145,16 +105,13 @@ def test_saved_and_loaded_it_answers_alike(kind, tmp_path):
         ({"dim": 32}, "has dim 8, but 32"),
         ({"encoder": "texture"}, "has encoder demo_vit, but texture"),
         ({"space": "euclidean"}, "has space poincare, but euclidean"),
+        ({"dimension": 8}, "has no dimension that could be 8; it has encoder, space, c, dim, size"),
     ],
 )
 def test_another_space_or_encoder_is_refused(expected, message, tmp_path):
     FaissFlat.build(GALLERY[:50], PoincareBall(0.5), "demo_vit").save(tmp_path / "index")
     with pytest.raises(InputError, match=message):
         FaissFlat.load(tmp_path / "index", **expected)
-
-
-def test_another_kind_is_refused(tmp_path):
-    FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(tmp_path / "index")
     with pytest.raises(InputError, match="holds a faiss flat index"):
         Qdrant.load(tmp_path / "index")
 
@@ -176,7 +133,7 @@ def test_a_flipped_bit_is_refused_or_harmless(kind, tmp_path):
     expected = built.search(QUERY, 5)
     files = sorted(folder.iterdir())
     assert len(files) == 3
-    for trial in range(300):
+    for trial in range(120):
         file = files[trial % 3]
         good = file.read_bytes()
         place = random.integers(min(len(good), 400) if trial % 2 else len(good))  # every other one in a header
@@ -188,17 +145,28 @@ def test_a_flipped_bit_is_refused_or_harmless(kind, tmp_path):
             assert str(folder) in str(error)
             refused += 1
         file.write_bytes(good)
-    assert refused > 250
+    assert refused > 100
     kind.load(folder)
 
 
-def test_what_is_damaged_or_no_index_is_named(tmp_path):
+@pytest.fixture
+def folder(tmp_path):
+    """A saved index of 50 points."""
+    FaissFlat.build(GALLERY[:50], PoincareBall(0.5), "e").save(tmp_path / "index")
+    return tmp_path / "index"
+
+
+def test_what_is_damaged_or_no_index_is_named(folder, tmp_path):
     with pytest.raises(InputError, match=r"is not a search index .* Make it again, or copy it .* hidden files"):
         FaissFlat.load(tmp_path)
-    folder = tmp_path / "index"
-    FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(folder)
-    vectors = (folder / "vectors.faiss").read_bytes()
-    (folder / "vectors.faiss").write_bytes(vectors[: len(vectors) // 2])
+    vectors = folder / "vectors.faiss"
+    for gallery, message in ((GALLERY[:40], "40 vectors of 10 numbers"), (GALLERY[:50, :5], "50 vectors of 7 numbers")):
+        FaissFlat.build(gallery, Euclidean(), "e").save(tmp_path / "other")
+        vectors.write_bytes((tmp_path / "other/vectors.faiss").read_bytes())
+        sign(folder)
+        with pytest.raises(InputError, match=rf"{message}, but these points need 50 of 10"):
+            FaissFlat.load(folder)
+    vectors.write_bytes(vectors.read_bytes()[:200])
     with pytest.raises(InputError, match=r"vectors\.faiss is damaged"):
         FaissFlat.load(folder)
     sign(folder)
@@ -209,89 +177,65 @@ def test_what_is_damaged_or_no_index_is_named(tmp_path):
         FaissFlat.load(folder)
 
 
-@pytest.mark.parametrize(
-    ("gallery", "message"),
-    [(GALLERY[:40], "40 vectors of 10 numbers"), (GALLERY[:50, :5], "50 vectors of 7 numbers")],
-    ids=["number", "dimension"],
-)
-def test_vectors_of_other_points_are_refused(gallery, message, tmp_path):
-    folder = tmp_path / "index"
-    FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(folder)
-    FaissFlat.build(gallery, Euclidean(), "e").save(tmp_path / "other")
-    (folder / "vectors.faiss").write_bytes((tmp_path / "other/vectors.faiss").read_bytes())
-    sign(folder)
-    with pytest.raises(InputError, match=rf"{message}, but these points need 50 of 10"):
-        FaissFlat.load(folder)
-
-
 ABOUT = {"c": 0.5, "dim": 8, "encoder": "e", "format": "3", "kind": "faiss flat", "size": 50, "space": "poincare"}
 ABOUT |= {"recall": 1.0}
+SAVED = {"points": torch.zeros(50, 8), "centre": torch.zeros(8)}
 
 
 @pytest.mark.parametrize(
-    ("about", "message"),
+    ("about", "tensors", "message"),
     [
-        ({"c": "x"}, "c is 'x' and not a number"),
-        ({"c": -1.0}, "c is -1.0"),
-        ({"c": float("nan")}, "c is nan"),
-        ({"dim": 9}, "has dim 9, but 8"),
-        ({"size": 9}, "has size 9, but 50"),
-        ({"dim": "8"}, "dim is '8' and not a whole number"),
-        ({"encoder": None}, "encoder is None and not text"),
-        ({"space": "hyperboloid"}, "unknown geometry"),
-        ({"colour": "red"}, "colour is missing, or nothing"),
-        ({"recall": 1.5}, "recall = 1.5"),
-        ({"format": "1"}, "of format 1"),
-        ({"kind": None}, "holds a None index"),
+        ({"c": "x"}, {}, "c is 'x' and not a number"),
+        ({"c": -1.0}, {}, "c is -1.0"),
+        ({"dim": 9}, {}, "has dim 9, but 8"),
+        ({"dim": "8"}, {}, "dim is '8' and not a whole number"),
+        ({"space": "hyperboloid"}, {}, "unknown geometry"),
+        ({"colour": "red"}, {}, "colour is missing, or nothing"),
+        ({"recall": 1.5}, {}, "recall = 1.5"),
+        ({"format": "1"}, {}, "of format 1"),
+        ({"encoder": ...}, {}, "encoder is missing"),
+        ({"kind": ...}, {}, "holds a nameless"),
+        ({}, {"points": torch.zeros(50)}, r"points\.safetensors is"),
+        ({}, {"centre": torch.zeros(9)}, r"points\.safetensors is"),
+        ({}, {"points": torch.full((50, 8), torch.nan)}, r"points\.safetensors is"),
+        ({}, {"centre": ...}, r"points\.safetensors is"),
     ],
-    ids=str,
 )
-def test_an_index_that_says_what_cannot_be_is_refused(about, message, tmp_path):
-    folder = tmp_path / "index"
-    FaissFlat.build(GALLERY[:50], PoincareBall(0.5), "e").save(folder)
+def test_an_index_that_says_what_cannot_be_or_lacks_its_points_is_refused(about, tensors, message, folder):
     assert provenance._contents(folder / "points.safetensors")[0] == ABOUT
-    tensors = load_file(folder / "points.safetensors")
-    save_file(tensors, folder / "points.safetensors", {"about": json.dumps(ABOUT | about)})
+    says, holds = (
+        {name: value for name, value in whole.items() if value is not ...} for whole in (ABOUT | about, SAVED | tensors)
+    )
+    save_file(holds, folder / "points.safetensors", {"about": json.dumps(says)})
     sign(folder)
     with pytest.raises(InputError, match=message):
         FaissFlat.load(folder)
 
 
-@pytest.mark.parametrize("missing", ["c", "encoder", "kind", "format"])
-def test_an_index_that_does_not_say_what_it_is_is_refused(missing, tmp_path):
-    folder = tmp_path / "index"
-    FaissFlat.build(GALLERY[:50], PoincareBall(0.5), "e").save(folder)
-    about = {name: value for name, value in ABOUT.items() if name != missing}
-    save_file(load_file(folder / "points.safetensors"), folder / "points.safetensors", {"about": json.dumps(about)})
-    sign(folder)
-    with pytest.raises(InputError, match=f"{missing} is missing|holds a nameless|format unknown"):
-        FaissFlat.load(folder)
-
-
-@pytest.mark.parametrize(
-    "tensors",
-    [
-        {"points": torch.zeros(50), "centre": torch.zeros(8)},
-        {"points": torch.zeros(()), "centre": torch.zeros(8)},
-        {"points": torch.zeros(50, 8), "centre": torch.zeros(9)},
-        {"points": torch.full((50, 8), torch.nan), "centre": torch.zeros(8)},
-        {"points": torch.zeros(50, 8)},
-    ],
-    ids=["flat", "one number", "centre", "nan", "no centre"],
-)
-def test_an_index_without_its_points_is_refused(tensors, tmp_path):
-    folder = tmp_path / "index"
-    FaissFlat.build(GALLERY[:50], PoincareBall(0.5), "e").save(folder)
-    save_file(tensors, folder / "points.safetensors", {"about": json.dumps(ABOUT)})
-    sign(folder)
-    with pytest.raises(InputError, match=r"points\.safetensors is"):
-        FaissFlat.load(folder)
-
-
-def test_asking_for_what_an_index_does_not_have_names_what_it_has(tmp_path):
-    FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(tmp_path / "index")
-    with pytest.raises(InputError, match="has no dimension that could be 8; it has encoder, space, c, dim, size"):
-        FaissFlat.load(tmp_path / "index", dimension=8)
+def test_what_has_no_meaning_is_refused_in_words():
+    """Some of the options end Python: FAISS crashes."""
+    for options in ({"neighbours": 1}, {"neighbours": 10**6}, {"build_effort": 2.5}, {"effort": "9"}):
+        with pytest.raises(InputError, match=f"{next(iter(options))} = .* cannot be used"):
+            FaissHnsw.build(GALLERY[:50], Euclidean(), "e", **options)
+    for gallery, message in (
+        (torch.zeros(0, 8), "at least one point"),
+        (torch.zeros(8), "expected"),
+        (torch.full((2, 8), torch.nan), "gallery row 0 holds NaN"),
+        (torch.eye(8), "row 0 lies on the rim"),
+    ):
+        with pytest.raises(InputError, match=message):
+            FaissFlat.build(gallery, PoincareBall(), "e")
+    built = FaissFlat.build(GALLERY[:50], PoincareBall(), "e")
+    for query, k, candidates, message in (
+        (torch.zeros(1, 7), 1, None, "the index holds 8 numbers"),
+        (torch.full((1, 8), torch.inf), 1, None, "query row 0 holds NaN or infinity"),
+        (torch.eye(8), 1, None, "row 0 lies on the rim"),
+        (torch.zeros(1, 8), 51, None, "k = 51"),
+        (torch.zeros(1, 8), 0, None, "k = 0"),
+        (torch.zeros(1, 8), 1, 0, "candidates = 0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            built.search(query, k, candidates)
 
 
 # What is saved replaces an index and nothing else
@@ -307,6 +251,12 @@ def test_a_thesis_is_never_removed(tmp_path):
     with pytest.raises(InputError, match=r"thesis\.txt is no part of the search index"):
         built.save(tmp_path / "index")
     assert [path.read_text() for path in sorted(tmp_path.rglob("thesis.txt"))] == ["all of it"] * 2
+    other = tmp_path / "points only"
+    other.mkdir()
+    save_file({"points": torch.zeros(3, 3)}, other / "points.safetensors")
+    with pytest.raises(InputError, match="not a search index"):
+        built.save(other)
+    assert [path.name for path in other.iterdir()] == ["points.safetensors"]
 
 
 @pytest.mark.parametrize("thesis", [False, True])
@@ -319,88 +269,6 @@ def test_an_index_from_before_there_were_markers_is_replaced_if_nothing_else_is_
     with pytest.raises(InputError, match="not a search index") if thesis else contextlib.nullcontext():
         Qdrant.build(GALLERY[:50], Euclidean(), "new").save(folder)
     assert thesis == (folder / "thesis.txt").exists() == (folder / "vectors.faiss").exists()
-
-
-def test_points_that_somebody_else_has_saved_are_not_taken_for_an_old_index(tmp_path):
-    save_file({"points": torch.zeros(3, 3)}, tmp_path / "points.safetensors")
-    with pytest.raises(InputError, match="not a search index"):
-        FaissFlat.build(GALLERY[:50], Euclidean(), "e").save(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["points.safetensors"]
-
-
-@pytest.mark.parametrize(
-    ("gallery", "space", "message"),
-    [
-        (torch.zeros(0, 3), Euclidean(), "at least one point"),
-        (torch.zeros(3), Euclidean(), "expected"),
-        (torch.tensor([[0.0, 0.1], [torch.nan, 0.0]]), Euclidean(), "gallery row 1 holds NaN"),
-        (torch.tensor([[0.0, 0.1], [1.0, 0.0]]), PoincareBall(), "row 1 lies on the rim"),
-    ],
-)
-def test_a_bad_gallery_is_refused(gallery, space, message):
-    with pytest.raises(InputError, match=message):
-        FaissFlat.build(gallery, space, "e")
-
-
-@pytest.mark.parametrize(
-    ("query", "k", "message"),
-    [
-        (torch.zeros(1, 7), 1, "the index holds 8 numbers"),
-        (torch.zeros(8), 1, "the index holds 8 numbers"),
-        (torch.full((1, 8), torch.inf), 1, "query row 0 holds NaN or infinity"),
-        (torch.tensor([[0.0] * 8, [1.0] + [0.0] * 7]), 1, "row 1 lies on the rim"),
-        (torch.zeros(1, 8), 51, "k = 51"),
-        (torch.zeros(1, 8), 0, "k = 0"),
-    ],
-)
-def test_a_bad_query_is_refused(query, k, message):
-    built = FaissFlat.build(GALLERY[:50], PoincareBall(), "e")
-    with pytest.raises(InputError, match=message):
-        built.search(query, k)
-
-
-def test_a_missing_library_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(InputError, match=r"companion\[index\]"):
-        FaissFlat.build(GALLERY[:5], Euclidean(), "e")
-
-
-def test_a_graph_that_proposes_too_few_ends_in_nothing(monkeypatch):
-    built = FaissFlat.build(GALLERY[:50], Euclidean(), "e")
-    monkeypatch.setattr(built, "propose", lambda vectors, n: np.array([[4, -1, -1, 2]] * len(vectors)))
-    distances, indices = built.search(QUERY[:2], 3)
-    assert (indices[:, 2] == -1).all() and (distances[:, 2] == torch.inf).all()
-    assert set(indices[0, :2].tolist()) == {2, 4}
-
-
-@pytest.mark.parametrize("moment", ["writing", "replacing"])
-def test_a_killed_save_leaves_the_old_index_and_the_next_load_tidies_up(tmp_path, moment):
-    """The process dies while the vectors are being written, or when the old index is already moved aside."""
-    folder = tmp_path / "index"
-    FaissFlat.build(GALLERY[:50], Euclidean(), "old").save(folder)
-    code = f"""
-        import os, signal, torch
-        from pathlib import Path
-        from lib.geometry import Euclidean
-        from lib.search.index import FaissFlat
-        moves, replace = [], Path.replace
-        def dies(self, target):
-            if moves:
-                os.kill(os.getpid(), signal.SIGKILL)
-            moves.append(replace(self, target))
-        class Killed(FaissFlat):
-            def write(self, folder):
-                super().write(folder)
-                if {moment == "writing"}:
-                    os.kill(os.getpid(), signal.SIGKILL)
-        Path.replace = dies
-        Killed.build(torch.zeros(20, 8), Euclidean(), "new").save({str(folder)!r})
-    """
-    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env={**os.environ, "OMP_NUM_THREADS": "1"})
-    assert ended.returncode == -signal.SIGKILL
-    assert folder.exists() == (moment == "writing") and len(list(tmp_path.glob(".index.*"))) == 1
-    assert FaissFlat.load(folder).provenance.encoder == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
 def test_a_server_is_the_same_code(monkeypatch):

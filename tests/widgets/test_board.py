@@ -62,7 +62,3 @@ def test_two_sliders_may_be_moved_at_once():
         with ThreadPoolExecutor(2) as pool:
             list(pool.map(Board.redraw, boards))
         assert [board.picture.value for board in boards] == expected
-
-
-def test_nothing_jumps():
-    assert board().picture.layout.height == "100px"

@@ -32,7 +32,3 @@ def test_a_value_between_two_positions_is_refused():
     with pytest.raises(InputError, match="has no position 20"):
         slider.value = 20
     assert slider.value == 5
-
-
-def test_a_committed_notebook_shows_the_same_words_in_every_run():
-    assert repr(Slider("norm weight", (0.001, 0.01), start=0.01)) == "Slider('norm weight', 0.01)"
