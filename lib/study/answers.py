@@ -1,63 +1,45 @@
-"""Answers of methods as rows: means over splits, health of the training, paired tests."""
+"""Answers of methods: their tables, who has an answer at all, and which galleries are tested."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
 from lib.metrics.votes import KS, macro_f1
-from lib.study.columns import printed
-from lib.study.markdown import markdown_table, percent
+from lib.study.columns import HEALTH as COLUMNS
+from lib.study.columns import Column, Layout
 from lib.study.scores import HEALTH
 from lib.training.experiment import Voted
-from lib.training.methods import Health
+from lib.training.methods import Answer, Health
 
 CLASS_MEAN = "Class mean: over all queries of all folds, averaged per class first."
 """What captions say of a class mean, wherever one stands."""
 
 
-def layout(table: pd.DataFrame, what: str = "folds", metric: str = "ap_min") -> str:
-    """A row per method and rule, a column per k, as Markdown; ``what`` heads the column of the rule.
+def layout(what: str = "folds") -> Layout:
+    """A line per method and rule, a column per k; ``what`` heads the column of the rule. Chance is a rule's last line.
 
-    Beside MAP@k of the smallest and the largest k stands the mean over classes; ± is over folds, "± seeds" over
-    trainings, at the largest k. The last row of a rule is chance.
+    Beside MAP@k stands the mean over classes at the smallest and the largest k; ± is over folds, "± seeds" over
+    trainings, at the largest k.
     """
-    lines = []
-    for rule, of_rule in table[table["metric"] == metric].groupby("rule", sort=False):
-        for method, rows in of_rule.groupby("method", sort=False):
-            last = rows.iloc[-1]
-            cells = {what: rule, "method": method} | _scores(rows, "ours") | class_cells(rows)
-            cells |= {"± seeds": "–" if np.isnan(last["seeds_spread"]) else f"{percent(last['seeds_spread'])}"}
-            cells |= {"queries": last["n_queries"], "left out": last["n_without_relevant"]}
-            cells |= health(last)
-            lines.append(cells)
-        lines.append(dict.fromkeys(cells, "–") | {what: rule, "method": "chance"} | _scores(rows, "chance"))
-    return markdown_table(pd.DataFrame(lines))
+    columns = [
+        Column(what, "rule"),
+        Column("method"),
+        Column("MAP@{}", "ours", over="k", pm="spread", chance="chance"),
+        Column("class mean@{}", "class_mean", over="end"),
+        Column("± seeds", "seeds_spread", at=("longest", True)),
+        Column("queries", "n_queries", "0"),
+        Column("left out", "n_without_relevant", "0"),
+    ]
+    return Layout([*columns, *COLUMNS], block="rule", prepare=_of_ends)
 
 
-def _scores(rows: pd.DataFrame, column: str) -> dict[str, str]:
-    """MAP@k as cells: ours ± the spread over folds where there are several, chance without."""
-    spread = {row.k: f" ± {percent(row.spread)}" if column == "ours" else "" for row in rows.itertuples()}
-    return {f"MAP@{row['k']}": f"{percent(row[column])}{spread[row['k']]}" for _, row in rows.iterrows()}
-
-
-def class_cells(rows: pd.DataFrame) -> dict[str, str]:
-    """The mean over classes as cells, at the smallest and the largest k."""
-    ends = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
-    return {f"class mean@{row.k}": percent(row.class_mean) for row in ends.itertuples()}
-
-
-def health(row: pd.Series) -> dict[str, str]:
-    """The health of a row of :func:`values` as cells; dashes where nothing was trained.
-
-    >>> health(pd.Series({"loss": 0.25, "rim": 0.0, "steps": 100}))
-    {'last loss': '0.250', 'at the rim': '0.0 %', 'steps': '100'}
-    """
-    return {
-        "last loss": printed(row["loss"], "3"),
-        "at the rim": printed(row["rim"], "1 %"),
-        "steps": f"{row['steps']:.0f}" if row["steps"] else "–",
-    }
+def _of_ends(rows: pd.DataFrame) -> pd.DataFrame:
+    """Those of AP by min(k, R), with end, the smallest and the largest k, and whether a row is of the longest list."""
+    rows = rows[rows["metric"] == "ap_min"]
+    longest = rows["k"] == rows["k"].max()
+    return rows.assign(longest=longest, end=rows["k"].where(longest | (rows["k"] == rows["k"].min())))
 
 
 def ended(several: Sequence[Health]) -> dict[str, float]:
@@ -110,17 +92,68 @@ def votes(found: Mapping[str, Mapping[str, Sequence[Voted]]]) -> pd.DataFrame:
 
 VOTES = {1: "first answer", 3: "majority of 3", 5: "majority of 5"}
 """How the votes of :data:`lib.metrics.votes.KS` are called."""
+VOTED = Layout(
+    [
+        Column("archive"),
+        Column("method"),
+        *(Column(f"macro F1, {name}", "macro_f1", pm="seeds_spread", at=("k", k)) for k, name in VOTES.items()),
+        Column("classes", "n_classes", "0"),
+        Column("queries", "n_queries", "0"),
+        Column("left out", "n_without_relevant", "0"),
+    ],
+    by=("archive", "method"),
+)
+"""The table of :func:`votes`: a line per archive and method, ± over trainings."""
 
 
-def votes_layout(table: pd.DataFrame) -> str:
-    """The table of :func:`votes` as Markdown: a row per archive and method, ± over trainings."""
-    lines = []
-    for (archive, method), rows in table.groupby(["archive", "method"], sort=False):
-        cells: dict[str, object] = {"archive": archive, "method": method}
-        for row in rows.itertuples():
-            seeds = "" if np.isnan(row.seeds_spread) else f" ± {percent(row.seeds_spread)}"
-            cells[f"macro F1, {VOTES[row.k]}"] = f"{percent(row.macro_f1)}{seeds}"
-        first = rows.iloc[0]
-        cells |= {"classes": first["n_classes"], "queries": first["n_queries"]}
-        lines.append(cells | {"left out": first["n_without_relevant"]})
-    return markdown_table(pd.DataFrame(lines))
+FEWEST = 2
+"""A gallery with answers of fewer classes is not tested: it cannot say which method tells classes apart."""
+
+Answered = TypeVar("Answered", bound=Mapping[str, Sequence[Answer]])
+"""Method → its answer on each split."""
+
+
+def n_classes(by_method: Mapping[str, Sequence[Answer]]) -> int:
+    """Of how many classes a query has an answer in a gallery: an image of its class is there."""
+    parts = [answer.per_query for answer in next(iter(by_method.values()))]
+    answered = [part.classes[part.values["ap_min"].notna().any(axis=1).to_numpy()] for part in parts]
+    return len(np.unique(np.concatenate(answered)))
+
+
+def counted(rows: pd.DataFrame, galleries: Mapping[str, Answered], column: str) -> pd.DataFrame:
+    """``rows`` with n_classes, of how many classes a query has an answer in the gallery that ``column`` names."""
+    counts = {name: n_classes(by_method) for name, by_method in galleries.items()}
+    return rows.assign(n_classes=rows[column].map(counts))
+
+
+def fair(galleries: Mapping[str, Answered]) -> dict[str, Answered]:
+    """The galleries in which queries of at least :data:`FEWEST` classes have an answer: these are tested.
+
+    All of them if there is none; :func:`sentences` say then that nothing can be concluded.
+    """
+    return {name: of for name, of in galleries.items() if n_classes(of) >= FEWEST} or dict(galleries)
+
+
+def sentences(rows: pd.DataFrame) -> list[str]:
+    """How many queries of each gallery have no answer, and if too few classes have one to conclude anything.
+
+    rows: columns gallery or archive, n_queries, n_without_relevant, of which the first row of each gallery counts, and
+    n_classes if it was counted.
+
+    >>> row = {"gallery": "open", "n_queries": 10, "n_without_relevant": 4, "n_classes": 1}
+    >>> print("\n".join(sentences(pd.DataFrame([row]))))
+    open: 4 of 10 queries have no image of their class there, and are left out
+    open: only one class has any answer there; nothing can be concluded
+    >>> sentences(pd.DataFrame([row | {"n_without_relevant": 0, "n_classes": 8}]))
+    ['every query has an image of its class to find']
+    """
+    column, lines = "gallery" if "gallery" in rows else "archive", []
+    for name, part in rows.groupby(column, sort=False):
+        first = part.iloc[0]
+        if first["n_without_relevant"]:
+            lost = f"{int(first['n_without_relevant'])} of {int(first['n_queries'])}"
+            lines.append(f"{name}: {lost} queries have no image of their class there, and are left out")
+        if (classes := first.get("n_classes", FEWEST)) < FEWEST:
+            which = "only one class has any answer there" if classes == 1 else "no class has an answer there"
+            lines.append(f"{name}: {which}; nothing can be concluded")
+    return lines or ["every query has an image of its class to find"]

@@ -3,11 +3,14 @@
 Published rows stand first in the frame. Chance has columns of its own there and becomes the last line.
 """
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lib.study.markdown import markdown_table
@@ -127,7 +130,8 @@ class Layout:
     columns: what is shown. by: the columns of the rows that tell lines apart; several rows become one line where a
     column is spread ``over`` something, as K. block: a column of the rows whose every value ends with a line of chance
     of its own. repeats: the column that counts trainings, where the csv has a row for each: lines are their means, and
-    every number has a "_spread" (:func:`over_trainings`).
+    every number has a "_spread" (:func:`over_trainings`). prepare: what is made of the rows first, as texts of several
+    numbers, or published rows above. Without ``by`` every row is a line.
 
     >>> rows = {"method": ["ball", "ball"], "k": [1, 8], "ours": [50.0, 80.5], "spread": [1.0, None], "chance": [5, 40]}
     >>> recall = Column("Recall@{}", "ours", over="k", pm="spread", chance="chance")
@@ -142,8 +146,10 @@ class Layout:
     by: Sequence[str] = ("method",)
     block: str = ""
     repeats: str = ""
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None
 
     def __call__(self, rows: pd.DataFrame) -> str:
+        rows = self.prepare(rows) if self.prepare else rows
         if self.repeats:
             of_cells = [column.over or (column.at or ("",))[0] for column in self.columns]
             keys = dict.fromkeys([self.block, *self.by, *of_cells])
@@ -153,7 +159,7 @@ class Layout:
         keys = [self.block, *self.by] if self.block else list(self.by)
         lines = []
         for name, part in rows.groupby(self.block, sort=False, dropna=False) if self.block else [("", rows)]:
-            of_lines = part.groupby(keys, sort=False, dropna=False)
+            of_lines = part.groupby(keys if self.by else np.arange(len(part)), sort=False, dropna=False)
             lines += [{column.title: column.cell(line) for column in shown} for _, line in of_lines]
             if any(column.chance for column in shown):
                 lines.append({column.title: column.by_chance(part) for column in shown} | self._named(shown, name))
@@ -162,3 +168,14 @@ class Layout:
     def _named(self, shown: Sequence[Column], block: str) -> dict[str, str]:
         """The first cells of a line of chance."""
         return dict(zip([c.title for c in shown], [block, "chance"] if self.block else ["chance"], strict=False))
+
+
+def declared(paper: str, section: str) -> dict[str, Callable[[pd.DataFrame], str]]:
+    """Table → its layout, as the section's module, or a module of its package, has it in ``LAYOUTS``.
+
+    The name of a section leads to its module, as it does to its notebook and its reports: nothing else is looked up.
+    """
+    first = importlib.import_module(f"lib.papers.{paper}.{section}")
+    names = [module.name for module in pkgutil.iter_modules(getattr(first, "__path__", ()), f"{first.__name__}.")]
+    modules = [first, *map(importlib.import_module, names)]
+    return {table: layout for module in modules for table, layout in getattr(module, "LAYOUTS", {}).items()}

@@ -7,15 +7,11 @@ import pandas as pd
 
 from lib.study import paired
 from lib.study.scores import Answers, of_answers
-from lib.study.shown import Table
-
-DIVIDED = {"ap_min": "÷ min(k, R)", "ap_hits": "÷ hits"}
-"""The two denominators: the metric of :class:`lib.metrics.retrieval.PerQuery`, and how a table calls it."""
 
 SAYS = (
     "AP is divided by min(k, R), R images of the class in the archive; over the longest list once more by the hits in "
     "the list, which forgives hits that are missing. The tests by hits are the same questions once more: a family of "
-    "their own for Holm's correction."
+    f"their own for Holm's correction. {paired.SAYS}"
 )
 """What the caption of a table of :func:`compare` says."""
 
@@ -52,19 +48,6 @@ def with_metric(tests: pd.DataFrame, metric: str) -> pd.DataFrame:
     return tests
 
 
-def named(tests: pd.DataFrame) -> pd.DataFrame:
-    """``tests`` whose k says how AP is divided, where both ways stand: as sentences and tables print it.
-
-    >>> named(pd.DataFrame({"k": [1, 20, 20], "metric": ["ap_min", "ap_min", "ap_hits"]}))["k"].tolist()
-    ['1', '20 ÷ min(k, R)', '20 ÷ hits']
-    """
-    if "metric" not in tests:
-        return tests
-    ways = tests.groupby("k")["metric"].transform("nunique")
-    told = tests["k"].astype(str) + (" " + tests["metric"].map(DIVIDED)).where(ways > 1, "")
-    return tests.assign(k=told)
-
-
 def by_min(tests: pd.DataFrame) -> pd.DataFrame:
     """Of ``tests`` those by min(k, R): all of a table that knows no other denominator."""
     return tests[tests["metric"] == "ap_min"] if "metric" in tests else tests
@@ -78,14 +61,3 @@ def ways(tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """
     by_hits = tests[tests["metric"] == "ap_hits"] if "metric" in tests else tests.iloc[:0]
     return {"": by_min(tests)} | ({", ÷ hits": by_hits} if len(by_hits) else {})
-
-
-def layout(tests: pd.DataFrame, what: str = "folds", column: str = "rule") -> str:
-    """The tests of :func:`compare` as Markdown; ``what`` heads the ``column``."""
-    names = {column: what} | paired.METHODS | {"k": "k"}
-    return paired.tests_layout(named(tests), names, "first − second, pp")
-
-
-def table(tests: pd.DataFrame, title: str, text: str, what: str = "folds", column: str = "rule") -> Table:
-    """:func:`lib.study.paired.table` of the tests of :func:`compare`, which keep their numbers as rows."""
-    return Table(title, tests, f"{text} {SAYS} {paired.SAYS}".strip(), markdown=layout(tests, what, column))

@@ -9,7 +9,7 @@ import numpy as np
 
 from lib import devices, paths
 from lib.datasets import folds
-from lib.datasets.catalogue import missing
+from lib.datasets.catalogue import describe, missing
 from lib.datasets.table import ImageTable
 from lib.encoders import cache
 from lib.encoders.cache import Features
@@ -40,7 +40,7 @@ class Inputs:
         return self.features[encoder]
 
     def __str__(self) -> str:
-        lines = [self.images.describe()]
+        lines = [describe(self.images)]
         for name, x in self.features.items():
             views = f"{len(x)} views of " if x.ndim == 3 else ""
             lines.append(f"{name}: {views}{x.shape[-2]} images × {x.shape[-1]} numbers")
@@ -55,7 +55,7 @@ class Inputs:
         chosen = list(encoders) or [next(iter(self.features))]
         views = {name: f", {len(x)} views" if x.ndim == 3 else "" for name, x in self.features.items()}
         encoder = ", ".join(f"{name} ({self.features[name].shape[-1]} numbers{views[name]})" for name in chosen)
-        images = self.images.describe()
+        images = describe(self.images)
         return Run(notebook, self.profile, self.dataset, images, self.digest, encoder, parameters)
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from lib.metrics.significance import could_show, could_tell
+from lib.study.columns import Column, Form, Layout
 from lib.study.markdown import markdown_table, percent, points
-from lib.study.shown import Table
 
 SAYS = (
     "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, all patterns "
@@ -20,51 +20,87 @@ SAYS = (
 )
 """What every table of paired tests says about itself."""
 
+UNCORRECTED = (
+    "Intervals are not corrected for the number of tests, verdicts are: an interval that leaves out 0 does not make a "
+    "difference clear."
+)
+"""What the caption of a figure says that draws the intervals of several tests."""
+
 
 METHODS = {"first": "first", "second": "second"}
 """The columns that name what is compared, as they stand."""
 
+DIVIDED = {"ap_min": "÷ min(k, R)", "ap_hits": "÷ hits"}
+"""The two denominators of AP: the metric of :class:`lib.metrics.retrieval.PerQuery`, and what a table calls it."""
+
+
+def columns(difference: str) -> list[Column]:
+    """The columns of what came out of a test; ``difference`` heads first minus second. For rows of :func:`outcomes`."""
+    return [
+        Column(difference, "difference", "+2"),
+        Column("95 % interval", "interval"),
+        Column("p"),
+        Column("p, Holm", "p_holm", "4"),
+        Column("verdict"),
+        Column("could have shown", "least"),
+        Column("groups", "n_units", "0"),
+        Column("seeds", "n_seeds", "0"),
+        Column("at the rim", "held", optional=True),
+    ]
+
+
+def outcomes(tests: pd.DataFrame) -> pd.DataFrame:
+    """``tests`` with what :func:`columns` show as text: interval, p, verdict, least and, if known, held."""
+    rows, known = list(tests.itertuples()), tests
+    if "could_show" not in tests:  # of an earlier version
+        known = tests.assign(could_show=could_show(tests))
+    shown = {
+        "interval": [interval(test.low, test.high) for test in rows],
+        "p": [p_cell(test.p_value, test.p_floor) for test in rows],
+        "verdict": [verdict(test) for test in rows],
+        "least": [shown_cell(test, least) for test, least in zip(rows, known["could_show"], strict=True)],
+    }
+    if "at_rim" in tests:
+        shown["held"] = [rim_cell(test.at_rim) for test in rows]
+    return named(tests).assign(**shown)
+
+
+def named(tests: pd.DataFrame) -> pd.DataFrame:
+    """``tests`` whose k says how AP is divided, where both ways stand.
+
+    >>> named(pd.DataFrame({"k": [1, 20, 20], "metric": ["ap_min", "ap_min", "ap_hits"]}))["k"].tolist()
+    ['1', '20 ÷ min(k, R)', '20 ÷ hits']
+    """
+    if "metric" not in tests:
+        return tests
+    ways = tests.groupby("k")["metric"].transform("nunique")
+    divided = (" " + tests["metric"].map(DIVIDED)).where(ways > 1, "")
+    return tests.assign(k=tests["k"].astype(str) + divided)
+
 
 def tests_layout(
-    tests: pd.DataFrame, names: Mapping[str, str] = METHODS, difference: str = "first − second, points"
-) -> str:
-    """The paired tests as Markdown, a row each.
+    names: Mapping[str, str] = METHODS, difference: str = "first − second, points", forms: Mapping[str, Form] = {}
+) -> Layout:
+    """How paired tests become a table, a line each.
 
     names: columns that say what was tested → their titles, before the numbers. difference: heads first minus second.
+    forms: how a column of ``names`` prints, if not as it stands.
 
     >>> from lib.study import differences
     >>> one = {"first": "ball", "second": "flat", "k": 1, "difference": 2.0, "p_value": 0.5, "p_floor": 0.5}
     >>> tests = differences.together([one | {"low": np.nan, "high": np.nan, "n_units": 2, "n_seeds": 1}])
-    >>> print(tests_layout(tests, METHODS | {"k": "K"}, "gain"))
+    >>> print(tests_layout(METHODS | {"k": "K"}, "gain")(tests))
     | first | second | K | gain | 95 % interval | p | p, Holm | verdict | could have shown | groups | seeds |
     | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
     | ball | flat | 1 | +2.00 | – | ≤ 0.5000 | 0.5000 | cannot tell | nothing | 2 | 1 |
     """
-    rows = [
-        {title: getattr(test, column) for column, title in names.items()} | cells(test, difference)
-        for test in tests.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(rows))
+    titles = [Column(title, name, forms.get(name, str)) for name, title in names.items()]
+    return Layout([*titles, *columns(difference)], by=(), prepare=outcomes)
 
 
-def table(tests: pd.DataFrame, title: str, text: str, what: str = "folds", column: str = "rule") -> Table:
-    """The paired tests as a table to save; ``text`` is what their values are, ``what`` heads the ``column``."""
-    layout = tests_layout(tests, {column: what} | METHODS | {"k": "k"}, "first − second, pp")
-    return Table(title, tests, f"{text} {SAYS}", markdown=layout)
-
-
-def cells(test: Any, what: str) -> dict[str, Any]:
-    """A test as cells of a table; ``what`` heads the difference."""
-    return {
-        what: points(test.difference),
-        "95 % interval": interval(test.low, test.high),
-        "p": p_cell(test.p_value, test.p_floor),
-        "p, Holm": "–" if np.isnan(test.p_holm) else f"{test.p_holm:.4f}",
-        "verdict": verdict(test),
-        "could have shown": shown_cell(test),
-        "groups": "–" if np.isnan(test.n_units) else int(test.n_units),
-        "seeds": "–" if np.isnan(test.n_seeds) else int(test.n_seeds),
-    } | rim_cell(test)
+def by_length(what: str = "folds", column: str = "rule") -> Layout:
+    """Tests of lists of several lengths; ``what`` heads the ``column``."""
+    return tests_layout({column: what} | METHODS | {"k": "k"}, "first − second, pp")
 
 
 def verdict(test: Any) -> str:
@@ -81,9 +117,8 @@ def verdict(test: Any) -> str:
     return OUTCOMES.get(relation(test), "cannot tell")
 
 
-def shown_cell(test: Any) -> str:
-    """What a test could have shown, as a table prints it; a dash where no test could be made, or nothing differs."""
-    least = could_show(test)
+def shown_cell(test: Any, least: float) -> str:
+    """The ``least`` that a test could have shown; a dash where no test could be made, or nothing differs."""
     if np.isnan(test.p_holm) or np.isnan(least):
         return "–"
     return "nothing" if np.isinf(least) else f"± {percent(least)}"
@@ -93,12 +128,9 @@ MOST_AT_RIM = 5.0
 """With a larger share of its training images at the rim (percent) a head is held there, and enters no count of wins."""
 
 
-def rim_cell(test: Any) -> dict[str, str]:
-    """How much of the worse head is at the rim (percent, column at_rim of the test), if that was told."""
-    if not hasattr(test, "at_rim"):
-        return {}
-    told = "–" if np.isnan(test.at_rim) else f"{test.at_rim:.1f} %"
-    return {"at the rim": told + ", not counted" * (test.at_rim > MOST_AT_RIM)}
+def rim_cell(share: float) -> str:
+    """How much of the worse head is at the rim (percent)."""
+    return "–" if np.isnan(share) else f"{share:.1f} %" + ", not counted" * (share > MOST_AT_RIM)
 
 
 def interval(low: float, high: float) -> str:
@@ -197,3 +229,24 @@ def overview(tested: Mapping[str, pd.DataFrame], columns: Sequence[str] = ("firs
             cell = f"{better} better, {worse} worse of {of}" if could_tell(part).any() else "cannot tell"
             lines.setdefault(key, dict(zip(columns, key, strict=True)))[title] = cell
     return markdown_table(pd.DataFrame(lines.values()).fillna("–"))
+
+
+OTHERS = {"lesion": "; a lesion is not a patient: other lesions of the same patient stay in the archive"}
+"""Group → what may still be known of a query without it."""
+
+
+def of_own_group(tests: pd.DataFrame) -> str:
+    """Which queries tests of the own group are over: those that it can touch; nothing where there is no such test.
+
+    tests: columns n_queries, n_units and group_kind of the tests of the own group, empty in others.
+
+    >>> of_own_group(pd.DataFrame({"n_queries": [1695.0], "n_units": 700, "group_kind": "lesion"})).partition("; ")[0]
+    'over the 1,695 images whose lesion has another one in the archive (700 lesions)'
+    >>> of_own_group(pd.DataFrame({"n_units": [700]}))
+    ''
+    """
+    if "n_queries" not in tests or (own := tests.dropna(subset="n_queries")).empty:
+        return ""
+    n_queries, n_units, kind = own[["n_queries", "n_units", "group_kind"]].iloc[0]
+    another = f"over the {n_queries:,.0f} images whose {kind} has another one in the archive"
+    return f"{another} ({n_units:,.0f} {kind}s){OTHERS.get(kind, '')}"

@@ -1,6 +1,6 @@
 """Learning rates and the like: which of those that were tried is chosen, and the table of all of them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from lib.errors import InputError
 from lib.metrics.significance import student
-from lib.study.markdown import markdown_table
+from lib.study.columns import Column, Layout, printed
 from lib.study.shown import Table
 
 FREE = ["chosen", "within", "se"]
@@ -125,7 +125,7 @@ def marked(tried: pd.DataFrame, decimals: int = 2) -> pd.Series:
     ['1.0', '**2.0**', '*3.0*']
     """
     signs = pd.Series("*", tried.index).where(tried["within"].astype(bool), "").mask(tried["chosen"].astype(bool), "**")
-    return signs + tried["validation"].map(f"{{:.{decimals}f}}".format) + signs
+    return signs + tried["validation"].map(lambda value: printed(value, str(decimals))) + signs
 
 
 def flatness(within: pd.Series) -> str:
@@ -138,28 +138,27 @@ def flatness(within: pd.Series) -> str:
     return f"{within.sum()} of {len(within)}{flat}"
 
 
-def rates_layout(tried: pd.DataFrame, by: str = "method", decimals: int = 2, **others: object) -> str:
-    """What each learning rate gave as Markdown: a row per ``by``, a column per rate, marked as :func:`marked` does.
+def rates_layout(by: str = "method", decimals: int = 2, **others: str | Mapping[str, str]) -> Layout:
+    """How rows of :func:`choose_middle` become a table: a line per ``by``, a column per rate, marked by :func:`marked`.
 
-    tried: of :func:`choose_middle`. others: columns behind the rates that hold one text in every row, or
-    the text of each row.
+    others: columns behind the rates that hold one text in every line, or the text of each line, by its name.
 
     >>> tried = pd.DataFrame({"method": ["a", "a"], "lr": [0.1, 0.2]})
-    >>> print(rates_layout(choose_middle(tried, [[50.0, 60.0], [60.0, 70.0]]), decimals=1, published="3e-05"))
+    >>> print(rates_layout(decimals=1, published="3e-05")(choose_middle(tried, [[50.0, 60.0], [60.0, 70.0]])))
     | method | 0.1 | 0.2 | within one error | published |
     | --- | --- | --- | --- | --- |
     | a | 55.0 | **65.0** | 1 of 2 | 3e-05 |
     """
-    shown = tried.assign(cell=marked(tried, decimals), lr=tried["lr"].map("{:g}".format))
-    wide = shown.pivot_table(index=by, columns="lr", values="cell", aggfunc="first", sort=False)
-    wide = wide.reindex(columns=sorted(wide.columns, key=float)).fillna("–")
-    counted = tried.groupby(by, sort=False)["within"].agg(flatness)
-    return markdown_table(wide.assign(**{"within one error": counted}).reset_index().assign(**others))
+
+    def prepare(tried: pd.DataFrame) -> pd.DataFrame:
+        flat = tried.groupby(by, sort=False)["within"].agg(flatness)
+        texts = {name: text if isinstance(text, str) else tried[by].map(text) for name, text in others.items()}
+        return tried.assign(cell=marked(tried, decimals), flat=tried[by].map(flat), **texts)
+
+    rates = Column("{}", "cell", over="lr"), Column("within one error", "flat")
+    return Layout([Column(by), *rates, *map(Column, others)], [by], prepare=prepare)
 
 
-def rates_table(title: str, tried: pd.DataFrame, text: str, markdown: str | None = None, **options: object) -> Table:
-    """The table of ``tried``, of :func:`choose_middle`, with the rule below ``text``.
-
-    markdown: if not given, as :func:`rates_layout` has it with these ``options``.
-    """
-    return Table(title, tried, f"{text} {RULE}", FREE, markdown=markdown or rates_layout(tried, **options))
+def rates_table(title: str, tried: pd.DataFrame, text: str, markdown: str | None = None) -> Table:
+    """The table of ``tried``, of :func:`choose_middle`, with the rule below ``text``."""
+    return Table(title, tried, f"{text} {RULE}", FREE, markdown=markdown)

@@ -6,6 +6,7 @@ the large trainings of the profile ``gpu``, once they have been run.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,6 @@ NOTHING = {
 }
 ABSENT = "No {} report of {} yet: {}."
 LACKING = "{}: {}."
-EARLIER = (
-    "**{}**: the {profile} report {} is of an earlier version and lacks what is read here. "
-    "`make reproduce PROFILE={profile}` makes it anew."
-)
 
 
 @dataclass(frozen=True)
@@ -72,25 +69,27 @@ def figures(run: Run, *names: str, profile: str = PROFILE) -> Real:
 def tables(
     run: Run,
     *names: str,
-    layout: Callable[[pd.DataFrame], str] | None = None,
+    rows: Callable[[pd.DataFrame], pd.DataFrame] | None = None,
     lacking: str = "",
     profile: str = PROFILE,
 ) -> Real:
-    """The tables of the sample as they were saved, published rows and ours, each with caption, images and encoder.
+    """The tables of the sample, published rows and ours, each with caption, images and encoder.
 
-    layout: how the csv becomes Markdown, if not as it was saved; a table that lacks what it reads is named as such.
+    They are shown as they were saved; paired tests are laid out anew, as the section declares it.
+
+    rows: the rows of paired tests that are shown, if not all.
     lacking: why a dataset with other reports of the notebook has no such table; without it, it is said to be missing.
     """
+    layouts = run.layouts
 
     def shown(record: dict[str, Any], file: Path) -> str:
-        _, *rows, _, _ = saved.text(file).split("\n\n")  # below the title, above caption and stamp
-        rows = "\n\n".join(rows)
-        if layout is not None:
-            try:
-                rows = layout(pd.read_csv(file))
-            except (AttributeError, KeyError):
-                return EARLIER.format(facts(record["dataset"]).title, record["name"], profile=profile)
-        return f"**{facts(record['dataset']).title}**\n\n{rows}\n\n*{record['caption']}*\n\n{_stamp(record)}"
+        _, *parts, _, _ = saved.text(file).split("\n\n")  # below the title, above caption and stamp
+        tests = pd.read_csv(file)
+        if "p_holm" in tests and file.stem in layouts:
+            with suppress(AttributeError, KeyError):  # of an earlier version, which lacks what is read
+                parts = [layouts[file.stem](rows(tests) if rows else tests)]
+        text = "\n\n".join(parts)
+        return f"**{facts(record['dataset']).title}**\n\n{text}\n\n*{record['caption']}*\n\n{_stamp(record)}"
 
     return _collected(run, names, ".csv", shown, lacking, profile)
 

@@ -125,9 +125,3 @@ def at_rates(arms: Sequence[Arm], tried: pd.DataFrame) -> list[Arm]:
     """Each arm at the rate that :meth:`Study.choose` chose; an arm that it did not try, as plain features, as it is."""
     lr = best_rates(tried)
     return [arm.at(lr[arm.name]) if arm.name in lr else arm for arm in arms]
-
-
-def described(rows: pd.DataFrame, arms: Sequence[Arm]) -> pd.DataFrame:
-    """``rows`` with a column method, and what each arm changes in columns of its own."""
-    about = pd.DataFrame([{"method": arm.name, "encoder": arm.encoder} | dict(arm.about) for arm in arms])
-    return rows.merge(about, on="method")

@@ -41,9 +41,9 @@ class _Shown:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Table(_Shown):
-    """A table; ``markdown`` is its layout, as the paper has it."""
+    """A table; ``markdown`` is how a page shows it, by default as its section declares it (:attr:`Run.layouts`)."""
 
-    markdown: str
+    markdown: str | None = None
 
     def _ipython_display_(self) -> None:
         display(Markdown(f"{self.markdown}\n\n{self._below}"))

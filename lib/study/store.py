@@ -1,17 +1,21 @@
 """Writing tables and figures to ``reports/``, each with the story of where it comes from."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pandas as pd
+from matplotlib import figure as mpl
+
 from lib import devices, paths
+from lib.datasets.catalogue import facts
 from lib.figures import style
 from lib.files import whole
 from lib.study import saved
+from lib.study.columns import declared
 from lib.study.markdown import literal
-from lib.study.papers import PAPERS, place
 from lib.study.shown import Figure, Table
-from lib.study.tolerance import SHARE
 
 P_VALUES = ("p_value", "p_seeds", "p_holm", "wilcoxon_p", "wilcoxon_holm")
 """Columns that no rebuild is compared in: without an effect any p is as likely as another."""
@@ -52,13 +56,18 @@ class Run:
 
     @property
     def paper(self) -> str:
-        """The paper whose notebook this is, one of :data:`PAPERS`."""
-        return place(self.notebook)[0]
+        """The paper whose notebook this is, one of :data:`lib.study.saved.PAPERS`."""
+        return saved.place(self.notebook)[0]
 
     @property
     def section(self) -> str:
         """The notebook's name without number and paper: what its stage, its module and its reports are called."""
-        return place(self.notebook)[1]
+        return saved.place(self.notebook)[1]
+
+    @property
+    def layouts(self) -> dict[str, Callable[[pd.DataFrame], str]]:
+        """Table → its layout, as the section's module declares it."""
+        return declared(self.paper, self.section)
 
     @property
     def folder(self) -> Path:
@@ -79,14 +88,16 @@ class Run:
 
         Both get ``<name>.csv`` (every number), a part of the folder's page (a table in the paper's layout, or the
         picture, above the caption) and of its record (where they come from and how far a rebuild may deviate), see
-        :mod:`lib.study.saved`; a figure also ``<name>.png``.
+        :mod:`lib.study.saved`; a figure also ``<name>.png``. A table without Markdown gets it from its csv.
         """
-        title = f"{PAPERS[self.paper]}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
+        title = f"{saved.PAPERS[self.paper]}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
         with whole(self.folder / f"{name}.csv") as draft:
             shown.rows.to_csv(draft, index=False, float_format=_number, lineterminator="\n")
+        if isinstance(shown, Table) and shown.markdown is None:
+            shown = replace(shown, markdown=self.layouts[name](pd.read_csv(self.folder / f"{name}.csv")))
         if isinstance(shown, Figure):
             style.save(shown.figure, self.folder / f"{name}.png")
-        tolerance = {"share": SHARE, "free": [c for c in shown.rows.columns if c in {*shown.free, *P_VALUES}]}
+        tolerance = {"share": saved.SHARE, "free": [c for c in shown.rows.columns if c in {*shown.free, *P_VALUES}]}
         about = {"title": title, "caption": shown.caption, "tolerance": tolerance}
         body = shown.markdown if isinstance(shown, Table) else f"![{title}]({name}.png)"
         below = literal(f"{shown.caption}\n\n{self.stamp}")
@@ -95,3 +106,18 @@ class Run:
             run["device"] = device
         saved.add(self.folder, name, run, about, f"## {title}\n\n{body}\n\n{below}")
         return replace(shown, stamp=self.stamp)
+
+    def save_pictures(self, name: str, shown: Figure, bare: mpl.Figure) -> Figure:
+        """:meth:`save` of a figure that shows images; returns the one with its images, as a notebook shows it.
+
+        Images that may be published go to the reports, with the line that their licence asks for. Of others the reports
+        get ``bare``, the figure without them, and the one with them goes to ``build/figures/<profile>/<dataset>/``.
+        """
+        source = facts(self.dataset).pictures
+        shown = replace(shown, caption=f"{shown.caption} {source}" if source else shown.caption)
+        if source is not None:
+            return self.save(name, shown)
+        style.save(shown.figure, paths.BUILD / "figures" / self.profile / self.dataset / f"{name}.png")
+        text = f"{shown.caption} The pictures themselves are not published; a run puts them below build/figures."
+        self.save(name, replace(shown, caption=text, figure=bare))
+        return shown

@@ -32,65 +32,46 @@ def marks(axis) -> list[str]:
     return [text.get_text() for text in axis.texts]
 
 
-def test_distance_and_class_stand_above_each_answer_in_order():
+def test_an_answer_has_its_distance_and_class_and_right_and_wrong_differ_without_colour():
     figure = strips.strips([Strip(image(), "query 7\nstroma", ANSWERS)])
     titles = [axis.get_title() for axis in tiles(figure)]
     assert titles == ["0.000\nstroma", "0.250\npapillary\ncarcinoma", "1.500\nstroma"]
     assert "query 7\nstroma" in [axis.get_title() for axis in figure.axes]
+    right, wrong, own = tiles(figure)
+    assert right.patches[0].get_linestyle() != wrong.patches[0].get_linestyle()
+    assert wrong.patches[0].get_linewidth() > 1.5 * right.patches[0].get_linewidth()
+    assert (marks(right), marks(wrong), marks(own)) == (["identical"], ["×"], ["●"])
+    grey = [np.dot(colors.to_rgb(a.patches[0].get_edgecolor()), (0.3, 0.59, 0.11)) for a in (right, wrong)]
+    assert max(grey) < 0.75  # both are seen on white paper
 
 
 def test_long_names_are_broken_and_stay_above_their_own_image():
-    shown = [
-        Strip(
-            image(),
-            "query SOB_B_PT-14-29315EF-200-000012\nphyllodes tumor",
-            [Answer(image(), "fibroadenoma", 0.1, True)] * 10,
-        )
-    ]
-    figure = strips.strips(shown)
+    long = "query SOB_B_PT-14-29315EF-200-000012\nmucinous carcinoma of the breast"
+    figure = strips.strips([Strip(image(), long, [Answer(image(), "fibroadenoma", 0.1, True)] * 10)])
     figure.canvas.draw()
     boxes = [axis.title.get_window_extent() for axis in figure.axes if axis.get_title()]
     for left, right in itertools.pairwise(boxes):
         assert left.x1 <= right.x0
     assert tiles(figure)[0].get_title() == "0.100\nfibroadenoma"
-    assert "SOB_B_PT-14-29315EF-200-000012" in figure.axes[0].get_title().replace("\n", "")
+    title = figure.axes[0].get_title()
+    assert "SOB_B_PT-14-29315EF-200-000012" in title.replace("\n", "") and title.count("\n") == 3
     assert boxes[0].x0 >= 0 and boxes[0].y1 <= figure.bbox.y1
 
 
-def test_right_and_wrong_differ_in_line_and_mark_and_not_only_in_colour():
-    right, wrong, _ = tiles(strips.strips([Strip(image(), "q", ANSWERS)]))
-    assert right.patches[0].get_linestyle() != wrong.patches[0].get_linestyle()
-    assert wrong.patches[0].get_linewidth() > 1.5 * right.patches[0].get_linewidth()
-    assert marks(wrong) == ["×"] and "×" not in marks(right)
-    grey = [np.dot(colors.to_rgb(a.patches[0].get_edgecolor()), (0.3, 0.59, 0.11)) for a in (right, wrong)]
-    assert max(grey) < 0.75  # both are seen on white paper
+@pytest.mark.parametrize(("kind", "identical"), [("patient", False), ("image", True)])
+def test_the_legend_explains_what_is_marked(kind, identical):
+    shown = [Strip(None, "query", [Answer(None, "x", 1.0, True, identical=identical, own_group=True)])]
+    texts = [text.get_text() for axis in strips.strips(shown, kind).axes for text in axis.texts]
+    assert sum(text.startswith("identical:") for text in texts) == identical and "class of the query" in texts
+    assert any(f"same {kind}" in text for text in texts) is (kind == "patient")
 
 
-def test_twins_and_the_own_group_are_marked():
-    twin, _, own = tiles(strips.strips([Strip(image(), "q", ANSWERS)], "patient"))
-    assert marks(twin) == ["identical"]
-    assert marks(own) == ["●"]
-
-
-@pytest.mark.parametrize(("identical", "n"), [(False, 0), (True, 1)])
-def test_the_legend_explains_identical_only_where_one_is_so_marked(identical, n):
-    shown = [Strip(None, "query", [Answer(None, "x", 1.0, True, identical=identical)])]
-    texts = [text.get_text() for axis in strips.strips(shown).axes for text in axis.texts]
-    assert sum(text.startswith("identical:") for text in texts) == n and "class of the query" in texts
-
-
-@pytest.mark.parametrize(("kind", "said"), [("patient", True), ("image", False)])
-def test_the_legend_names_groups_where_there_are_some(kind, said):
-    legend = strips.strips([Strip(image(), "q", ANSWERS)], kind).axes[-1]
-    assert any(f"same {kind}" in text for text in marks(legend)) is said
-
-
-@pytest.mark.parametrize("n", [1, 10, 11, 20])
+@pytest.mark.parametrize("n", [1, 11])
 def test_no_two_tiles_overlap_and_all_lie_inside(n):
-    shown = [Strip(image(), "q", [Answer(image(), "a", 0.1, True)] * n)] * 3
+    shown = [Strip(image(), "q", [Answer(image(), "a", 0.1, True)] * n)] * 2
     figure = strips.strips(shown)
     boxes = [axis.get_position() for axis in figure.axes]
-    assert len(tiles(figure)) == 3 * n
+    assert len(tiles(figure)) == 2 * n
     for box in boxes:
         assert box.x0 >= -1e-9 and box.y0 >= -1e-9 and box.x1 <= 1 + 1e-9 and box.y1 <= 1 + 1e-9
     for i, one in enumerate(boxes):
@@ -99,53 +80,30 @@ def test_no_two_tiles_overlap_and_all_lie_inside(n):
             assert apart, (one, two)
 
 
-def test_ten_answers_in_a_row_and_the_query_beside_two_rows():
-    figure = strips.strips([Strip(image(), "q", [Answer(image(), "a", 0.1, True)] * 20)])
-    rows = {round(axis.get_position().y0, 6) for axis in tiles(figure)}
-    query = next(axis for axis in figure.axes if axis.get_title() == "q").get_position()
-    assert len(rows) == 2
-    assert query.y0 == pytest.approx(min(rows), abs=1e-6)
-    assert query.x1 < min(axis.get_position().x0 for axis in tiles(figure))
-
-
-def test_an_image_keeps_its_proportions_and_is_not_changed():
+def test_without_pictures_frames_and_numbers_stay_and_are_low():
+    """With them every image keeps its proportions; two rows have one query beside them."""
+    bare = [Answer(None, a.label, a.distance, a.right, a.identical, a.own_group) for a in ANSWERS]
+    empty, full = strips.strips([Strip(None, "q", bare)]), strips.strips([Strip(image(), "q", ANSWERS)])
+    for figure, ratio in ((empty, strips.FLAT), (full, 1.0)):
+        figure.canvas.draw()
+        box, (width, height) = tiles(figure)[0].get_position(), figure.get_size_inches()
+        assert box.height * height / (box.width * width) == pytest.approx(ratio, rel=0.02)
+    assert empty.get_size_inches()[1] < full.get_size_inches()[1]
+    for what in (marks, lambda axis: axis.get_title()):
+        assert [what(axis) for axis in tiles(empty)] == [what(axis) for axis in tiles(full)]
+    assert len({tuple(axis.images[0].get_array()[0, 0]) for axis in tiles(empty)}) == 1
     wide = image(size=(700, 460))
     figure = strips.strips([Strip(wide, "q", [Answer(wide, "a", 0.1, True)])])
     height, width = tiles(figure)[0].images[0].get_array().shape[:2]
-    assert width / height == pytest.approx(700 / 460, rel=0.03)
-    assert wide.size == (700, 460)
-
-
-def test_without_pictures_the_frames_and_numbers_stay():
-    bare = [Answer(None, a.label, a.distance, a.right, a.identical, a.own_group) for a in ANSWERS]
-    drawn = tiles(strips.strips([Strip(None, "q", bare)]))
-    full = tiles(strips.strips([Strip(image(), "q", ANSWERS)]))
-    assert [axis.get_title() for axis in drawn] == [axis.get_title() for axis in full]
-    assert [marks(axis) for axis in drawn] == [marks(axis) for axis in full]
-    assert len({tuple(axis.images[0].get_array()[0, 0]) for axis in drawn}) == 1
-
-
-def test_empty_frames_are_low_and_pictures_are_not():
-    bare = [Answer(None, a.label, a.distance, a.right) for a in ANSWERS]
-    empty, full = strips.strips([Strip(None, "q", bare)]), strips.strips([Strip(image(), "q", bare)])
-    for figure, ratio in ((empty, strips.FLAT), (full, 1.0)):
-        figure.canvas.draw()
-        box = tiles(figure)[0].get_position()
-        width, height = figure.get_size_inches()
-        assert box.height * height / (box.width * width) == pytest.approx(ratio, rel=0.02)
-    assert empty.get_size_inches()[1] < full.get_size_inches()[1]
+    assert width / height == pytest.approx(700 / 460, rel=0.03) and wide.size == (700, 460)
+    figure = strips.strips([Strip(image(), "q", [Answer(image(), "a", 0.1, True)] * 20)])
+    rows = {round(axis.get_position().y0, 6) for axis in tiles(figure)}
+    query = next(axis for axis in figure.axes if axis.get_title() == "q").get_position()
+    assert len(rows) == 2 and query.y0 == pytest.approx(min(rows), abs=1e-6)
+    assert query.x1 < min(axis.get_position().x0 for axis in tiles(figure))
 
 
 @pytest.mark.parametrize("shown", [[], [Strip(image(), "q", [])]])
 def test_nothing_to_draw_is_an_error(shown):
     with pytest.raises(InputError, match="at least one query"):
         strips.strips(shown)
-
-
-def test_the_first_query_s_long_name_is_not_cut_off():
-    long = "query SOB_B_PT-14-29315EF-200-000012\nmucinous carcinoma of the breast"
-    figure = strips.strips([Strip(image(), long, ANSWERS)])
-    figure.canvas.draw()
-    title = next(axis.title for axis in figure.axes if axis.get_title().startswith("query"))
-    assert title.get_text().count("\n") == 3
-    assert title.get_window_extent().y1 <= figure.bbox.y1

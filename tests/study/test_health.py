@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.papers.hyp_vit.names import UNCLIPPED
+from lib.papers.hyp_vit.heads import UNCLIPPED
 from lib.papers.hyper_dino.mapper.start import PRINTED
-from lib.papers.label_tree.names import BALL, MARGIN_ALONE
 from lib.papers.linear_prototypes.tuning import LEFT
 from lib.study.scores import of_answers
 from lib.training.experiment import answers
@@ -22,7 +21,7 @@ from lib.training.splits import splits
 MOST = 5
 """Percent of the training images that may be at the rim at the end."""
 
-SAID = (PRINTED, UNCLIPPED, LEFT, MARGIN_ALONE + BALL)
+SAID = (PRINTED, UNCLIPPED, LEFT)
 """What a row may say of itself that is at the rim."""
 
 
@@ -38,7 +37,7 @@ say so."""
 def held(reports: Path, profile: str = "demo") -> list[str]:
     """Tables and figures of a profile with a trained row that is at the rim and does not say why.
 
-    It may begin as printed, have no clipping, be a candidate that nobody chose, or be a margin alone in the ball.
+    It may begin as printed, have no clipping, or be a candidate that nobody chose.
     """
     found = []
     for file in sorted(reports.glob(f"*/{profile}/*/*/*.csv")):

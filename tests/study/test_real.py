@@ -50,86 +50,51 @@ def pictures(shown: real.Real) -> list[Path]:
     return [paths.COMMITTED / link for link in links]
 
 
-def test_every_dataset_shows_its_figure_and_says_whose_it_is(reports):
+def test_every_dataset_shows_its_figure_by_a_link_and_says_whose_it_is(reports, monkeypatch):
     files = [save(reports, dataset, "figure_3", TESTS) for dataset in ("ham10000", "kather", "zebra")]
-    found = real.figures(RUN, "figure_3")
-    assert pictures(found) == [files[1], files[0], files[2]]
-    for part, dataset in zip(found.parts, ("kather", "ham10000", "zebra"), strict=True):
-        for words in ("Profile: sample", f"240 images of {dataset}", "a network (8 numbers)", f"*MAP of {dataset}.*"):
-            assert words in part
+    save(reports, "bh200x", "figure_queries", TESTS)
+    shown = []
+    monkeypatch.setattr(real, "display", lambda *things: shown.extend(things))
+    found = real.figures(RUN, "figure_*")
+    found._ipython_display_()
+    assert [part.data for part in shown] == list(found.parts)
+    assert sorted(file.stem for file in pictures(found)) == ["figure_3"] * 3 + ["figure_queries"]
+    assert pictures(real.figures(RUN, "figure_3")) == [files[1], files[0], files[2]]
+    for words in ("**Kather 2016.**", "Profile: sample", "240 images of kather", "a network (8 numbers)"):
+        assert words in real.figures(RUN, "figure_3").parts[0]
 
 
 def test_every_dataset_shows_its_table_with_published_rows_and_ours(reports):
-    rows = "| method | whose | Recall@1 |\n| --- | --- | --- |\n| Hyp-ViT | published | 84.0 |\n| Hyp | ours | 87.87 |"
-    rows = f"## Theirs and ours\n\n{rows}\n\n## Another block"
+    rows = "## Theirs and ours\n\n| method | whose |\n| --- | --- |\n| Hyp | ours |\n\n## Another block"
     for dataset in ("ham10000", "kather"):
-        save(reports, dataset, "table_2", TESTS, shown=rows)
+        save(reports, dataset, "table_2", TESTS[["rule"]], shown=rows)
     first, second = real.tables(RUN, "table_2").parts
     assert first == (
         f"**Kather 2016**\n\n{rows}\n\n*MAP of kather.*\n\nProfile: sample · images: 240 images of kather · "
         "encoder: a network (8 numbers) · notebook: 13_hyper_dino_retrieval"
     )
     assert second.startswith(f"**HAM10000**\n\n{rows}\n\n*MAP of ham10000.*")
-    assert real.tables(RUN, "table_3").markdown.startswith("There is no sample report of table_3; `make reproduce")
 
 
-def test_a_notebook_shows_pictures_by_links_and_holds_none(reports, monkeypatch):
-    shown = []
-    save(reports, "kather", "figure_3", TESTS)
-    monkeypatch.setattr(real, "display", lambda *things: shown.extend(things))
-    real.figures(RUN, "figure_3")._ipython_display_()
-    link = "![figure_3 on kather](../reports/hyper_dino/sample/kather/retrieval/figure_3.png)"
-    assert [part.data for part in shown] == [real.figures(RUN, "figure_3").markdown]
-    assert shown[0].data.startswith(f"{link}\n\n**Kather 2016.**")
-
-
-def test_a_dataset_can_have_a_name_of_its_own(reports):
-    save(reports, "kather", "figure_4", TESTS)
-    save(reports, "ham10000", "figure_queries", TESTS)
-    assert [file.stem for file in pictures(real.figures(RUN, "figure_*"))] == ["figure_4", "figure_queries"]
-
-
-def test_a_missing_report_is_named(reports):
+def test_a_dataset_without_a_report_is_named_or_its_reason_is(reports):
+    """HAM10000 has other tables of the section, BreakHis none of it; of several names one is enough."""
     save(reports, "kather", "table_tests", TESTS)
-    save(reports, "ham10000", "table_other", TESTS)
-    save(reports, "bh200x", "table_tests", TESTS, section="beyond")  # nothing of this section was asked of it
-    text = real.tables(RUN, "table_tests").markdown
-    assert text.endswith("No sample report of table_tests yet: HAM10000.")
-    assert text.count("**Kather 2016**") == 1
-
-
-def test_a_dataset_that_has_one_of_several_names_misses_none_of_them(reports):
-    save(reports, "kather", "table_2", TESTS)
-    save(reports, "bh200x", "table_5", TESTS)
-    assert "No sample report" not in real.tables(RUN, "table_2", "table_5").markdown
-    save(reports, "ham10000", "table_other", TESTS)
-    found = real.tables(RUN, "table_2", "table_5")
-    assert found.parts[-1] == "No sample report of table_2, table_5 yet: HAM10000." and len(found.parts) == 3
-
-
-def test_a_table_that_a_dataset_never_has_is_told_with_the_reason(reports):
-    """HAM10000 has other tables of the section, BreakHis has none of it."""
-    save(reports, "kather", "table_tests", TESTS)
-    save(reports, "ham10000", "table_other", TESTS)
     save(reports, "bh200x", "table_tests", TESTS, section="beyond")
-    *_, reason = real.tables(RUN, "table_tests", lacking="no tree").parts
-    assert reason == "HAM10000: no tree."
-    assert "HAM10000: no tree." in real.tables(RUN, "table_tests", lacking="no tree").markdown
-
-
-def test_a_table_can_be_laid_out_anew_from_its_csv(reports):
-    save(reports, "kather", "table_tests", TESTS)
-    assert "rows: " in real.tables(RUN, "table_tests", layout=lambda rows: f"rows: {len(rows)}").markdown
-    assert "of an earlier version" in real.tables(RUN, "table_tests", layout=lambda rows: rows["absent"]).markdown
-
-
-def test_a_pattern_is_told_in_words(reports):
-    save(reports, "kather", "figure_4", TESTS)
+    assert "No sample report" not in real.tables(RUN, "table_tests", "table_5").markdown
     save(reports, "ham10000", "table_other", TESTS)
-    text = real.figures(RUN, "figure_[45q]*").markdown
-    assert text.endswith("No sample report of figures of retrieval yet: HAM10000.")
-    (reports / "hyper_dino/sample/kather/retrieval/figure_4.png").unlink()
+    one, absent = real.tables(RUN, "table_tests", "table_5").parts
+    assert absent == "No sample report of table_tests, table_5 yet: HAM10000." and "**Kather 2016**" in one
+    assert real.tables(RUN, "table_tests", lacking="no tree").parts[1] == "HAM10000: no tree."
+    assert real.tables(RUN, "table_3").markdown.startswith("There is no sample report of table_3; `make reproduce")
     assert real.figures(RUN, "figure_*").markdown.startswith("There is no sample report of figures of retrieval; `make")
+
+
+def test_paired_tests_are_laid_out_anew_and_a_table_of_an_earlier_version_as_it_was_saved(reports):
+    save(reports, "kather", "table_tests", TESTS.assign(n_seeds=5))
+    save(reports, "ham10000", "table_tests", TESTS.drop(columns="p_floor"))
+    new, old = real.tables(RUN, "table_tests", rows=lambda rows: rows[rows["rule"] == "by slide"]).parts
+    assert "| by slide | ball | flat | 1 | +2.25 |" in new and "better" in new and "by image" not in new
+    assert "| a |" in old
 
 
 def test_an_overview_is_one_table_of_all_datasets_that_have_it(reports):
@@ -144,11 +109,6 @@ def test_an_overview_is_one_table_of_all_datasets_that_have_it(reports):
     assert real.overview(RUN, counted, "table_nine").markdown.startswith("There is no sample report of table_nine;")
     sample = Run("13_hyper_dino_retrieval", "sample", "kather", "", "", "")
     assert "real images already" in real.overview(sample, counted, "table_tests").markdown
-
-
-def test_without_any_report_it_says_how_to_make_one(reports):
-    text = real.figures(RUN, "figure_3", "figure_4").markdown
-    assert text.startswith("There is no sample report of figure_3, figure_4; `make reproduce PROFILE=sample")
 
 
 @pytest.mark.parametrize("profile", ["sample", "paper", "own"])
