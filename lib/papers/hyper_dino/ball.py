@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lib.errors import InputError
 from lib.figures import style
-from lib.geometry import Euclidean, Geometry, PoincareBall, clip
+from lib.geometry import PoincareBall, clip
 from lib.widgets.board import Board
 from lib.widgets.slider import Slider
 
@@ -77,53 +77,29 @@ def tiling(p: int, q: int, generations: int) -> np.ndarray:
     return np.stack(list(tiles.values()))
 
 
-def drawn(ends: np.ndarray, centres: np.ndarray, distance: float, tiles: np.ndarray) -> pd.DataFrame:
-    """The sizes of what :func:`overview` draws: equal in the ball, unequal on paper.
-
-    Columns panel, item, x, y (centre), hyperbolic and euclidean (length of a way, radius of a circle, longest side of
-    a tile).
-    """
-    rows = [("shortest ways", *row) for row in zip(ends.mean(1), *_lengths(ends[:, 0], ends[:, 1]), strict=True)]
-    tanh = np.tanh(distance / 2)
-    rows += [("circles", z, distance, tanh * (1 - abs(z) ** 2) / (1 - abs(tanh * z) ** 2)) for z in centres]
-    sides = _lengths(tiles, np.roll(tiles, -1, axis=1))
-    rows += [("tiles", *row) for row in zip(tiles.mean(1), *(side.max(1) for side in sides), strict=True)]
-    frame = pd.DataFrame(rows, columns=["panel", "centre", "hyperbolic", "euclidean"])
-    frame.insert(1, "item", frame.groupby("panel").cumcount())
-    frame.insert(2, "x", np.real(frame["centre"]) + 0.0)
-    frame.insert(3, "y", np.imag(frame["centre"]) + 0.0)
-    return frame.drop(columns="centre")
-
-
 def margin_at_rest(classes: int, m0: float, alpha: float) -> float:
     """The margin m = m0 + α·(C − 1)/C·m that C balanced, collapsed classes at mutual distance m keep (HD-8)."""
     return m0 / (1 - alpha * (classes - 1) / classes)
 
 
-def simplex(classes: int, distance: float, geometry: Geometry = UNIT) -> Tensor:
-    """``classes`` points around the origin, each pair at ``distance`` in the ``geometry``; (C, C) float64.
+def simplex(classes: int, distance: float) -> Tensor:
+    """``classes`` points around the origin of the unit ball, each pair at ``distance``; (C, C) float64.
 
-    geometry: flat, or a ball of curvature −c. At radius ρ two points are s = ρ·√(2C/(C − 1)) apart, which is the flat
-    distance; in the ball sinh(√c·d/2) = √c·s/(1 − c·ρ²) gives ρ.
+    At radius ρ two points are s = ρ·√(2C/(C − 1)) apart on paper; sinh(d/2) = s/(1 − ρ²) gives ρ.
     """
     directions = torch.eye(classes, dtype=torch.float64) - 1 / classes
-    side = np.sqrt(2 * classes / (classes - 1))
-    if isinstance(geometry, PoincareBall):
-        root = max(float(geometry.c), 1e-12) ** 0.5  # c = 0 is the limit
-        sinh = np.sinh(root * distance / 2)
-        radius = 2 * sinh / (np.hypot(side, 2 * sinh) + side) / root
-    else:
-        radius = distance / side
+    side, sinh = np.sqrt(2 * classes / (classes - 1)), np.sinh(distance / 2)
+    radius = 2 * sinh / (np.hypot(side, 2 * sinh) + side)
     return radius * directions / directions.norm(dim=-1, keepdim=True)
 
 
-def radius_at_rest(classes: int, m0: float, alpha: float, geometry: Geometry = UNIT) -> float:
+def radius_at_rest(classes: int, m0: float, alpha: float) -> float:
     """Norm at which collapsed classes are exactly at the margin, so that nothing pushes them any more (HD-8).
 
     >>> round(radius_at_rest(8, 0.5, 0.1), 3)
     0.178
     """
-    return simplex(classes, margin_at_rest(classes, m0, alpha), geometry)[0].norm().item()
+    return simplex(classes, margin_at_rest(classes, m0, alpha))[0].norm().item()
 
 
 def rounding(radii: Sequence[float], dim: int = 32, pairs: int = 4000, seed: int = 0) -> pd.DataFrame:
@@ -143,8 +119,8 @@ def rounding(radii: Sequence[float], dim: int = 32, pairs: int = 4000, seed: int
         exact = radius * directions
         rounded = exact.half().double()
         inside = rounded.norm(dim=-1) < 1
-        true, found = UNIT.between(*exact), UNIT.between(*rounded)
-        error = 1e6 * ((found - true).abs() / true)[inside.all(0) & (true > 0)]
+        true, after = UNIT.between(*exact), UNIT.between(*rounded)
+        error = 1e6 * ((after - true).abs() / true)[inside.all(0) & (true > 0)]
         low, median, high = np.quantile(error, [0.05, 0.5, 0.95])
         lost = 100 * (1 - inside.double().mean().item())
         rows.append({"radius": radius, "median": median, "low": low, "high": high, "lost": lost})
@@ -277,9 +253,3 @@ def _vectors(points: np.ndarray | complex) -> Tensor:
 
 def _complex(vectors: Tensor) -> np.ndarray:
     return torch.view_as_complex(vectors.contiguous()).numpy()
-
-
-def _lengths(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Hyperbolic and Euclidean distances between complex points of the unit disk."""
-    points = [_vectors(z) for z in (x, y)]
-    return UNIT.between(*points).numpy(), Euclidean().between(*points).numpy()

@@ -9,17 +9,18 @@ from matplotlib.figure import Figure
 
 from lib import paths
 from lib.figures.lines import lines, look
-from lib.papers.hyper_dino.published import published
 from lib.papers.hyper_dino.recipes import recipes
+from lib.papers.hyper_dino.retrieval import retrieval_table
 from lib.processes import spread
 from lib.study.columns import Column, Layout
-from lib.study.scores import Answers, of_answers
+from lib.study.markdown import markdown_table
+from lib.study.scores import Answers
 from lib.training import reductions
 from lib.training.recipes import Recipe
 from lib.training.splits import Split
 
-DINO_DIM = 384
 LAYOUTS = {
+    "table_duplicates": markdown_table,
     "table_baselines": Layout(
         [
             *(Column("folds", "rule"), Column("encoder"), Column("input", "source"), Column("numbers", "dim_in", "0")),
@@ -28,7 +29,7 @@ LAYOUTS = {
         ],
         by=("encoder", "source", "dim_in"),
         block="rule",
-    )
+    ),
 }
 
 
@@ -70,23 +71,14 @@ def _kept(x: np.ndarray, labels: np.ndarray, split: Split, longest: int) -> dict
 
 
 def values(answers: Mapping[str, Answers], dim: int, reference: str) -> pd.DataFrame:
-    """MAP@k (min(k, relevant)) of every baseline under each fold rule, percent.
+    """MAP@k (min(k, relevant)) of every baseline under each fold rule, percent; arguments as `retrieval_table`.
 
-    dim: of our features; where they have fewer numbers than the paper's, all beside all. reference: the paper's dataset
-    to compare with, or "none". Column published: the better of its PCA and NCA, so none for scaled and whitened.
+    Column published: the better of the paper's PCA and NCA, so none for scaled and whitened.
     """
-    inputs = {name: several[0].method.recipe for methods in answers.values() for name, several in methods.items()}
-    rows = of_answers(answers).means().query("metric == 'ap_min'").rename(columns={"ours": "value"})
-    rows = rows.assign(source=rows["method"].map({name: recipe.source for name, recipe in inputs.items()}))
-    rows = rows.assign(dim_in=rows["method"].map({name: recipe.dim_in for name, recipe in inputs.items()}))
+    rows = retrieval_table(answers, dim, reference).query("metric == 'ap_min'").rename(columns={"ours": "value"})
+    rows["published"] = rows["published"].where(rows["source"].isin(["PCA", "NCA"]))
     columns = ["rule", "source", "dim_in", "k", "value", "spread", "class_mean", "chance", "class_chance"]
-    rows = rows[[*columns, "n_queries", "n_without_relevant"]].reset_index(drop=True)
-    if reference == "none":
-        return rows.assign(published=np.nan)
-    theirs = published(reference).query("family == 'baseline' and not cls").set_index(["dim_in", "k"])["published"]
-    whole = rows["dim_in"].mask(rows["dim_in"] == min(dim, DINO_DIM), DINO_DIM)
-    beside = theirs.reindex(pd.MultiIndex.from_arrays([whole, rows["k"]])).to_numpy()
-    return rows.assign(published=np.where(rows["source"].isin(["PCA", "NCA"]), beside, np.nan))
+    return rows[[*columns, "n_queries", "n_without_relevant", "published"]].reset_index(drop=True)
 
 
 def figure_variance(curves: pd.DataFrame) -> Figure:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from lib.geometry import Geometry, Sphere
 from lib.heads import HyperbolicMapper
 from lib.losses.hyper_dino import ContrastiveLoss
 from lib.metrics import retrieval
+from lib.training import two_views
 from lib.training.hyper_dino import Settings, flat
 from lib.training.methods import Answer, Health, Method, points_at_rim
 from lib.training.recipes import Recipe
@@ -32,6 +34,14 @@ PAIRS = [
 """What is tested: the ball against its flat twin, by the head and by the encoder below it; both against no training."""
 
 
+def plan(settings: Settings, dim_out: int, weight_decay: float, **sizes: Any) -> Plan:
+    """What is trained; ``sizes``: network, pixels, steps and end_to_end_batch of the parameters."""
+    batch_size, pixels = sizes["end_to_end_batch"], sizes["pixels"]
+    of = {"weight_decay": weight_decay, "hidden": settings.hidden, "dim_out": dim_out}
+    trained = two_views.Settings(sizes["steps"], batch_size, **of)
+    return Plan(sizes["network"], trained, two_views.Augmented(pixels, pixels))
+
+
 class OfLabels(nn.Module):
     """The mapper's loss of two views of a batch, as :func:`lib.training.two_views.train` calls one."""
 
@@ -39,7 +49,7 @@ class OfLabels(nn.Module):
         super().__init__()
         self.loss = loss
 
-    def forward(self, z: Tensor, classes: Tensor, images: Tensor) -> Tensor:
+    def forward(self, z: Tensor, classes: Tensor, *, images: Tensor) -> Tensor:
         """Embeddings (B, d) and classes (B,) give a number; two views of an image count as two of its class."""
         return self.loss(z, classes)
 
@@ -63,10 +73,10 @@ def run(
     whole = Whole(images, plan, store, frozenset({__name__, *modules}))
     untouched = whole.before()
     kinds = {BALL: settings, FLAT: flat(settings, settings.m0 / 2)}
-    found: dict[str, dict[str, list[Answer]]] = {}
-    for rule, several in splits_of.items():
-        answers = found.setdefault(rule, {BEFORE: []})
-        for split in several:
+    results: dict[str, dict[str, list[Answer]]] = {}
+    for rule, splits in splits_of.items():
+        answers = results.setdefault(rule, {BEFORE: []})
+        for split in splits:
             answers[BEFORE].append(_answer(BEFORE, settings, untouched, Sphere(), labels, split, ks))
             for name, kind in kinds.items():
                 rows = torch.from_numpy(split.train)
@@ -76,10 +86,10 @@ def run(
                 last, steps = float(np.mean(made["history"][-10:])), len(made["history"])
                 for place, space in {"head": kind.geometry, "encoder": Sphere()}.items():
                     rim = points_at_rim(kind, made["head"][rows]) if place == "head" else np.nan
-                    one = _answer(f"{name}{END}{place}", kind, made[place], space, labels, split, ks)
-                    health = replace(one, health=Health(last, rim, steps), history=made["history"])
-                    answers.setdefault(one.method.name, []).append(health)
-    return found
+                    answer = _answer(f"{name}{END}{place}", kind, made[place], space, labels, split, ks)
+                    health = replace(answer, health=Health(last, rim, steps), history=made["history"])
+                    answers.setdefault(answer.method.name, []).append(health)
+    return results
 
 
 def _made(kind: Settings, dim_out: int, start: Tensor, seed: int, dim: int) -> tuple[nn.Module, nn.Module]:

@@ -13,24 +13,23 @@ import torch
 from matplotlib.figure import Figure
 
 from lib.figures import style
-from lib.figures.forest import forest
 from lib.figures.lines import lines, look
-from lib.geometry import Euclidean, Sphere
 from lib.heads.reduction import standard
-from lib.metrics import retrieval
-from lib.metrics.retrieval import PerQuery
-from lib.study import differences
+from lib.metrics.directions import effective_rank, spectrum
+from lib.study import paired
 from lib.study.columns import Column, Layout
-from lib.training.distillation import effective_rank, spectrum
+from lib.study.scores import Scores, of_answers
+from lib.training.experiment import ask, fit
+from lib.training.hyper_dino import Settings
+from lib.training.methods import Answer, Method
+from lib.training.recipes import Recipe
+from lib.training.splits import Split
 
 GALLERIES = ("closed", "open")
 BY_COSINE = ", by cosine"
 """Behind an encoder's name: its features unscaled, searched by the cosine."""
 HELD = 98
 """Percent of the variance: how many directions hold so much?"""
-
-Results = Mapping[str, Mapping[str, PerQuery]]
-"""Encoder → gallery → values per query."""
 
 ENCODERS = Layout(
     [
@@ -49,6 +48,7 @@ def encoders_layout(rows: pd.DataFrame) -> str:
 
 LAYOUTS = {
     "table_encoders": encoders_layout,
+    "table_encoders_tests": paired.by_length("gallery", "gallery"),
     "table_spectra": Layout(
         [
             *(Column("encoder"), Column("numbers", form="0"), Column("effective rank", "rank", "1")),
@@ -60,26 +60,24 @@ LAYOUTS = {
 
 
 def search(
-    x: np.ndarray,
-    labels: np.ndarray,
-    groups: np.ndarray,
-    train: np.ndarray,
-    test: np.ndarray,
-    ks: Sequence[int],
-    *,
-    cosine: bool = False,
-) -> dict[str, PerQuery]:
-    """The images ``test`` search both galleries, in the open one without the query's own group.
+    features: Mapping[str, np.ndarray], labels: np.ndarray, groups: np.ndarray, split: Split, ks: Sequence[int]
+) -> Scores:
+    """The queries of ``split`` search both galleries, in the open one without their own group.
 
-    x: (n, dim) features. labels, groups: (n,). train, test: indices, without a group in common; the scaler is fitted on
-    ``train``. cosine: of features as they are, in place of the Euclidean distance of scaled ones.
+    features: encoder → (n, dim); by the Euclidean distance of scaled features, and by the cosine of features as they
+    are. labels, groups: (n,). The scores are told apart by gallery and method.
     """
-    space = Sphere() if cosine else Euclidean()
-    known, query = (torch.from_numpy(x[rows]) if cosine else scaled(x, train, rows) for rows in (train, test))
-    of = labels[test]
-    closed = retrieval.evaluate(query, known, of, labels[train], space, ks)
-    opened = retrieval.evaluate(query, query, of, of, space, ks, groups[test], groups[test])
-    return dict(zip(GALLERIES, (closed, opened), strict=True))
+    answers: dict[str, dict[str, list[Answer]]] = {gallery: {} for gallery in GALLERIES}
+    for encoder, x in features.items():
+        scaled_features, plain = (Recipe(source, x.shape[1], 0) for source in ("scaled", "raw"))
+        methods = [
+            Method(encoder, scaled_features, Settings(half=False)),
+            Method(f"{encoder}{BY_COSINE}", plain, Settings(half=False), search="cosine"),
+        ]
+        fitted = fit(x, labels, methods, [split], what=encoder)
+        for gallery, of_gallery in answers.items():
+            of_gallery |= ask(fitted, x, labels, ks, gallery=gallery, groups=groups, what=f"{encoder}, {gallery}")
+    return of_answers(answers, groups, rule="gallery")
 
 
 def scaled(x: np.ndarray, train: np.ndarray, rows: np.ndarray) -> torch.Tensor:
@@ -102,31 +100,13 @@ def spectra(features: Mapping[str, torch.Tensor]) -> tuple[pd.DataFrame, pd.Data
     return pd.concat(curves, ignore_index=True), pd.DataFrame(ranks)
 
 
-def values(results: Results, dims: Mapping[str, int]) -> pd.DataFrame:
+def values(scores: Scores, features: Mapping[str, np.ndarray]) -> pd.DataFrame:
     """A row per gallery, encoder, metric and k; ours (mean over queries), class_mean and chance in percent."""
-    frames = [
-        per_query.mean().assign(gallery=gallery, encoder=encoder, dim=dims[encoder])
-        for encoder, galleries in results.items()
-        for gallery, per_query in galleries.items()
-    ]
-    rows = pd.concat(frames, ignore_index=True).rename(columns={"value": "ours"})
-    shares = ["ours", "class_mean", "chance"]
-    rows[shares] *= 100
-    return rows[["gallery", "encoder", "dim", "metric", "k", *shares, "n_queries", "n_without_relevant"]]
-
-
-def tests(
-    results: Results, groups: np.ndarray, pairs: Sequence[tuple[str, str]], ks: Sequence[int], *, seed: int
-) -> pd.DataFrame:
-    """Paired tests of MAP@k between ``pairs`` of encoders in each gallery; groups (q,) of the queries are the unit."""
-    lines = []
-    for first, second in pairs:
-        for gallery in results[first]:
-            a, b = ([results[name][gallery]] for name in (first, second))
-            for k in ks:
-                at = {"gallery": gallery, "first": first, "second": second, "k": k}
-                lines.append(at | differences.difference(a, b, groups, k, seed=seed))
-    return differences.together(lines)
+    rows = scores.means().rename(columns={"method": "encoder"})
+    dims = {name: x.shape[1] for name, x in features.items()}
+    rows["dim"] = rows["encoder"].str.removesuffix(BY_COSINE).map(dims)
+    columns = ["gallery", "encoder", "dim", "metric", "k", "ours", "class_mean", "chance"]
+    return rows[[*columns, "n_queries", "n_without_relevant"]]
 
 
 def figure_pretraining(history: pd.DataFrame, prototypes: int) -> Figure:
@@ -163,13 +143,3 @@ def figure_spectra(rows: pd.DataFrame) -> Figure:
     looks = {line: look(number) | {"marker": ""} for number, line in enumerate(shown["line"].unique())}
     labels = {"xlabel": "principal directions, the widest first", "ylabel": "share of the variance (%)"}
     return lines(shown, log=True, looks=looks, **labels)
-
-
-def figure_encoders(rows: pd.DataFrame) -> Figure:
-    """MAP@k of each encoder in both galleries, from :func:`values` of one metric; dashed: chance in the closed one."""
-    shown = rows.assign(name=rows["encoder"], series=rows["gallery"] + " gallery", difference=rows["ours"])
-    shown = shown.assign(panel="MAP@" + rows["k"].astype(str), low=np.nan, high=np.nan, clear=True)
-    figure = forest(shown, xlabel="MAP@k (%)", zero=False)
-    for axis, (_, part) in zip(figure.axes, rows.groupby("k", sort=False), strict=True):
-        axis.axvline(part["chance"].iloc[0], color="black", linestyle="--", linewidth=1)
-    return figure

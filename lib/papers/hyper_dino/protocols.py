@@ -110,11 +110,11 @@ def _part(split: Split, labels: np.ndarray, fraction: float) -> Split:
 
 def of_all_images(results: Galleries) -> dict[str, dict[str, list[Answer]]]:
     """Gallery → method → the answers of heads that learnt from all images of their half."""
-    parts: dict[str, dict[str, list[Answer]]] = {}
-    for (fraction, length, side, name), done in results.items():
+    whole: dict[str, dict[str, list[Answer]]] = {}
+    for (fraction, length, gallery, name), done in results.items():
         if (fraction, length) == (1.0, EQUAL):
-            parts.setdefault(side, {})[name] = done
-    return parts
+            whole.setdefault(gallery, {})[name] = done
+    return whole
 
 
 def gallery_values(results: Galleries) -> pd.DataFrame:
@@ -122,10 +122,9 @@ def gallery_values(results: Galleries) -> pd.DataFrame:
     frames = []
     for (fraction, length, gallery, method), done in results.items():
         n_train = int(np.mean([len(answer.split.train) for answer in done]))
-        rows = of_answers({gallery: {method: done}}).means()
+        rows = of_answers({gallery: {method: done}}, rule="gallery").means()
         frames.append(rows.assign(fraction=fraction, length=length, n_train=n_train))
-    rows = pd.concat(frames, ignore_index=True).rename(columns={"rule": "gallery"})
-    return rows[rows["metric"] == "ap_min"].drop(columns="metric")
+    return pd.concat(frames, ignore_index=True).query("metric == 'ap_min'").drop(columns="metric")
 
 
 def length_choice(

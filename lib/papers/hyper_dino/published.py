@@ -56,15 +56,15 @@ def headlines() -> pd.DataFrame:
     claims = pd.read_csv(paths.PUBLISHED / "claims.csv").query("quantity == 'MAP@20' and id.str.startswith('hd-')")
     lines = []
     for dataset in TABLES:
-        said = claims[claims["dataset"].str.lower() == dataset].set_index("section")["value"]
+        printed = claims[claims["dataset"].str.lower() == dataset].set_index("section")["value"]
         compact = published(dataset).query("family == '32'").reset_index(drop=True)
         best = compact.loc[compact.groupby("k")["published"].idxmax()].set_index("k")
         in_table = baseline(dataset, 20)
         in_text = claims[(claims["dataset"].str.lower() == dataset) & (claims["claim"] == "best baseline")]["value"]
         without = in_table.max() if len(in_table) else in_text.item()
-        line = {"dataset": dataset, "abstract": said["Abstract"], "largest": best["published"][20]}
+        line = {"dataset": dataset, "abstract": printed["Abstract"], "largest": best["published"][20]}
         line |= {"lengths": ", ".join(map(str, best["dim_in"])), "baseline": without}
-        lines.append(line | {"printed_in": "table" if len(in_table) else "text", "gain": said["Abstract"] - without})
+        lines.append(line | {"printed_in": "table" if len(in_table) else "text", "gain": printed["Abstract"] - without})
     return pd.DataFrame(lines)
 
 

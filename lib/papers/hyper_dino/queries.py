@@ -17,7 +17,6 @@ from lib.figures.strips import strips as draw
 from lib.metrics.classes import over_classes
 from lib.search import nearest
 from lib.study import answers as rows_of
-from lib.study import pictures
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.shown import Figure, Table
 from lib.study.store import Run
@@ -252,7 +251,7 @@ def _words(run: Run, name: str) -> list[str]:
 def table(run: Run, name: str, rows: pd.DataFrame) -> Table:
     """One of :data:`LAYOUTS`."""
     title, text = _words(run, name)
-    return Table(title, rows, text, [c for c in OF_AN_ANSWER if c in rows], markdown=LAYOUTS[name](rows))
+    return Table(title, rows, text, [c for c in OF_AN_ANSWER if c in rows])
 
 
 def figure_confusion(run: Run, rows: pd.DataFrame) -> Figure:
@@ -275,13 +274,13 @@ def strips(rows: pd.DataFrame, images: ImageTable, queries: Sequence[str]) -> li
         own = own.sort_values("method", key=lambda names: names != PLAIN, kind="stable") if by_method else own
         names = own["method" if by_method else "reference_class"]
         begins = names.ne(names.shift()).to_numpy() | ((np.arange(len(own)) % COLUMNS == 0) & (not by_method))
-        several = []
+        answers = []
         for row, name in zip(own.itertuples(), names.where(begins, ""), strict=True):
             picture, distance = read_image(images.path(place[row.reference])), None if by_method else row.distance
-            several.append(Answer(picture, name, distance, row.right, row.identical, row.own_group))
+            answers.append(Answer(picture, name, distance, row.right, row.identical, row.own_group))
         of_class = own["query_class"].iloc[0].replace("_", " ")
         title = of_class if by_method else f"query {query.split('/')[-1]}\n{of_class}"
-        shown.append(Strip(read_image(images.path(place[query])), title, several))
+        shown.append(Strip(read_image(images.path(place[query])), title, answers))
     return shown
 
 
@@ -299,8 +298,8 @@ def drawn(shown: Sequence[Strip], group_kind: str) -> mpl.Figure:
 
 
 def save_strips(run: Run, name: str, shown: Sequence[Strip], group_kind: str, rows: pd.DataFrame) -> Figure:
-    """Draw and write the strips, see :func:`lib.study.pictures.save`; returns the figure that a notebook shows."""
+    """Draw and write the strips, by :meth:`lib.study.store.Run.save_pictures`."""
     title, text = _words(run, "figure_beside" if "method" in rows else "strips")
     figure = Figure(title, rows, text, free=OF_AN_ANSWER, figure=drawn(shown, group_kind))
     bare = [replace(s, query=None, answers=[replace(a, image=None) for a in s.answers]) for s in shown]
-    return pictures.save(run, name, figure, drawn(bare, group_kind))
+    return run.save_pictures(name, figure, drawn(bare, group_kind))

@@ -23,7 +23,7 @@ from lib.study.store import Run
 from lib.training import classifier, experiment
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings, flat
-from lib.training.methods import Answer, Fitted, Method
+from lib.training.methods import Fitted, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import Split
 
@@ -121,7 +121,8 @@ def retrieval_table(results: Mapping[str, Answers], dim: int, reference: str) ->
     Returns:
         Columns rule, source, dim_in, family, those of :meth:`lib.study.scores.Scores.means`, and published; percent.
     """
-    places = {name: _place(several[0]) for methods in results.values() for name, several in methods.items()}
+    recipes = {name: answers[0].method.recipe for methods in results.values() for name, answers in methods.items()}
+    places = {name: {of: getattr(recipe, of) for of in KEYS[1:4]} for name, recipe in recipes.items()}
     table = of_answers(results).means().join(pd.DataFrame.from_dict(places, orient="index"), on="method")
     table = table[[*KEYS, *(name for name in table if name not in (*KEYS, "method"))]]
     if reference == "none":
@@ -133,12 +134,6 @@ def retrieval_table(results: Mapping[str, Answers], dim: int, reference: str) ->
     joined = ours.merge(theirs, how="left", on=["cls", "their_dim", "family", "k"])
     is_map = joined["metric"].isin(["ap_min", "ap_hits", "ap_k"])
     return joined.assign(published=joined["published"].where(is_map)).drop(columns=["cls", "their_dim"])
-
-
-def _place(answer: Answer) -> dict[str, object]:
-    """Where the row of an answer stands in the paper's tables."""
-    recipe = answer.method.recipe
-    return {"source": recipe.source, "dim_in": recipe.dim_in, "family": recipe.family}
 
 
 def configurations(recipes: Sequence[Recipe]) -> pd.DataFrame:
@@ -174,7 +169,7 @@ def as_printed(rows: pd.DataFrame) -> str:
     )
     cells = cells.sort_values(["k", "column", "order"], kind="stable")
     ends = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
-    health = answers.layout(ends.assign(method=ends["input"] + ", " + ends["family"].map(FAMILIES)))
+    health = answers.layout()(ends.assign(method=ends["input"] + ", " + ends["family"].map(FAMILIES)))
     return f"{PAPER(cells)}\n\nClass means, chance and health of the same rows:\n\n{health}"
 
 
@@ -182,16 +177,17 @@ CELL = Column("{}", "ours", pm="spread", brackets="published", over="cell", chan
 PAPER = Layout([Column("folds", "rule"), Column("input"), CELL], by=("input",), block="rule")
 
 
-def lengths_layout(rows: pd.DataFrame) -> str:
-    """NCA's lengths, a column for each fold, the chosen one bold."""
-    shown = Layout(
-        [Column("folds", "rule"), Column("numbers", "length"), Column("fold {}", "cell", over="fold", chance="chance")],
-        by=("length",),
-        block="rule",
-    )
-    return shown(rows.assign(cell=marked(rows), fold=rows["fold"] + 1, length=rows["length"].astype(str)))
+def _lengths(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.assign(cell=marked(rows), fold=rows["fold"] + 1, length=rows["length"].astype(str))
 
 
+LENGTHS = Layout(
+    [Column("folds", "rule"), Column("numbers", "length"), Column("fold {}", "cell", over="fold", chance="chance")],
+    by=("length",),
+    block="rule",
+    prepare=_lengths,
+)
+"""NCA's lengths, a column for each fold, the chosen one bold."""
 LAYOUTS = {
     "table_1": Layout(
         [
@@ -206,11 +202,12 @@ LAYOUTS = {
     ),
     **{f"table_{number}": as_printed for number in range(2, 7)},
     "table_beside": as_printed,
-    "table_nca": lengths_layout,
-    "table_opponents": answers.layout,
-    "table_tests": denominators.layout,
-    "table_tests_by_class": denominators.layout,
-    "table_patients": answers.votes_layout,
+    "table_retrieval": as_printed,
+    "table_nca": LENGTHS,
+    "table_opponents": answers.layout(),
+    "table_tests": paired.by_length(),
+    "table_tests_by_class": paired.by_length(),
+    "table_patients": answers.VOTED,
 }
 
 MAP = "MAP@k in percent, AP divided by min(k, relevant)."
@@ -232,10 +229,10 @@ SHOWN = {
         f"epochs; ± seeds: over the trainings. {answers.CLASS_MEAN} At the rim: worst training. NCA learns from at "
         "most {nca_images:,} training images of a fold.",
     ),
-    "table_tests": ("paired tests", f"{MAP} {denominators.SAYS} {paired.SAYS}"),
+    "table_tests": ("paired tests", f"{MAP} {denominators.SAYS}"),
     "table_tests_by_class": (
         "paired tests of class means",
-        f"{MAP} Each class counts alike. {denominators.SAYS} {paired.SAYS}",
+        f"{MAP} Each class counts alike. {denominators.SAYS}",
     ),
     "table_patients": (
         "leave one {group} out",
@@ -253,11 +250,6 @@ SHOWN = {
         "the mapper and its opponents",
         f"{MAP} Bars: one standard deviation over folds, of the mean over trainings.",
     ),
-    "figure_patients": (
-        "leave one {group} out",
-        "Macro F1 of the first answer, and of the majority of the first 3 and 5, without the images of the query's "
-        f"{{group}}. {ARCHIVES} Bars: one standard deviation over trainings.",
-    ),
 }
 """Title and caption of everything but Tables 2 to 6; the run's parameters fill them."""
 
@@ -265,7 +257,7 @@ SHOWN = {
 def table(run: Run, name: str, rows: pd.DataFrame) -> Table:
     """One of :data:`LAYOUTS` that has its words in :data:`SHOWN`."""
     title, text = (words.format(**run.parameters) for words in SHOWN[name])
-    return Table(title, rows, text, FREE if name == "table_nca" else (), markdown=LAYOUTS[name](rows))
+    return Table(title, rows, text, FREE if name == "table_nca" else ())
 
 
 def retrieval(run: Run, rows: pd.DataFrame, reference: str) -> Table:
@@ -276,14 +268,14 @@ def retrieval(run: Run, rows: pd.DataFrame, reference: str) -> Table:
         f"gallery in random order. {answers.CLASS_MEAN} Left out: queries without any relevant image. "
     )
     if reference == "none":
-        return Table("MAP@k", rows, f"{text}The paper has no such table.", markdown=as_printed(rows))
+        return Table("MAP@k", rows, f"{text}The paper has no such table.")
     why = {
         "demo": "Ours are procedural tiles and another encoder: the layout can be compared, the values cannot.",
         "sample": "Ours saw fewer images and another encoder, so a difference has at least these two reasons.",
         "paper": "Ours has folds of its own (the paper's are not published, HD-13).",
     }
     text += f"In brackets: published for {DATASETS[reference].title} (DINO ViT-S/16, the better of PCA and NCA). "
-    return Table("MAP@k", rows, text + why[run.profile], markdown=as_printed(rows))
+    return Table("MAP@k", rows, text + why[run.profile])
 
 
 def figure_3(run: Run, rows: pd.DataFrame, reference: str) -> Figure:
@@ -328,20 +320,10 @@ def _curves(axis: plt.Axes, rows: pd.DataFrame) -> None:
 def figure_opponents(run: Run, rows: pd.DataFrame) -> Figure:
     """MAP@k of the mapper and its opponents, a panel for each k, a sign for each fold rule."""
     rows = rows[rows["metric"] == "ap_min"].drop(columns="metric")
-    drawn = rows.assign(panel=[f"k = {k}" for k in rows["k"]], series="folds " + rows["rule"])
-    return _figure(run, "figure_opponents", rows, _signs(drawn, "ours", "spread", "MAP@k (%)"))
-
-
-def figure_patients(run: Run, rows: pd.DataFrame) -> Figure:
-    """Macro F1 of votes (:func:`lib.study.answers.votes`), a panel for each archive."""
-    drawn = rows.assign(panel=rows["archive"] + " archive", series=rows["k"].map(answers.VOTES))
-    return _figure(run, "figure_patients", rows, _signs(drawn, "macro_f1", "seeds_spread", "macro F1 (%)"))
-
-
-def _signs(rows: pd.DataFrame, value: str, spread: str, xlabel: str) -> plt.Figure:
-    middle, half = rows[value], rows[spread].fillna(0)
+    middle, half = rows["ours"], rows["spread"].fillna(0)
     drawn = rows.assign(name=rows["method"], difference=middle, low=middle - half, high=middle + half, clear=True)
-    return forest(drawn, xlabel=xlabel, zero=False)
+    drawn = drawn.assign(panel="k = " + rows["k"].astype(str), series="folds " + rows["rule"])
+    return _figure(run, "figure_opponents", rows, forest(drawn, xlabel="MAP@k (%)", zero=False))
 
 
 def _figure(run: Run, name: str, rows: pd.DataFrame, figure: plt.Figure) -> Figure:

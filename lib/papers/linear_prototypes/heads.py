@@ -86,20 +86,17 @@ def fit_by_fold(
 
     methods: fold → its methods, in every fold of the same names. Returns name → one per split, in the order of splits.
     """
-    folds_of: dict[Method, list[int]] = {}
-    for fold, several in methods.items():
-        for method in several:
-            folds_of.setdefault(method, []).append(fold)
-    alike: dict[tuple[int, ...], list[Method]] = {}
-    for method, of_folds in folds_of.items():
-        alike.setdefault(tuple(of_folds), []).append(method)
-    found: dict[tuple[str, int, int], Fitted] = {}
-    for of_folds, several in alike.items():
-        mine = [split for split in splits if split.fold in of_folds]
-        for name, done in fit(views, labels, several, mine, what=what).items():
-            found |= {(name, one.split.fold, one.split.repeat): one for one in done}
+    folds_of: dict[Method, tuple[int, ...]] = {}
+    for fold, of_fold in methods.items():
+        folds_of |= {method: (*folds_of.get(method, ()), fold) for method in of_fold}
+    fitted: dict[tuple[str, int, int], Fitted] = {}
+    for folds in dict.fromkeys(folds_of.values()):
+        shared = [method for method, of_method in folds_of.items() if of_method == folds]
+        own = [split for split in splits if split.fold in folds]
+        for name, trainings in fit(views, labels, shared, own, what=what).items():
+            fitted |= {(name, head.split.fold, head.split.repeat): head for head in trainings}
     names = [method.name for method in next(iter(methods.values()))]
-    return {name: [found[name, split.fold, split.repeat] for split in splits] for name in names}
+    return {name: [fitted[name, split.fold, split.repeat] for split in splits] for name in names}
 
 
 def in_galleries(
@@ -115,7 +112,7 @@ def in_galleries(
     fitted: name → one per split. x: (n, dim) features of the images themselves; labels, groups: (n,).
     """
     checks.values(ks=ks)
-    splits = [one.split for one in next(iter(fitted.values()))]
+    splits = [head.split for head in next(iter(fitted.values()))]
     return {
         gallery: ask(fitted, x, labels, ks, gallery=gallery, groups=groups, what=f"{what}, {gallery}")
         for gallery in galleries(splits, groups, max(ks))
@@ -138,8 +135,8 @@ def pretrained_and_trained(
     for encoder, views in features.items():
         dim = views.shape[2]
         methods = [*frozen(dim), replace(head, name=TL, recipe=replace(head.recipe, dim_in=dim))]
+        methods = [replace(method, name=f"{encoder}, {method.name}") for method in methods]
         fitted = fit(views, labels, methods, splits, what=f"heads on {encoder}")
-        of_encoder = in_galleries(fitted, views[0], labels, groups, ks, f"queries of {encoder}")
-        for gallery, answers in of_encoder.items():
-            results.setdefault(gallery, {}).update({f"{encoder}, {name}": done for name, done in answers.items()})
+        for gallery, answers in in_galleries(fitted, views[0], labels, groups, ks, f"queries of {encoder}").items():
+            results.setdefault(gallery, {}).update(answers)
     return results

@@ -9,14 +9,13 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from lib.metrics import significance
-from lib.study.columns import printed
-from lib.study.markdown import markdown_table
+from lib.study.columns import Column, Layout
 
 RESAMPLES = 999
 """Of every experiment; all experiments of a size share the draws of who is resampled, or whose sign is flipped."""
 
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
-"""Gains of a mean of 0 and a standard deviation of 1, of the shape that is asked for."""
+"""Gains of a mean of 0 and a standard deviation of 1, of a given shape."""
 
 Form = Callable[[np.ndarray, np.random.Generator], tuple[np.ndarray, np.ndarray]]
 """Gains (times, n) of so many experiments with n groups → both limits (times,), infinite where there are none."""
@@ -163,14 +162,15 @@ def _tails(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return parts[:, outside - 1], parts[:, r - outside]
 
 
-def coverage_layout(table: pd.DataFrame) -> str:
-    """A row for each kind of gains and interval; columns: share and median width by number of groups."""
-    lines = []
-    for (kind, name), part in table.groupby(["gains", "interval"], sort=False):
-        cells = {f"holds, {row.groups} groups": printed(row.share, "1 %") for row in part.itertuples()}
-        cells |= {f"width, {row.groups}": printed(row.width) for row in part.itertuples()}
-        lines.append({"gains": kind, "95 % interval": name} | cells)
-    return markdown_table(pd.DataFrame(lines))
+COVERAGE = Layout(
+    [
+        Column("gains"),
+        Column("95 % interval", "interval"),
+        Column("holds, {} groups", "share", "1 %", over="groups"),
+        Column("width, {}", "width", over="groups"),
+    ],
+    by=("gains", "interval"),
+)
 
 
 def coverage_caption(rows: pd.DataFrame, times: int) -> str:
@@ -197,8 +197,8 @@ def alarms(
 
     Args:
         ratios: standard error that the trainings add to the mean, in those of the groups.
-        times: experiments of each ratio. n_groups, n_trainings: of an experiment; every group is asked of each
-            training, and differs a little from one to the other by itself.
+        times: experiments of each ratio. n_groups, n_trainings: of an experiment; a group's gains differ a
+            little from training to training.
         seed: of everything.
 
     Returns:
@@ -223,15 +223,11 @@ def _p_values(gains: np.ndarray) -> dict[str, np.ndarray]:
     far = np.abs(gains.mean(axis=2) @ signs / n) >= np.abs(mean)[:, None] - 1e-12
     flips, trainings = far.mean(axis=1), stats.ttest_1samp(gains.mean(axis=1), 0, axis=1).pvalue
     both = 2 * stats.t.sf(np.abs(mean) / error, freedom)
-    found = (flips, trainings, np.maximum(flips, trainings), both, np.maximum(flips, both))
-    return dict(zip(TESTS, found, strict=True))
+    values = flips, trainings, np.maximum(flips, trainings), both, np.maximum(flips, both)
+    return dict(zip(TESTS, values, strict=True))
 
 
-def alarms_layout(rows: pd.DataFrame) -> str:
-    """A row per test, a column per ratio, as Markdown."""
-    wide = rows.pivot_table(index="test", columns="ratio", values="share", sort=False)
-    wide.columns = [f"ratio {ratio:g}" for ratio in wide.columns]
-    return markdown_table(wide.map(lambda share: printed(share, "1 %")).reset_index())
+ALARMS = Layout([Column("test"), Column("ratio {}", "share", "1 %", over="ratio")], by=("test",))
 
 
 def alarms_caption(times: int) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import joblib
 import numpy as np
 import pandas as pd
+import torch
 from sklearn.base import ClassifierMixin, TransformerMixin, clone
 from sklearn.decomposition import PCA
 from sklearn.kernel_approximation import Nystroem
@@ -17,8 +18,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 from lib.datasets import folds
 from lib.metrics.classes import over_classes
+from lib.metrics.directions import effective_rank
 from lib.processes import spread
 from lib.training.methods import Fitted
+from lib.training.splits import Split
 
 MEASURES = {
     "compactness": "within / between",
@@ -86,17 +89,6 @@ def compactness(x: np.ndarray, labels: np.ndarray) -> float:
     return within / ((centres[first] - centres[second]) ** 2).sum(1).mean()
 
 
-def effective_rank(x: np.ndarray) -> float:
-    """How many directions share the variance: exp of the entropy of the eigenvalues of the covariance.
-
-    >>> round(effective_rank(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])), 6)
-    2.0
-    """
-    share = np.linalg.svd(x - x.mean(axis=0), compute_uv=False) ** 2
-    share = share[share > 0] / share.sum()
-    return float(np.exp(-(share * np.log(share)).sum()))
-
-
 def judge(space: Space, seed: int = 0) -> pd.DataFrame:
     """Every held-out image: columns label, group and :data:`IMAGES`; classifiers learn from the training images.
 
@@ -108,13 +100,13 @@ def judge(space: Space, seed: int = 0) -> pd.DataFrame:
     counts = pd.Series(space.held_out_labels[known]).value_counts()
     known &= np.isin(space.held_out_labels, counts.index[counts > 1])
     x, y = space.held_out[known], space.held_out_labels[known]
-    found = pd.DataFrame({"label": y, "group": space.held_out_groups[known]}, index=np.flatnonzero(known))
+    images = pd.DataFrame({"label": y, "group": space.held_out_groups[known]}, index=np.flatnonzero(known))
     if len(np.unique(y)) < 2:
-        return found.iloc[:0].reindex(columns=[*found.columns, *IMAGES])
+        return images.iloc[:0].reindex(columns=[*images.columns, *IMAGES])
     classifiers = {name: classifier(space, name, seed) for name in CLASSIFIERS}
     classifiers["centroid"] = NearestCentroid().fit(space.train, space.train_labels)
     right = {name: 100.0 * (one.predict(x) == y) for name, one in classifiers.items()}
-    return found.assign(silhouette=100 * silhouette_samples(x, y), **right)
+    return images.assign(silhouette=100 * silhouette_samples(x, y), **right)
 
 
 def classifier(space: Space, kind: str, seed: int = 0) -> ClassifierMixin:
@@ -163,7 +155,7 @@ def measure(space: Space, images: pd.DataFrame) -> dict[str, float]:
         "compactness": compactness(x, y),
         "silhouette": images["silhouette"].mean() / 100,
         "davies_bouldin": davies_bouldin_score(x, y),
-        "effective_rank": effective_rank(x),
+        "effective_rank": effective_rank(torch.from_numpy(x)).item(),
     } | {name: _balanced(images[name].to_numpy(), y) for name in ("linear", "kernel", "centroid")}
 
 
@@ -175,21 +167,19 @@ def measured(
     fitted: name → one per split. x: (n, dim) features; labels, groups: (n,).
     """
     todo = {
-        (name, one.split.fold, one.split.repeat): one
-        for name, several in fitted.items()
-        for one in several
-        if one.network is not None or one.split.repeat == 0
+        (name, head.split.fold, head.split.repeat): head
+        for name, trainings in fitted.items()
+        for head in trainings
+        if head.network is not None or head.split.repeat == 0
     }
-    jobs = (joblib.delayed(_measured)(one, x, labels, groups, seed) for one in todo.values())
+    jobs = (joblib.delayed(_measured)(head, x, labels, groups, seed) for head in todo.values())
     done = dict(zip(todo, spread(jobs), strict=True))
-    return {
-        name: [
-            done.get((name, one.split.fold, one.split.repeat))
-            or replace(done[name, one.split.fold, 0], repeat=one.split.repeat)
-            for one in several
-        ]
-        for name, several in fitted.items()
-    }
+
+    def of(name: str, split: Split) -> Measured:
+        same = done.get((name, split.fold, split.repeat)) or done[name, split.fold, 0]
+        return replace(same, repeat=split.repeat)
+
+    return {name: [of(name, head.split) for head in trainings] for name, trainings in fitted.items()}
 
 
 def _measured(fitted: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, seed: int) -> Measured:

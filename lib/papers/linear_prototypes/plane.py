@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
@@ -17,12 +16,15 @@ from lib.geometry import PoincareBall
 from lib.geometry.numerics import root
 from lib.heads.reduction import standard
 from lib.losses.linear_prototypes import NAMES, Comparison, EpisodeLoss
+from lib.study.markdown import markdown_table
 from lib.training.episodes import Episodes
 from lib.training.fit import fit_head
 from lib.training.linear_prototypes import Settings
 from lib.training.recipes import Recipe
 from lib.widgets.board import Board
 from lib.widgets.slider import Slider
+
+LAYOUTS = {"table_agreement": lambda rows: markdown_table(rows.round(2))}
 
 GRID = 90
 """Points of the background, in each direction."""
@@ -121,27 +123,25 @@ def agreement(v: Tensor, labels: Tensor, k: int, seed: int, times: int = 50) -> 
     Returns:
         Columns comparison, right and changed (percent of the queries).
     """
-    chosen = {name: [] for name in NAMES}
-    truth = []
+    space, truth, classes = PoincareBall(1.0), [], {name: [] for name in NAMES}
     for number in range(times):
         support = support_of(labels, entrance(len(v), -1, seed + number), k)
         queries = np.setdiff1d(np.arange(len(v)), support.numpy())
         truth.append(labels[queries])
         for name in NAMES:
-            space = PoincareBall(1.0)
             h = space.project(space.exp0(v)) if name == "poincare" else v
             comparison = Comparison(name)
-            nearest = comparison.dissimilarity(h[queries], comparison.prototypes(h[support])).argmin(-1)
-            chosen[name].append(nearest)
-    classes = {name: torch.cat(parts) for name, parts in chosen.items()}
-    return pd.DataFrame(
-        {
-            "comparison": name,
-            "right": 100 * (given == torch.cat(truth)).double().mean().item(),
-            "changed": 100 * (given != classes[NAMES[0]]).double().mean().item(),
-        }
-        for name, given in classes.items()
-    )
+            given = comparison.dissimilarity(h[queries], comparison.prototypes(h[support])).argmin(-1)
+            classes[name].append(given)
+    own, paper = torch.cat(truth), torch.cat(classes[NAMES[0]])
+    parts = {name: torch.cat(given) for name, given in classes.items()}
+    shares = [
+        {"right": (given == own).double().mean(), "changed": (given != paper).double().mean()}
+        for given in parts.values()
+    ]
+    table = 100 * pd.DataFrame([{name: share.item() for name, share in of.items()} for of in shares])
+    table.insert(0, "comparison", list(parts))
+    return table
 
 
 def regions(plane: Plane, labels: np.ndarray, classes: Sequence[str], query: int, limit: float, c: float) -> Figure:
@@ -151,41 +151,32 @@ def regions(plane: Plane, labels: np.ndarray, classes: Sequence[str], query: int
         plane: what is where. labels: (n,) integers that index ``classes``, at most 8. query: index of the query.
         limit: half width of the picture. c: the rim is at 1/√c, drawn where it is in the picture.
     """
-    with style.house():
-        figure = Figure(figsize=(6.4, 4.4), layout="none")
-        axis = figure.add_axes((0.1, 0.11, 0.6, 0.873))
-        _regions(axis, plane, labels, classes, query, limit, c)
-        axis.set_ylabel("second coordinate")
-        figure.legend(*axis.get_legend_handles_labels(), loc=(0.72, 0.5), title="large: support")
-    return figure
-
-
-def _regions(
-    axis: plt.Axes, plane: Plane, labels: np.ndarray, classes: Sequence[str], query: int, limit: float, c: float
-) -> None:
     points, support, prototypes = plane.h.numpy(), plane.support.numpy(), plane.prototypes.numpy()
     shades = _shades(plane.regions.numpy())
     height, width = np.meshgrid(*2 * [np.linspace(-limit, limit, len(shades))], indexing="ij")
     shades[c * (height**2 + width**2) > 1] = 0.93  # there is no point beyond the rim
-    axis.imshow(shades, origin="lower", extent=(-limit, limit, -limit, limit), interpolation="nearest")
-    if c > 0 and 1 / np.sqrt(c) < np.sqrt(2) * limit:
-        axis.add_patch(Circle((0, 0), 1 / np.sqrt(c), fill=False, edgecolor="black", linewidth=1.5))
-    others = np.setdiff1d(np.arange(len(points)), support)
-    for code, name in enumerate(classes):
-        look = {"color": style.PALETTE[code], "markeredgecolor": "black"}
-        mine = others[labels[others] == code]
-        axis.plot(*points[mine].T, style.MARKERS[code], markersize=4, markeredgewidth=0.3, alpha=0.7, **look)
-        mine = support[labels[support] == code]
-        axis.plot(
-            *points[mine].T, style.MARKERS[code], markersize=7, markeredgewidth=1.2, **look, label=style.legible(name)
-        )
-        ends = np.stack([points[mine], np.broadcast_to(prototypes[code], (len(mine), 2))], axis=1)
-        axis.add_collection(LineCollection(ends, color="black", linewidth=0.6, zorder=1.5))
-    axis.plot(*prototypes.T, "P", color="white", markeredgecolor="black", markersize=11, label="prototype")
-    axis.plot(*points[query], "*", color="yellow", markeredgecolor="black", markersize=15, label="query")
-    axis.set(xlim=(-limit, limit), ylim=(-limit, limit), xlabel="first coordinate")
-    axis.grid(False)
-    axis.locator_params(nbins=5)
+    with style.house():
+        figure = Figure(figsize=(6.4, 4.4), layout="none")
+        axis = figure.add_axes((0.1, 0.11, 0.6, 0.873))
+        axis.imshow(shades, origin="lower", extent=(-limit, limit, -limit, limit), interpolation="nearest")
+        if c > 0 and 1 / np.sqrt(c) < np.sqrt(2) * limit:
+            axis.add_patch(Circle((0, 0), 1 / np.sqrt(c), fill=False, edgecolor="black", linewidth=1.5))
+        others = np.setdiff1d(np.arange(len(points)), support)
+        for code, name in enumerate(classes):
+            look = {"color": style.PALETTE[code], "marker": style.MARKERS[code], "linestyle": ""}
+            look["markeredgecolor"] = "black"
+            axis.plot(*points[others[labels[others] == code]].T, markersize=4, markeredgewidth=0.3, alpha=0.7, **look)
+            own = points[support[labels[support] == code]]
+            axis.plot(*own.T, markersize=7, markeredgewidth=1.2, label=style.legible(name), **look)
+            ends = np.stack([own, np.broadcast_to(prototypes[code], own.shape)], axis=1)
+            axis.add_collection(LineCollection(ends, color="black", linewidth=0.6, zorder=1.5))
+        axis.plot(*prototypes.T, "P", color="white", markeredgecolor="black", markersize=11, label="prototype")
+        axis.plot(*points[query], "*", color="yellow", markeredgecolor="black", markersize=15, label="query")
+        axis.set(xlim=(-limit, limit), ylim=(-limit, limit), xlabel="first coordinate", ylabel="second coordinate")
+        axis.grid(False)
+        axis.locator_params(nbins=5)
+        figure.legend(*axis.get_legend_handles_labels(), loc=(0.72, 0.5), title="large: support")
+    return figure
 
 
 def _shades(chances: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from lib.errors import InputError
 from lib.figures.lines import lines
 from lib.papers.linear_prototypes import tuning
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
-from lib.study import answerable, answers
+from lib.study import answers, paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import HEALTH as HEALTHY
 from lib.study.scores import Answers, of_answers
@@ -34,15 +34,6 @@ SIDES = {PT: "PT, as they are", SCALED: "PT, scaled", TL: "TL: prototype head"}
 """The panels of Fig. 2."""
 
 
-def named(encoder: str, method: str) -> str:
-    """How a method of an encoder is called in tables.
-
-    >>> named("texture", TL)
-    'texture, TL'
-    """
-    return f"{encoder}, {method}"
-
-
 def values(results: Answered) -> pd.DataFrame:
     """Mean and spread over the splits, encoder and method apart; columns as :func:`lib.study.answers.values`.
 
@@ -50,7 +41,7 @@ def values(results: Answered) -> pd.DataFrame:
     """
     table = of_answers(results).means().rename(columns={"rule": "gallery", "method": "name"})
     table[["encoder", "method"]] = table["name"].str.split(", ", n=1, expand=True)
-    return answerable.counted(table, results, "gallery")
+    return answers.counted(table, results, "gallery")
 
 
 def scores(results: Answered, images: ImageTable) -> pd.DataFrame:
@@ -59,20 +50,11 @@ def scores(results: Answered, images: ImageTable) -> pd.DataFrame:
     Columns gallery, method, fold, repeat, image_id, label, group, k, ap_min (AP@k over min(k, relevant), percent) and
     precision (percent); NaN where the gallery has no relevant image.
     """
-    ids, labels, groups = images.rows["image_id"].to_numpy(), np.asarray(images.labels), np.asarray(images.groups)
-    frames = []
-    for gallery, methods in results.items():
-        for method, of_splits in methods.items():
-            for answer in of_splits:
-                queries = answer.split.test
-                about = {"gallery": gallery, "method": method}
-                about |= {"fold": answer.split.fold, "repeat": answer.split.repeat}
-                about |= {"image_id": ids[queries], "label": labels[queries], "group": groups[queries]}
-                both = 100 * answer.per_query.values[["ap_min", "precision"]]
-                for k in both.columns.levels[1]:
-                    values_at_k = {name: both[name, k].to_numpy() for name in ("ap_min", "precision")}
-                    frames.append(pd.DataFrame(about | {"k": k} | values_at_k))
-    return pd.concat(frames, ignore_index=True)
+    values = 100 * of_answers(results, np.asarray(images.groups), rule="gallery").values[["ap_min", "precision"]]
+    rows = values.stack("k", future_stack=True).reset_index().rename_axis(columns=None)
+    ids, labels = images.rows["image_id"].to_numpy(), np.asarray(images.labels)
+    query = rows.pop("query")
+    return rows.assign(image_id=ids[query], label=labels[query])
 
 
 def store_scores(run: Run, table: pd.DataFrame) -> None:
@@ -98,32 +80,30 @@ def scores_file(profile: str, dataset: str) -> Path:
     return paths.BUILD / "scores" / profile / dataset / "linear_prototypes.csv"
 
 
-BESIDE = {"PT": PT, "TL": TL}
-"""Columns of :func:`beside`, and what the methods are called elsewhere."""
-
-
 def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame:
     """Published rows of a dataset and ours at each of ``ks``: columns source, k, backbone, PT, TL and gained.
 
     Ours have class_mean_PT and class_mean_TL (over classes), chance, and the health of TL's training: loss,
-    rim, steps. A dataset that the paper does not have gets the ranges of all of its datasets instead.
+    rim, steps. A dataset that the paper does not have gets all of the paper's rows.
     """
-    chosen = published()
+    printed = published()
     if dataset in DATASETS:
-        chosen = chosen[chosen["dataset"] == DATASETS[dataset]]
-    lines = []
-    for theirs, printed in chosen.groupby("dataset", sort=False):
-        for backbone, rows in printed.groupby("backbone", sort=False):
-            cells = rows.set_index("variant")["value"]
-            lines.append({"source": f"published, {theirs}", "k": "not stated", "backbone": backbone} | cells.to_dict())
+        printed = printed[printed["dataset"] == DATASETS[dataset]]
+    theirs = printed.pivot(index=["dataset", "backbone"], columns="variant", values="value").reset_index()
+    order = pd.concat(rows[["dataset", "backbone"]] for _, rows in printed.groupby("dataset", sort=False))
+    theirs = (
+        order.drop_duplicates()
+        .merge(theirs)
+        .assign(source=lambda rows: "published, " + rows.pop("dataset"), k="not stated")
+    )
     ours = table[(table["gallery"] == "closed") & (table["metric"] == "ap_min") & table["k"].isin(ks)]
-    for (encoder, k), rows in ours.groupby(["encoder", "k"], sort=False):
-        cells = rows.set_index("method")
-        line = {"source": "ours", "k": str(k), "backbone": encoder}
-        line |= {name: cells["ours"][method] for name, method in BESIDE.items()}
-        line |= {f"class_mean_{name}": cells["class_mean"][method] for name, method in BESIDE.items()}
-        lines.append(line | cells.loc[TL, ["chance", *HEALTHY]].to_dict())
-    rows = pd.DataFrame(lines)
+    ours = ours.set_index(["encoder", "k"])
+    plain, head = (ours[ours["method"] == method] for method in (PT, TL))
+    lines = head[["chance", *HEALTHY]].assign(source="ours", PT=plain["ours"], TL=head["ours"])
+    lines = lines.assign(class_mean_PT=plain["class_mean"], class_mean_TL=head["class_mean"]).reset_index()
+    lines = lines.rename(columns={"encoder": "backbone"}).astype({"k": str})
+    columns = ["source", "k", "backbone", "PT", "TL", "class_mean_PT", "class_mean_TL", "chance", *HEALTHY]
+    rows = pd.concat([theirs, lines], ignore_index=True).reindex(columns=columns)
     return rows.assign(gained=rows["TL"] - rows["PT"])
 
 
@@ -166,6 +146,9 @@ def variant_heads(run: Run) -> str:
 STEPS, EPOCHS = "equal steps", "equal epochs"
 """How long a head with few labels is trained: with as many steps as one with all labels, or for as many epochs."""
 
+BySize = Mapping[int, Mapping[tuple[str, str], Sequence[Answer]]]
+"""Size → (head, STEPS or EPOCHS) → its answer on each split."""
+
 
 def supports(
     views: np.ndarray,
@@ -175,16 +158,16 @@ def supports(
     sizes: Sequence[int],
     head: Method,
     ks: Sequence[int],
-) -> dict[int, list[Answer]]:
-    """K → answers of ``head`` with K support images of each class; all training images have labels.
+) -> BySize:
+    """Answers of ``head`` with K support images of each class, K of ``sizes``; all training images have labels.
 
     An epoch has as many episodes with any K, so that all take the same number of steps.
     """
     checks.values(supports=sizes, ks=ks)
     methods = [replace(head, name=f"K = {k}", schedule=replace(head.schedule, k=k)) for k in sizes]
     fitted = fit(views, labels, methods, splits, what="support")
-    found = ask(fitted, views[0], labels, ks, groups=groups, what="support, queries")
-    return dict(zip(sizes, found.values(), strict=True))
+    answers = ask(fitted, views[0], labels, ks, groups=groups, what="support, queries")
+    return {k: {(head.name, STEPS): answers[f"K = {k}"]} for k in sizes}
 
 
 def label_efficiency(
@@ -195,8 +178,8 @@ def label_efficiency(
     sizes: Sequence[int],
     heads: Sequence[Method],
     ks: Sequence[int],
-) -> dict[int, Mapping[tuple[str, str], list[Answer]]]:
-    """Labelled images per class → (head, STEPS or EPOCHS) → answers; all training images are searched, labelled or not.
+) -> BySize:
+    """Answers of heads with ``sizes`` labelled images per class; all training images are searched, labelled or not.
 
     All heads get the same images, the original ones, ``x: (n, dim)``; every split draws those with labels by its own
     seed. K of an episode is that of its head, or one less than there are labels, so that a query is left; one labelled
@@ -214,8 +197,8 @@ def label_efficiency(
             (head.name, steps): _scheduled(head, size, n, whole, steps) for head in heads for steps in (STEPS, EPOCHS)
         }
         fitted = fit(x, labels, list(methods.values()), few, what=f"{size} labels per class")
-        found = ask(fitted, x, labels, ks, groups=groups, what=f"{size} labels per class, queries")
-        results[size] = {key: found[method.name] for key, method in methods.items()}
+        answers = ask(fitted, x, labels, ks, groups=groups, what=f"{size} labels per class, queries")
+        results[size] = {key: answers[method.name] for key, method in methods.items()}
     return results
 
 
@@ -228,42 +211,29 @@ def _scheduled(head: Method, size: int, n: int, whole: int, steps: str) -> Metho
     return replace(head, name=f"{head.name}, {steps}", schedule=schedule)
 
 
-def support_rows(found: Mapping[int, Sequence[Answer]], k: int) -> pd.DataFrame:
-    """MAP@k over the size of the support, with the columns of :func:`label_rows`."""
-    return _rows({size: {("linear prototypes", STEPS): done} for size, done in found.items()}, k).assign(
-        sweep="support"
-    )
+def size_rows(results: BySize, k: int, sweep: str, everything: int = 0) -> pd.DataFrame:
+    """MAP@k over the size: means of the answers, and length (STEPS or EPOCHS), size and sweep.
 
-
-def label_rows(
-    found: Mapping[int, Mapping[tuple[str, str], Sequence[Answer]]], k: int, everything: int
-) -> pd.DataFrame:
-    """MAP@k over the number of labels, as :func:`lib.study.answers.values` and sweep, method, length, size.
-
-    Length: how long the head was trained, STEPS or EPOCHS. ``everything`` is the size that is written as 0, for "all".
+    ``everything`` is the size that is written as 0, for "all".
     """
-    rows = _rows(found, k)
-    return rows.assign(size=rows["size"].where(rows["size"] != everything, 0), sweep="labels")
-
-
-def _rows(found: Mapping[int, Mapping[tuple[str, str], Sequence[Answer]]], k: int) -> pd.DataFrame:
     frames = [
-        of_answers({"": {head: done}}).means().assign(length=length, size=size)
-        for size, methods in found.items()
-        for (head, length), done in methods.items()
+        of_answers({"": {head: answers}}).means().assign(length=length, size=0 if size == everything else size)
+        for size, methods in results.items()
+        for (head, length), answers in methods.items()
     ]
-    rows = pd.concat(frames, ignore_index=True)
-    return rows[(rows["metric"] == "ap_min") & (rows["k"] == k)].drop(columns="rule")
+    rows = pd.concat(frames, ignore_index=True).query("metric == 'ap_min' and k == @k")
+    return rows.drop(columns="rule").assign(sweep=sweep)
 
 
-def ends(table: pd.DataFrame) -> str:
-    """A row per gallery and method, the shortest and the longest list, as Markdown."""
-    shown = table[table["k"].isin([table["k"].min(), table["k"].max()])]
-    if "name" in shown:
-        shown = shown.drop(columns="method").rename(columns={"name": "method"})
-    return answers.layout(shown.rename(columns={"gallery": "rule"}), "gallery")
+def _of_ends(rows: pd.DataFrame) -> pd.DataFrame:
+    """The shortest and the longest list."""
+    rows = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
+    rows = rows.drop(columns="method").rename(columns={"name": "method"}) if "name" in rows else rows
+    return OF_GALLERY.prepare(rows.rename(columns={"gallery": "rule"}))
 
 
+OF_GALLERY = answers.layout("gallery")
+ENDS = replace(OF_GALLERY, prepare=_of_ends)
 BOTH = {"class_mean_PT": "class mean, PT", "class_mean_TL": "class mean, TL", "chance": "chance"}
 LAYOUTS = {
     "table_1": Layout(
@@ -277,9 +247,10 @@ LAYOUTS = {
         ],
         by=("model",),
     ),
-    "table_results": ends,
-    "table_variants": ends,
-    "table_choice": tuning.layout,
+    "table_results": ENDS,
+    "table_variants": ENDS,
+    **{f"table_{name}": paired.by_length("gallery") for name in ("tests", "variant_tests")},
+    "table_choice": tuning.LAYOUT,
     "table_published": Layout(
         [
             *map(Column, ("source", "k", "backbone", "PT", "TL")),

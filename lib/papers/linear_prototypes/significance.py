@@ -14,13 +14,23 @@ from lib.papers.linear_prototypes import intervals
 from lib.papers.linear_prototypes.heads import PAPER
 from lib.papers.linear_prototypes.published import TL
 from lib.study import differences, paired
-from lib.study.columns import printed
-from lib.study.markdown import markdown_table
+from lib.study.columns import Column, Layout
 
 LAYOUTS = {
-    "table_null": intervals.coverage_layout,
-    "table_intervals": intervals.coverage_layout,
-    "table_trainings": intervals.alarms_layout,
+    "table_null": intervals.COVERAGE,
+    "table_intervals": intervals.COVERAGE,
+    "table_trainings": intervals.ALARMS,
+    "table_significance": Layout(
+        [
+            *map(Column, paired.METHODS),
+            *paired.columns("gain, points"),
+            Column("Wilcoxon, Holm", "wilcoxon_holm", "{:.2g}"),
+            Column("d_z", "effect_size"),
+            Column("rank-biserial", "rank_biserial"),
+        ],
+        by=(),
+        prepare=paired.outcomes,
+    ),
 }
 ROW = ["fold", "image_id", "group", "repeat"]
 
@@ -87,26 +97,6 @@ def best(table: pd.DataFrame, methods: Sequence[str], fold: int) -> str:
 def without(table: pd.DataFrame, fold: int) -> pd.DataFrame:
     """The queries of the other folds."""
     return table[table.index.get_level_values("fold") != fold]
-
-
-def layout(table: pd.DataFrame) -> str:
-    """The table of :func:`rows` as Markdown: the tests, then Wilcoxon's and two sizes of the effect."""
-    more = {"Wilcoxon, Holm": ("wilcoxon_holm", "{:.2g}"), "d_z": ("effect_size", "2")}
-    more |= {"rank-biserial": ("rank_biserial", "2")}
-    lines = [
-        {"first": row.first, "second": row.second}
-        | paired.cells(row, "gain, points")
-        | {title: printed(getattr(row, name), form) for title, (name, form) in more.items()}
-        for row in table.itertuples()
-    ]
-    return markdown_table(pd.DataFrame(lines))
-
-
-FAMILIES = (
-    "Notebook 41 tests TL against PT as well, and corrects p together with the tests of its other lists and galleries; "
-    "where two verdicts on one comparison differ, the project keeps the one that was corrected for more tests."
-)
-"""Which of two corrections of the same test counts."""
 
 
 def figure_3(results: Mapping[str, Evidence]) -> Figure:

@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from lib.figures import style
 from lib.metrics.significance import paired_permutation
 from lib.papers.linear_prototypes.measures import CLASSIFIERS, MEASURES, Measured
-from lib.study import differences
+from lib.study import differences, paired
 from lib.study.columns import Column, Layout
 
 MARKERS = (*style.MARKERS, "X", "p", "*", "h")
 LAYOUTS = {
+    "table_tests": paired.tests_layout(difference="first − second"),
     "table_space": Layout(
         [
             Column("method"),
@@ -29,12 +30,12 @@ LAYOUTS = {
 }
 
 
-def rows(found: Mapping[str, Sequence[Measured]]) -> pd.DataFrame:
+def rows(spaces: Mapping[str, Sequence[Measured]]) -> pd.DataFrame:
     """One row per method and measure: method, measure, ours (mean), spread (over folds), seeds_spread, n_seeds."""
     lines = [
-        {"method": name, "fold": one.fold, "repeat": one.repeat} | one.values
-        for name, several in found.items()
-        for one in several
+        {"method": name, "fold": space.fold, "repeat": space.repeat} | space.values
+        for name, trainings in spaces.items()
+        for space in trainings
     ]
     keys = ["method", "measure"]
     long = pd.DataFrame(lines).melt([keys[0], "fold", "repeat"], list(MEASURES), keys[1])
@@ -46,13 +47,13 @@ def rows(found: Mapping[str, Sequence[Measured]]) -> pd.DataFrame:
     return table.assign(spread=over("fold"), seeds_spread=over("repeat")).reset_index()
 
 
-def tests(found: Mapping[str, Sequence[Measured]], seed: int = 0) -> pd.DataFrame:
+def tests(spaces: Mapping[str, Sequence[Measured]], seed: int = 0) -> pd.DataFrame:
     """What the title claims, tested on held-out images over their groups and over trainings, a row each.
 
-    found: three methods, the frozen features, the paper's head, and one linear layer. Columns first and second, each a
+    spaces: three methods, the frozen features, the paper's head, and one linear layer. Columns first and second, each a
     method and one of its measures, then as :func:`lib.study.answers.compare`.
     """
-    plain, head, linear = found
+    plain, head, linear = spaces
     pairs = [
         ((head, "silhouette"), (plain, "silhouette")),
         ((head, "linear"), (plain, "linear")),
@@ -60,7 +61,9 @@ def tests(found: Mapping[str, Sequence[Measured]], seed: int = 0) -> pd.DataFram
         ((head, "kernel"), (head, "linear")),
         ((linear, "centroid"), (head, "centroid")),
     ]
-    images = {name: pd.concat([one.images.assign(repeat=one.repeat) for one in of]) for name, of in found.items()}
+    images = {
+        name: pd.concat([space.images.assign(repeat=space.repeat) for space in of]) for name, of in spaces.items()
+    }
     lines = []
     for first, second in pairs:
         a, b = (images[name][value].to_numpy() for name, value in (first, second))

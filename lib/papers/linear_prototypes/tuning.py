@@ -12,8 +12,9 @@ from lib.datasets import folds
 from lib.datasets.queries import balanced
 from lib.losses.linear_prototypes import Comparison
 from lib.metrics.classes import over_classes
-from lib.study import answers
-from lib.study.markdown import markdown_table, percent
+from lib.study.columns import HEALTH, Column, Layout
+from lib.study.markdown import percent
+from lib.study.scores import HEALTH as HEALTHY
 from lib.study.scores import of_answers
 from lib.training.experiment import ask, fit
 from lib.training.linear_prototypes import Settings, allowed_support
@@ -144,32 +145,30 @@ def _candidates(
             "validation": numbers["ours"][method.name],
             "settings": one,
         }
-        | numbers.loc[method.name, ["chance", *answers.HEALTH]].to_dict()
+        | numbers.loc[method.name, ["chance", *HEALTHY]].to_dict()
         for method, one in zip(methods, settings, strict=True)
     )
     return rows, found
 
 
-def layout(candidates: pd.DataFrame) -> str:
-    """A row per candidate, a column per fold with its validation MAP, bold where the fold chose it, as Markdown.
+def _by_candidate(candidates: pd.DataFrame) -> pd.DataFrame:
+    """Validation bold where the fold chose a candidate; of each the health of all folds."""
+    cells = candidates["validation"].map(percent)
+    of_all = candidates.groupby(["comparison", "c", "temperature"], sort=False, dropna=False)
+    health = {name: of_all[name].transform(how) for name, how in HEALTHY.items()}
+    return candidates.assign(cell=cells.mask(candidates["chosen"], "**" + cells + "**"), **health)
 
-    Then the mean over classes, of all folds, and how the trainings ended; the last row is chance.
-    """
-    shown = candidates.assign(
-        loss=candidates["loss"].round(4),  # as its csv has it
-        c=candidates["c"].map(lambda c: "–" if pd.isna(c) else f"{c:g}"),
-        temperature=candidates["temperature"].map("{:g}".format),
-        cell=[
-            f"**{percent(row.validation)}**" if row.chosen else percent(row.validation)
-            for row in candidates.itertuples()
-        ],
-        fold=candidates["fold"].map("fold {}".format),
-    )
-    names = {"comparison": "comparison", "c": "curvature c", "temperature": "temperature"}
-    wide = shown.pivot_table(index=list(names), columns="fold", values="cell", aggfunc="first", sort=False)
-    means = shown.groupby(list(names), sort=False).agg({"class_mean": "first"} | answers.HEALTH).loc[wide.index]
-    ends = [{"class mean": percent(row["class_mean"])} | answers.health(row) for _, row in means.iterrows()]
-    lines = wide.reset_index().rename(columns=names).join(pd.DataFrame(ends))
-    chance = shown.groupby("fold", sort=False)["chance"].mean().map(percent).to_dict()
-    lines.loc[len(lines)] = dict.fromkeys(lines, "–") | {"comparison": "chance"} | chance
-    return markdown_table(lines)
+
+LAYOUT = Layout(
+    [
+        Column("comparison"),
+        Column("curvature c", "c", "{:g}"),
+        Column("temperature", form="{:g}"),
+        Column("fold {}", "cell", over="fold", chance="chance"),
+        Column("class mean", "class_mean"),
+        *HEALTH,
+    ],
+    by=("comparison", "c", "temperature"),
+    prepare=_by_candidate,
+)
+"""A line per candidate, a column per fold with its validation MAP; the mean over classes, of all folds; chance."""

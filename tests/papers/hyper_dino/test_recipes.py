@@ -6,8 +6,14 @@ import pytest
 
 from lib import paths
 from lib.errors import InputError
-from lib.papers.hyper_dino.recipes import LENGTHS, recipes
+from lib.geometry import PoincareBall
+from lib.papers.hyper_dino.recipes import LENGTHS, recipes, settings
+from lib.training.hyper_dino import Settings
 from lib.training.recipes import longest_pca
+
+
+def baselines(*given, **options) -> list[str]:
+    return [recipe.name for recipe in recipes(*given, **options) if not recipe.dim_out]
 
 
 def test_the_mappers_are_those_of_table_1():
@@ -15,40 +21,33 @@ def test_the_mappers_are_those_of_table_1():
     source = printed["input_features"].map({"[CLS]": "scaled", "PCA-DINO": "PCA", "NCA-DINO": "NCA"})
     expected = list(zip(source, printed["dim_in"], printed["dim_out"], strict=True))
     ours = [(recipe.source, recipe.dim_in, recipe.dim_out) for recipe in recipes(384, LENGTHS) if recipe.dim_out]
-    assert len(ours) == len(expected) == 62
-    assert sorted(ours) == sorted(expected)
+    assert len(ours) == len(expected) == 62 and sorted(ours) == sorted(expected)
 
 
-def test_the_compact_family_needs_longer_inputs():
+@pytest.mark.parametrize(("dim", "families"), [(32, ["baseline", "dim_in"]), (33, ["baseline", "32", "dim_in"])])
+def test_the_compact_family_needs_longer_inputs(dim, families):
     """Table 1 has no Hyper-DINO(PCA(30), 32); an input as long as the embedding is one mapper, not two."""
-    for dim, families in (
-        (31, ["baseline", "dim_in"]),
-        (32, ["baseline", "dim_in"]),
-        (33, ["baseline", "32", "dim_in"]),
-    ):
-        assert [r.family for r in recipes(dim, [])] == families
+    assert [recipe.family for recipe in recipes(dim, [])] == families
 
 
-@pytest.mark.parametrize("lengths", [["full"], [40, "full"], ["full", 40, 40], [40, 41, 384]])
-def test_full_is_the_feature_length_said_once_and_longer_ones_are_left_out(lengths):
-    assert [r.name for r in recipes(40, lengths) if not r.dim_out] == ["40 scaled", "PCA(40)", "NCA(40)"]
-
-
-def test_few_training_images_limit_pca_alone():
-    """Ten images, the largest test fold has four: six are left to train on."""
+def test_lengths_are_there_once_and_none_is_longer_than_features_or_images_allow():
+    """Ten images, the largest test fold has four: PCA has six left to train on, NCA all 40 numbers."""
+    for lengths in (["full"], ["full", 40, 40], [40, 41, 384]):
+        assert baselines(40, lengths) == ["40 scaled", "PCA(40)", "NCA(40)"]
     longest = longest_pca(40, [np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2]), np.arange(10) % 5])
-    assert longest == 6
-    names = [r.name for r in recipes(40, [5, 20, "full"], 8, longest) if not r.dim_out]
-    assert names == ["40 scaled", "PCA(5)", "PCA(6)", "NCA(5)", "NCA(20)", "NCA(40)"]
+    names = ["40 scaled", "PCA(5)", "PCA(6)", "NCA(5)", "NCA(20)", "NCA(40)"]
+    assert baselines(40, [5, 20, "full"], 8, longest) == names
+    assert baselines(40, [5, 20], nca_lengths=[10]) == ["40 scaled", "PCA(5)", "PCA(20)", "NCA(10)"]
 
 
-@pytest.mark.parametrize("length", [0, -5, 2.5, "5", True])
+@pytest.mark.parametrize("length", [0, 2.5, "5", True])
 def test_a_length_that_is_not_positive_is_refused_with_the_way_out(length):
     message = rf"lengths\[1\] = {length!r} cannot be used: it must be a whole number from 1 on.*, or 'full'"
     with pytest.raises(InputError, match=message):
         recipes(40, [5, length])
 
 
-def test_nca_has_lengths_of_its_own():
-    chosen = recipes(40, [5, 20], nca_lengths=[10])
-    assert [r.name for r in chosen if not r.dim_out] == ["40 scaled", "PCA(5)", "PCA(20)", "NCA(10)"]
+def test_settings_come_from_the_groups_of_parameters():
+    shape, margins = {"hidden": 8, "dim_out": 32, "curvature": 0.5, "half": False}, {"m0": 0.8}
+    wanted = Settings(hidden=8, geometry=PoincareBall(0.5), half=False, m0=0.8, nca_images=50)
+    assert settings(shape, margins, nca_images=50) == wanted

@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.lines import Line2D
 
 from lib.datasets import folds
 from lib.geometry import Euclidean
 from lib.metrics import retrieval
+from lib.papers.hyper_dino import protocols
 from lib.papers.hyper_dino import retrieval as hyper_dino
-from lib.papers.hyper_dino.published import published
 from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.study.store import Run
 from lib.training.fit import Schedule
@@ -54,17 +53,6 @@ def cell(table, recipe, metric="ap_min", k=20):
     return rows.iloc[0]
 
 
-def run(profile: str = "demo") -> Run:
-    return Run("13_hyper_dino_retrieval", profile, "kather", "240 of 5,000", "abc", "texture", ABOUT)
-
-
-def test_mean_spread_and_health_over_folds(table):
-    row = cell(table, FULL)
-    assert (row["ours"], row["spread"]) == pytest.approx((61.0, np.std([60, 62], ddof=1)))
-    assert (row["n_queries"], row["n_without_relevant"]) == (6, 2)
-    assert row[["loss", "rim", "steps"]].tolist() == [1.0, 3.0, 40]
-
-
 def test_published_values_stand_beside_map_of_the_same_input(table):
     """Read off the paper's Table 2: [CLS] and 384 at k = 20 with 32 numbers, length 20 at k = 1 with dim_in."""
     assert cell(table, SCALED)["published"] == 94.24
@@ -72,14 +60,10 @@ def test_published_values_stand_beside_map_of_the_same_input(table):
     assert cell(table, SHORT, k=1)["published"] == 89.90
     assert np.isnan(cell(table, FULL, metric="precision")["published"])
     assert hyper_dino.retrieval_table({"by image": ANSWERS}, DIM, "none")["published"].isna().all()
-
-
-def test_every_published_table_is_read_whole():
-    """Tables 2 and 3 print a baseline at 8 lengths; every table has 14 rows of 32 and 18 of dim_in; four k each."""
-    for dataset, baselines in (("kather", 8), ("bh40x", 8), ("bh100x", 0), ("bh200x", 0), ("bh400x", 0)):
-        rows = published(dataset)
-        assert len(rows) == 4 * (14 + 18 + baselines) and not rows.isna().any(axis=None)
-        assert not rows.duplicated(["cls", "dim_in", "family", "k"]).any()
+    run = Run("13_hyper_dino_retrieval", "demo", "kather", "240 of 5,000", "abc", "texture", ABOUT)
+    assert len(hyper_dino.figure_3(run, table, "kather").figure.axes) == 4
+    text = hyper_dino.as_printed(hyper_dino.retrieval(run, table, "kather").rows)
+    assert "| – | 61.00 ± 1.41 (94.61) | – |" in text and "| by image | chance | 6.00 | 6.00 |" in text
 
 
 def test_an_encoder_of_more_numbers_than_the_papers_meets_it_by_role_and_by_number():
@@ -89,24 +73,6 @@ def test_an_encoder_of_more_numbers_than_the_papers_meets_it_by_role_and_by_numb
     table = hyper_dino.retrieval_table(results, 1280, "kather")
     beside = [cell(table, recipe)["published"] for recipe in several]
     assert beside[:2] == [94.24, 94.61] and np.isnan(beside[2])
-
-
-def test_the_layout_is_the_papers_with_chance_and_health_below(table):
-    paper, _, health = hyper_dino.as_printed(table).split("\n\n")
-    lines = paper.splitlines()
-    assert lines[0] == "| folds | input | k=1 32 | k=1 dim_in | k=20 32 | k=20 dim_in |"
-    assert [line.split(" | ")[1] for line in lines[2:]] == ["155 scaled", "NCA(155)", "PCA(20)", "chance"]
-    assert "| – | 61.00 ± 1.41 (94.61) | – |" in lines[3]
-    assert lines[-1].startswith("| by image | chance | 6.00 | 6.00 |")  # 3 of 50 images are relevant
-    row = "| 61.00 ± 1.41 | 61.00 ± 1.41 | 61.00 | 61.00 | – | 6 | 2 | 1.000 | 3.0 % | 40 |"
-    assert f"| by image | NCA(155), Hyper-DINO(·, 32) {row}" in health
-
-
-@pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
-def test_the_caption_says_how_the_numbers_differ(profile, table):
-    caption = hyper_dino.retrieval(run(profile), table, "kather").caption
-    assert "better of PCA and NCA" in caption and "trained for 40 epochs (published: 100)" in caption
-    assert ("the values cannot" in caption) == (profile == "demo")
 
 
 def test_table_1_is_the_papers():
@@ -120,57 +86,24 @@ def test_table_1_is_the_papers():
     assert rows["published"].isna().tolist() == [True, False]
 
 
-@pytest.mark.parametrize("reference", ["kather", "bh200x"])
-def test_the_legend_of_fig_3_names_what_is_drawn(table, reference):
-    """Baselines by length are published for Kather and not for BreakHis at 200X; a single length has no line."""
-    few = table[table["dim_in"] == table.groupby("source")["dim_in"].transform("min")]
-    for rows in (table, few):
-        figure = hyper_dino.figure_3(run(), rows, reference).figure
-        drawn = [box for axis in figure.axes for box in axis.containers]
-        named = {text.get_text() for text in figure.legends[0].get_texts()}
-        assert named == {box.get_label() for box in drawn}
-        assert ("better of both: no mapper, Euclidean" in named) == (reference == "kather")
-        joined = {box.get_label() for box in drawn if len(box[0].get_xdata()) > 1}
-        lines = [line for line in figure.legends[0].findobj(Line2D) if line.get_linestyle() != "None"]
-        assert len(lines) == len(joined)
-
-
-def test_opponents_and_votes_stand_in_their_panels(table):
-    rows = table.assign(method=table["source"])
-    shown = hyper_dino.figure_opponents(run(), rows)
-    assert [axis.get_title() for axis in shown.figure.axes] == ["k = 1", "k = 20"]
-    assert set(shown.rows["ours"]) == set(cell(table, one)["ours"] for one in (SCALED, FULL, SHORT))
-    votes = {"archive": ["closed", "whole"], "method": "raw", "k": 1, "macro_f1": [10.0, 20.0], "seeds_spread": np.nan}
-    shown = hyper_dino.figure_patients(run(), pd.DataFrame(votes))
-    assert [axis.get_title() for axis in shown.figure.axes] == ["closed archive", "whole archive"]
-    assert "query's slide" in shown.caption and shown.title == "leave one slide out"
-
-
 SETTINGS, SCHEDULE = Settings(m0=0.8), Schedule(epochs=7)
 
 
 def test_opponents_differ_from_the_mapper_in_one_thing_each():
-    methods = hyper_dino.opponents(1280, 384, 32, 8, SETTINGS, SCHEDULE, 0.03)
-    assert (methods[0].recipe, methods[0].head, methods[0].search) == (Recipe("PCA", 384, 32), SETTINGS, "own")
-    assert {method.name: (method.recipe, method.search) for method in methods[1:]} == {
-        "raw features, cosine": (Recipe("raw", 1280, 0), "cosine"),
-        "PCA(384)": (Recipe("PCA", 384, 0), "own"),
-        "linear classifier, logits": (Recipe("PCA", 384, 8), "own"),
-        "linear classifier, probability": (Recipe("PCA", 384, 8), "own"),
-        "flat head, half margin": (Recipe("PCA", 384, 32), "own"),
-    }
-    by_name = {method.name: method for method in methods}
-    logits, probability = (by_name[f"linear classifier, {name}"] for name in ("logits", "probability"))
+    mapper, raw, plain, logits, probability, flat = hyper_dino.opponents(1280, 384, 32, 8, SETTINGS, SCHEDULE, 0.03)
+    assert (mapper.recipe, mapper.head, mapper.search) == (Recipe("PCA", 384, 32), SETTINGS, "own")
+    assert (raw.recipe, raw.search, plain.recipe) == (Recipe("raw", 1280, 0), "cosine", Recipe("PCA", 384, 0))
+    assert logits.recipe == Recipe("PCA", 384, 8) and logits.schedule == replace(SCHEDULE, lr=0.03)
     assert logits.training == probability.training and logits.head.ranking != probability.head.ranking
-    assert logits.schedule == replace(SCHEDULE, lr=0.03)
-    assert {method.schedule for method in methods if "classifier" not in method.name} == {SCHEDULE}
-    flat = by_name["flat head, half margin"].head
-    assert (flat.m0, type(flat.geometry)) == (0.4, Euclidean)
-
-
-def test_an_embedding_is_no_longer_than_what_goes_in():
-    first, *_ = hyper_dino.opponents(40, 20, 32, 8, SETTINGS, SCHEDULE, 0.03)
-    assert first.name == "Hyper-DINO(PCA(20), 20)"
+    assert (flat.recipe, flat.head) == (mapper.recipe, replace(SETTINGS, geometry=Euclidean(), m0=0.4))
+    assert {method.schedule for method in (mapper, raw, plain, flat)} == {SCHEDULE}
+    beyond = {
+        method.name: method for method in protocols.curvature_methods(1280, mapper.recipe, SETTINGS, SCHEDULE, 8, 0.03)
+    }
+    assert beyond["ball"].training == mapper.training and beyond["NCA"].recipe == Recipe("NCA", 32, 0)
+    assert [beyond[name].training for name in (protocols.LOGITS, protocols.PROBABILITY)] == [logits.training] * 2
+    short, *_ = hyper_dino.opponents(40, 20, 32, 8, SETTINGS, SCHEDULE, 0.03)
+    assert short.name == "Hyper-DINO(PCA(20), 20)"  # no longer than what goes in
 
 
 RNG = np.random.default_rng(0)
@@ -194,7 +127,7 @@ def test_every_fold_takes_a_length_that_its_validation_part_cannot_tell_from_the
         chosen = part[part["chosen"]]
         assert len(chosen) == 1 and (part["validation"].max() - chosen["validation"] <= chosen["se"]).all()
     rows = choice.assign(rule="by patient")
-    assert hyper_dino.lengths_layout(rows).count("**") == 2 * 3
+    assert hyper_dino.LENGTHS(rows).count("**") == 2 * 3
 
 
 def test_query_images_have_no_say_in_the_length(choice):

@@ -50,36 +50,20 @@ def test_the_first_variant_is_the_paper_and_each_other_changes_one_thing():
     assert by_name["Poincaré, hyperbolic search"] == (chosen["poincare"], "own")
     assert by_name["Poincaré, cosine search"] == (chosen["poincare"], "cosine")
     assert by_name[heads.LINEAR][0].hidden == 0
-
-
-def test_opponents_learn_from_the_same_labels_without_prototypes():
     nca, *linear = heads.opponents(40, 3, Settings(nca_images=50), SHORT, 0.03)
     assert (nca.recipe, nca.head.nca_images) == (Recipe("NCA", heads.NCA, 0), 50)
     assert [one.head.ranking for one in linear] == list(classifier.RANKINGS)
-    assert {one.recipe for one in linear} == {Recipe("scaled", 40, 3)}
     assert all(vars(one.schedule).items() <= vars(replace(SHORT, lr=0.03)).items() for one in linear)
-    assert heads.opponents(6, 3, Settings(), SHORT, 0.03)[0].recipe.dim_in == 6
 
 
-def test_variants_with_the_same_head_are_trained_once(where, monkeypatch):
-    made = []
-    make = Settings.make
+def test_every_fold_is_answered_by_its_own_choice_and_shares_the_rest(where, monkeypatch):
+    made, make = [], Settings.make
     monkeypatch.setattr(Settings, "make", lambda *call: made.append(call) or make(*call))
-    todo = heads.variants(6, 4, CHOSEN, HEAD.head, SHORT)
-    fitted = heads.fit_by_fold(VIEWS, LABELS, {0: todo}, where[:1])
-    found = heads.in_galleries(fitted, X, LABELS, GROUPS, (5,))
-    assert len(made) == 6 and len(todo) == 8  # the paper's head and the Poincaré one are searched in two ways
-    assert [list(several) for several in found.values()] == [[one.name for one in todo]] * 2
-    values = {one.name: found["closed"][one.name][0].per_query.values for one in todo}
-    assert not values[heads.PAPER].equals(values["the same, Euclidean search"])
-    assert not values[heads.PAPER].equals(values[heads.NO_VIEWS])
-
-
-def test_every_fold_is_answered_by_its_own_choice_and_shares_the_rest(where):
     other = CHOSEN | {"cosine": replace(CHOSEN["cosine"], temperature=0.1)}
     methods = {fold: heads.variants(6, 4, of, HEAD.head, SHORT) for fold, of in enumerate((CHOSEN, other))}
     trainings = repeated(where, 2)
     found = heads.fit_by_fold(VIEWS, LABELS, methods, trainings)
+    assert len(made) == 6 * 4 and len(found) == 8  # two heads are searched in two ways
     assert list(found) == [one.name for one in methods[0]]
     assert all([one.split for one in several] == trainings for several in found.values())
     assert [one.method.head.temperature for one in found["cosine, cosine search"]] == [1.0, 0.1] * 2

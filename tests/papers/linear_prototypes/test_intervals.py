@@ -34,11 +34,6 @@ def test_the_bootstraps_equal_scipys(name, method, many):
         assert found == pytest.approx([expected.low, expected.high], abs=0.03 * x.std())
 
 
-def test_bca_lies_where_the_skewness_pulls_it():
-    assert (stats.skew(X[:2], axis=1) > 1).all()
-    assert (limits("BCa bootstrap", X[:2]) > limits("percentile bootstrap", X[:2])).all()
-
-
 def test_the_studentised_bootstrap_equals_a_loop(many):
     for x, found in zip(X, limits("studentised bootstrap", X), strict=True):
         draws = np.random.default_rng(2).choice(x, (40_000, 12))
@@ -57,25 +52,11 @@ def test_permutation_limits_are_where_the_sign_flips_begin_to_reject(n):
         assert paired_permutation(x, np.full(n, outside)).p_value <= 0.05
 
 
-def test_random_sets_approach_all_sets():
-    x = np.random.default_rng(4).normal(size=(1, 14))
-    sets = np.array([[i >> bit & 1 for bit in range(14)] for i in range(1, 2**14)], dtype=bool)
-    means = np.sort([x[0, one].mean() for one in sets])
-    assert limits("permutation limits", x)[0] == pytest.approx(means[[408, -409]], abs=0.15)  # 2.5 % of 16,384
-
-
 def test_three_groups_have_no_permutation_and_no_studentised_limits():
     for name in ("permutation limits", "studentised bootstrap"):
         assert np.isinf(limits(name, X[:, :3])).all()
     assert np.isinf(limits("permutation limits", X[:, :5])).all()
     assert np.isfinite(limits("permutation limits", X[:, :6])).all()
-
-
-@pytest.mark.parametrize("draw", intervals.GAINS.values())
-def test_gains_have_a_mean_of_zero_and_a_spread_of_one(draw):
-    x = draw(np.random.default_rng(5), (1000, 200))
-    assert [x.mean(), x.std()] == pytest.approx([0, 1], abs=0.02)
-    assert stats.skew(x.ravel()) == pytest.approx({"normal": 0, "skewed": 2}[draw.__name__], abs=0.1)
 
 
 def test_students_interval_holds_95_of_100_normal_means_and_a_bootstrap_of_three_does_not():
@@ -87,12 +68,9 @@ def test_students_interval_holds_95_of_100_normal_means_and_a_bootstrap_of_three
     # The median of s from three is √(2 ln 2 / 2): s² has an exponential distribution.
     assert student["width"] == pytest.approx(2 * stats.t.ppf(0.975, 2) * np.sqrt(np.log(2) / 3), rel=0.05)
     assert rows.loc["permutation limits", ["share", "low", "high", "width"]].isna().all()
-
-
-def test_the_range_of_the_null_does_not_hold_a_true_gain():
-    forms = {"t": intervals.student, "null": intervals.null}
-    rows = intervals.coverage(forms, {"normal": intervals.normal}, [93], 1000, gain=0.5).set_index("interval")
-    assert rows.loc["t", "low"] <= 95 <= rows.loc["t", "high"] and rows.loc["null", "share"] < 5
+    forms = {"t": intervals.student, "null": intervals.null}  # the range of the null does not hold a true gain
+    rows = intervals.coverage(forms, {"skewed": intervals.skewed}, [93], 1000, gain=0.5).set_index("interval")
+    assert rows.loc["t", "share"] > 90 and rows.loc["null", "share"] < 5
 
 
 def test_p_is_that_of_the_paired_test():
@@ -107,14 +85,9 @@ def test_p_is_that_of_the_paired_test():
         assert found[intervals.TRAININGS][number] == pytest.approx(stats.ttest_1samp(one.mean(axis=0), 0).pvalue)
 
 
-@pytest.fixture(scope="module")
-def rows():
-    return intervals.alarms([0, 1, 3], 1000)
-
-
-def test_each_test_is_blind_for_the_other_side_and_ours_for_neither(rows):
+def test_each_test_is_blind_for_the_other_side_and_ours_for_neither():
+    rows = intervals.alarms([0, 3], 1000)
     shares = rows.pivot(index="test", columns="ratio", values="share")
     assert shares.loc[intervals.FLIPS, 0] < 8 and shares.loc[intervals.FLIPS, 3] > 30
     assert shares.loc[intervals.TRAININGS, 0] > 30 and shares.loc[intervals.TRAININGS, 3] < 10
     assert shares.loc[intervals.OURS].max() < 8
-    assert ((rows["low"] <= rows["share"]) & (rows["share"] <= rows["high"])).all()

@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import torch
 from matplotlib.collections import LineCollection
@@ -35,8 +33,8 @@ MARKERS = (*style.MARKERS, "X", "p")
 class Grid:
     """Embeddings (m0, alpha, norm_weight, steps, n, d) of the same images, by what their mapper was trained with.
 
-    m0, alpha, norm_weight: of :func:`lib.losses.hyper_dino.contrastive`. steps: when embeddings were kept. head: the
-    untrained mapper that all start from.
+    m0, alpha, norm_weight: of :class:`lib.losses.hyper_dino.ContrastiveLoss`. steps: when embeddings were kept. head:
+    the untrained mapper that all start from.
     """
 
     m0: tuple[float, ...]
@@ -52,14 +50,13 @@ class Grid:
 
         A slider adds up its steps, so the last digit may differ.
         """
-        place: list[int] = []
+        place = []
         for name, value in {"m0": m0, "alpha": alpha, "norm_weight": norm_weight, "steps": step}.items():
-            values = getattr(self, name)
-            near = np.flatnonzero(np.isclose(values, value, rtol=1e-6, atol=1e-9))
-            if not len(near):
-                every = ", ".join(f"{v:g}" for v in values)
+            near = np.isclose(getattr(self, name), value, rtol=1e-6, atol=1e-9)
+            if not near.any():
+                every = ", ".join(f"{v:g}" for v in getattr(self, name))
                 raise InputError(f"{name} = {value:g} was not trained: choose one of {every}")
-            place.append(int(near[0]))
+            place.append(int(near.argmax()))
         return self.embeddings[tuple(place)]
 
 
@@ -81,13 +78,9 @@ def fit(
     head: maps (n, dim) to (n, d); left as it is. x: (n, dim) float32 features. labels: (n,) integer classes.
     m0, alpha, norm_weight: values of the loss. steps: when to keep the embeddings, increasing; 0 is before training.
 
-    Raises:
-        InputError: for a value without meaning.
-        Diverged: when a loss is not finite or weights have outgrown float32; names the values and the step.
+    Raises InputError for a rate or decay without meaning; Diverged when a loss is not finite or weights have outgrown
+    float32, with the values and the step.
     """
-    for name, given in {"m0": m0, "alpha": alpha, "norm_weight": norm_weight}.items():
-        checks.several(name, given, checks.not_negative)
-    checks.several("steps", steps, partial(checks.whole, least=0))
     checks.values(lr=lr, weight_decay=weight_decay)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # so that the result does not depend on how many processors there are
@@ -119,7 +112,7 @@ def _fit(
     }
     apply = vmap(lambda state, batch: functional_call(head, state, (batch,)), in_dims=(0, None))
     optimiser = torch.optim.Adam(weights.values(), lr=lr, weight_decay=weight_decay, fused=True)
-    m0, alpha, norm_weight = values.unbind(-1)
+    loss = hyper_dino.ContrastiveLoss(head.geometry, *values.unbind(-1))
     names = ["the head with m0 {:g}, alpha {:g}, norm_weight {:g}".format(*each) for each in values.tolist()]
     watch = Watch(weights, names, [max(steps)] * len(names))
     kept = []
@@ -127,14 +120,12 @@ def _fit(
         h = apply(weights, x)
         if step in steps:
             kept.append(h.detach())
-        loss = hyper_dino.contrastive(
-            h, labels.expand(len(values), -1), head.geometry, m0=m0, alpha=alpha, norm_weight=norm_weight
-        )
-        watch.add(loss.total)
+        value = loss(h, labels.expand(len(values), -1))
+        watch.add(value)
         if step in steps:
             watch.check()
         optimiser.zero_grad()
-        loss.total.sum().backward()
+        value.sum().backward()
         optimiser.step()
     return torch.stack(kept, dim=1)
 
@@ -147,8 +138,8 @@ def explore(grid: Grid, classes: Sequence[str], step: int) -> Board:
 
     def state(m0: float, alpha: float, norm_weight: float, step: int) -> tuple[Tensor, Tensor, hyper_dino.Parts]:
         h, geometry = grid.at(m0, alpha, norm_weight, step), grid.head.geometry
-        loss = hyper_dino.contrastive(h, grid.labels, geometry, m0=m0, alpha=alpha, norm_weight=norm_weight)
-        return h, geometry.pairwise(h, h), loss
+        loss = hyper_dino.ContrastiveLoss(geometry, m0, alpha, norm_weight)
+        return h, geometry.pairwise(h, h), loss.parts(h, grid.labels)
 
     def draw(**values: float) -> Figure:
         h, distance, loss = state(**values)
@@ -187,7 +178,7 @@ def pairs(
     same, apart = labels[first] == labels[second], distance[first, second]
     pushed = ~same & (apart < margin)
     with style.house():
-        figure = plt.figure(figsize=(7.6, 4.0), layout="none")  # of pyplot: a notebook can show it
+        figure = Figure(figsize=(7.6, 4.0), layout="none")
         disk, axis = figure.add_axes((0.085, 0.12, 0.44, 0.836)), figure.add_axes((0.60, 0.12, 0.385, 0.63))
         disk.add_patch(Circle((0, 0), 1, facecolor="0.96", edgecolor="black", linewidth=1.5, zorder=0))
         joined = np.stack([points[first[pushed]], points[second[pushed]]], axis=1)
@@ -209,5 +200,4 @@ def pairs(
         axis.set(xlim=(0, bins[-1]), xlabel="hyperbolic distance of a pair", ylabel="pairs (%)")
         axis.legend(loc="upper right", frameon=True, framealpha=0.9)
         figure.legend(*disk.get_legend_handles_labels(), loc=(0.59, 0.79), ncols=3, columnspacing=1, handletextpad=0.3)
-        plt.close(figure)
     return figure

@@ -12,8 +12,8 @@ from lib.figures.forest import forest
 from lib.figures.lines import lines
 from lib.geometry import PoincareBall
 from lib.heads import HyperbolicMapper
-from lib.losses.hyper_dino import contrastive
 from lib.papers.hyper_dino.recipes import recipes
+from lib.study import paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import Answers, of_answers
 from lib.training import experiment
@@ -36,18 +36,11 @@ STARTS = (
     *(Column("at the rim before", "rim_before", "1 %"), Column("at the rim after", "rim", "1 %")),
     *(Column("held", form="1 %"), Column("two classes apart", "apart", "1 m")),
 )
-BY_GROUP = Layout(
-    [
-        *(Column("start", "rule"), Column("method"), Column("MAP@{}", "ours", over="k", pm="spread", chance="chance")),
-        *(Column("class mean@{}", "class_mean", over="k"), Column("± seeds, k = {}", "seeds_spread", over="k")),
-        *(Column("queries", "n_queries", "0"), Column("left out", "n_without_relevant", "0"), *HEALTH),
-    ],
-    block="rule",
-)
 HEAD = (Column("head", "method"), Column("start"))
 LAYOUTS = {
     "table_starts": Layout([*HEAD, *STARTS, HEALTH[0], HEALTH[2], *MAP], by=("start",), block="method"),
-    "table_starts_by_group": lambda rows: BY_GROUP(rows[rows["metric"] == "ap_min"]),
+    **{f"table_{name}_tests": paired.by_length("head") for name in ("starts", "starts_by_group")},
+    **{f"table_{name}": paired.by_length("start") for name in ("families", "rotation")},
     "table_choice": Layout([*HEAD, *MAP, *HEALTH], by=("start",), block="method"),
 }
 
@@ -104,21 +97,21 @@ def fit(
 
     The seeds of a head, repeats of a split in ``where``, are one stack: few are trained one by one so slowly.
     """
-    together = [replace(split, repeat=0) for split in where]
-    found = {}
+    together, arms = [replace(split, repeat=0) for split in where], {}
     for norm in norms:
         methods = of_recipes(todo, replace(settings, start_norm=norm), schedule)
         fitted = experiment.fit(x, labels, methods, together, workers=workers, what=arm(norm))
-        found[arm(norm)] = {
-            name: [replace(one, split=split) for one, split in zip(several, where, strict=True)]
-            for name, several in fitted.items()
-        }
-    return found
+        arms[arm(norm)] = {name: list(map(_on, heads, where)) for name, heads in fitted.items()}
+    return arms
 
 
-def values(found: Mapping[str, Answers]) -> pd.DataFrame:
+def _on(fitted: Fitted, split: Split) -> Fitted:
+    return replace(fitted, split=split)
+
+
+def values(answers: Mapping[str, Answers]) -> pd.DataFrame:
     """The means of what the heads of every start answered, AP over min(k, relevant); columns start, method, k, …"""
-    return of_answers(found, rule="start").means().query("metric == 'ap_min'").drop(columns="metric")
+    return of_answers(answers, rule="start").means().query("metric == 'ap_min'").drop(columns="metric")
 
 
 def curves(fitted: Arms) -> pd.DataFrame:
@@ -127,11 +120,11 @@ def curves(fitted: Arms) -> pd.DataFrame:
     ``loss`` is the mean over an epoch, ``iteration`` the number of batches seen at its end.
     """
     rows = [
-        (begin, name, one.split.seed, epoch, epoch * one.method.schedule.steps(len(one.split.train)), loss)
+        (begin, name, head.split.seed, epoch, epoch * head.method.schedule.steps(len(head.split.train)), loss)
         for begin, by_name in fitted.items()
-        for name, several in by_name.items()
-        for one in several
-        for epoch, loss in enumerate(one.history, start=1)
+        for name, trainings in by_name.items()
+        for head in trainings
+        for epoch, loss in enumerate(head.history, start=1)
     ]
     return pd.DataFrame(rows, columns=["start", "head", "seed", "epoch", "iteration", "loss"])
 
@@ -156,36 +149,21 @@ def figure_starts(rows: pd.DataFrame, geometry: PoincareBall, delta: float, rest
     def place(norm: float | pd.Series) -> float | pd.Series:
         return 2 / root * np.arctanh(root * norm)
 
-    parts = []
-    for when in ("before", "after"):
-        where = {
-            name: place(rows[f"{when}{end}"])
-            for name, end in {"difference": "", "low": "_low", "high": "_high"}.items()
-        }
-        parts.append(
-            rows.assign(
-                **where, name=rows["method"], panel=rows["start"], series=f"{when} training", clear=when == "after"
-            )
+    rows = rows.assign(name=rows["method"], panel=rows["start"])
+    ends = {"difference": "", "low": "_low", "high": "_high"}
+    parts = [
+        rows.assign(
+            **{name: place(rows[f"{when}{end}"]) for name, end in ends.items()},
+            series=f"{when} training",
+            clear=when == "after",
         )
+        for when in ("before", "after")
+    ]
     figure = forest(pd.concat(parts), xlabel="distance from the centre")
     for axis in figure.axes:
         axis.axvspan(*place(np.array([RIM, 1]) * (1 - delta) / root), color="0.85")
         axis.axvline(place(resting), color="black", linestyle="--", linewidth=1)
     return figure
-
-
-def length(rms: float, dim_in: int, dim_out: int, hidden: int) -> float:
-    """The expected length of an untrained mapper's output e, before ``exp0``, by its initial weights.
-
-    Weights and biases are uniform in ±1/√(their layer's inputs), so of variance 1/(3·inputs). The hidden numbers have
-    mean square (rms² + 1/dim_in)/6 after the ReLU, the output numbers (that + 1/hidden)/3.
-
-    rms: root mean square of the numbers that go in; dim_in, dim_out, hidden: numbers in, out and between.
-
-    >>> round(length(1.0, 1280, 1280, 256), 1)
-    8.5
-    """
-    return float(np.sqrt(dim_out / 3 * ((rms**2 + 1 / dim_in) / 6 + 1 / hidden)))
 
 
 def courses(fitted: Arms, x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
@@ -198,48 +176,48 @@ def courses(fitted: Arms, x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
     """
     lines = []
     for begin, by_name in fitted.items():
-        for name, several in by_name.items():
-            rows = several[0].reduction(x[several[0].split.labelled])
-            pairs = [(one, untrained(one, rows)) for one in several]
-            norms = {"before": [new for _, new in pairs], "after": [one.network for one in several]}
+        for name, trainings in by_name.items():
+            rows = trainings[0].reduction(x[trainings[0].split.labelled])
+            pairs = [(head, untrained(head, rows)) for head in trainings]
+            norms = {"before": [new for _, new in pairs], "after": [head.network for head in trainings]}
             line = {"start": begin, "method": name}
             for when, networks in norms.items():
-                pooled = torch.cat([_norms(several[0], network, rows) for network in networks])
+                pooled = torch.cat([_norms(trainings[0], network, rows) for network in networks])
                 low, median, high = pooled.quantile(torch.tensor([0.05, 0.5, 0.95])).tolist()
                 line |= {f"{when}_low": low, when: median, f"{when}_high": high}
-            line["rim_before"] = np.mean([at_rim(one.method.head, new, rows) for one, new in pairs])
-            pushed = pd.DataFrame([first_gradient(one, new, rows, labels) for one, new in pairs])
+            line["rim_before"] = np.mean([at_rim(head.method.head, new, rows) for head, new in pairs])
+            pushed = pd.DataFrame([first_gradient(head, new, rows, labels) for head, new in pairs])
             lines.append(line | pushed.mean().to_dict())
     return pd.DataFrame(lines)
 
 
-def untrained(one: Fitted, rows: np.ndarray) -> HyperbolicMapper:
-    """The network of ``one`` as it was before its training on the images ``rows: (m, dim_in)``."""
-    network = one.method.head.make(one.method.recipe, one.split.seed)
-    one.method.head.start(network, rows)
+def untrained(head: Fitted, rows: np.ndarray) -> HyperbolicMapper:
+    """The network of ``head`` as it was before its training on the images ``rows: (m, dim_in)``."""
+    network = head.method.head.make(head.method.recipe, head.split.seed)
+    head.method.head.start(network, rows)
     return network
 
 
 @torch.inference_mode()
-def _norms(one: Fitted, network: HyperbolicMapper, rows: np.ndarray) -> torch.Tensor:
-    return one.method.head.embed(network, torch.from_numpy(rows)).norm(dim=-1)
+def _norms(head: Fitted, network: HyperbolicMapper, rows: np.ndarray) -> torch.Tensor:
+    return head.method.head.embed(network, torch.from_numpy(rows)).norm(dim=-1)
 
 
-def first_gradient(one: Fitted, network: HyperbolicMapper, rows: np.ndarray, labels: np.ndarray) -> dict[str, float]:
+def first_gradient(head: Fitted, network: HyperbolicMapper, rows: np.ndarray, labels: np.ndarray) -> dict[str, float]:
     """What the first batch does to an untrained ``network``; rows: (m, dim_in), its reduced training images.
 
     held: percent of the images whose gradient with respect to their output e has no part towards the centre or away
     from it, as the projection onto the rim leaves none. apart: mean distance of the pairs of two classes, in margins;
     from 1 on a pair is not pushed any more.
     """
-    head, classes = one.method.head, torch.from_numpy(labels[one.split.labelled])
-    batch = next(one.method.schedule.batches(classes, one.split.seed))
+    settings, classes = head.method.head, torch.from_numpy(labels[head.split.labelled])
+    batch = next(head.method.schedule.batches(classes, head.split.seed))
     y = classes[batch]
     e = network.layers(torch.from_numpy(rows)[batch]).detach().requires_grad_()
-    h = network.onto(head.geometry.exp0(e))
-    loss = contrastive(h, y, **vars(head.loss))
+    h = network.onto(settings.geometry.exp0(e))
+    loss = settings.loss.parts(h, y)
     (gradient,) = torch.autograd.grad(loss.total, e)
     along = (gradient * torch.nn.functional.normalize(e, dim=-1)).sum(-1)
     held = along.abs() < 1e-4 * gradient.norm(dim=-1)  # rounding leaves about 1e-6 of it
-    apart = head.geometry.pairwise(h, h)[y[:, None] != y] / loss.margin
+    apart = settings.geometry.pairwise(h, h)[y[:, None] != y] / loss.margin
     return {"held": 100 * held.double().mean().item(), "apart": apart.mean().item()}
