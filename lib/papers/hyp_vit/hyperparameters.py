@@ -1,4 +1,4 @@
-"""Section 3.4: what the settings of the head change, and what the network sees of an image (Tables 4 and 5).
+"""What the settings of the head change, and what the network sees of an image (section 3.4, Tables 4 and 5).
 
 A row is the paper's head with one setting changed. Other batches take about as many steps, in whole epochs.
 """
@@ -17,11 +17,9 @@ from lib.datasets.table import ImageTable
 from lib.errors import InputError, suggestion
 from lib.figures.lines import lines
 from lib.geometry import PoincareBall
-from lib.papers.hyp_vit import published
-from lib.papers.hyp_vit.names import BEFORE, END, HYP, NONE, SPH, UNTRAINED
-from lib.papers.hyp_vit.retrieval import end_to_end, tables
-from lib.papers.hyp_vit.retrieval.end_to_end import EndToEnd
-from lib.papers.hyp_vit.retrieval.tables import PLACES
+from lib.papers.hyp_vit import end_to_end, published, retrieval
+from lib.papers.hyp_vit.end_to_end import EndToEnd
+from lib.papers.hyp_vit.heads import END, HYP, METRIC, NONE, PLACES, SPH, UNTRAINED
 from lib.study import paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.rates import best_rates
@@ -46,7 +44,7 @@ def default(settings: Settings, dim: int, dim_out: int, schedule: ByClass) -> Me
     return Method(DEFAULT, Recipe("raw", dim, dim_out), settings, schedule)
 
 
-def arms(one: Method, encoder: str, parts: Halves, seed: int = 0) -> list[Arm]:
+def arms(paper: Method, encoder: str, parts: Halves, seed: int = 0) -> list[Arm]:
     """The rows of Table 5, the default first, then c taken apart; each is searched by D_hyp and by the cosine.
 
     Batches are those of the paper in proportion to its 900, as far as the categories go that are left to learn from
@@ -56,12 +54,12 @@ def arms(one: Method, encoder: str, parts: Halves, seed: int = 0) -> list[Arm]:
     √c·r, the room, and c once more as a temperature, √c·τ. Of the rows "room", r is halved and doubled; c = 1 has the
     default's room; and then the default's temperature too, which is the default rescaled.
     """
-    head, most, n = one.head, parts.count(held_out(parts, seed)[0]), len(parts.learnt)
+    head, most, n = paper.head, parts.count(held_out(parts, seed)[0]), len(parts.learnt)
     changed = {
-        "none": lambda value: one,
-        "c": lambda c: replace(one, name=f"c = {c:g}", head=replace(head, geometry=PoincareBall(c))),
-        "head_dim": lambda n: replace(one, name=f"{n:g} numbers", recipe=replace(one.recipe, dim_out=int(n))),
-        "batch_size": lambda size: batched(one, size / BATCH, most, n),
+        "none": lambda value: paper,
+        "c": lambda c: replace(paper, name=f"c = {c:g}", head=replace(head, geometry=PoincareBall(c))),
+        "head_dim": lambda n: replace(paper, name=f"{n:g} numbers", recipe=replace(paper.recipe, dim_out=int(n))),
+        "batch_size": lambda size: batched(paper, size / BATCH, most, n),
     }
     rows = [(row.of, row.value, changed[row.of](row.value)) for row in published.settings().itertuples()]
     rows = list({method.name: (of, value, method) for of, value, method in reversed(rows)}.values())[::-1]
@@ -69,23 +67,23 @@ def arms(one: Method, encoder: str, parts: Halves, seed: int = 0) -> list[Arm]:
     same = replace(head, geometry=PoincareBall(1.0), clip_radius=r / stretch)
     room = {f"r = {r / 2:g}": replace(head, clip_radius=r / 2), f"r = {r * 2:g}": replace(head, clip_radius=r * 2)}
     room |= {SAME_ROOM: same, SAME_ALL: replace(same, temperature=same.temperature / stretch)}
-    rows += [("room", np.nan, replace(one, name=name, head=kind)) for name, kind in room.items()]
+    rows += [("room", np.nan, replace(paper, name=name, head=kind)) for name, kind in room.items()]
     return [Arm(method, encoder, {"of": of, "value": value}, also=["cosine"]) for of, value, method in rows]
 
 
-def batched(one: Method, part: float, most: int, n: int) -> Method:
+def batched(method: Method, part: float, most: int, n: int) -> Method:
     """Batches of ``part`` times as many classes, from two to ``most``, in about as many steps on n images."""
-    schedule = one.schedule
+    schedule = method.schedule
     size = schedule.samples * min(most, max(2, round(part * schedule.batch_size / schedule.samples)))
     other = replace(schedule, batch_size=size)
     epochs = max(1, round(schedule.epochs * schedule.steps(n) / other.steps(n)))
-    return replace(one, name=f"batch of {size}", schedule=replace(other, epochs=epochs))
+    return replace(method, name=f"batch of {size}", schedule=replace(other, epochs=epochs))
 
 
-def sizes(one: Method, encoders: Sequence[str]) -> list[Arm]:
-    """Table 4: head and encoder where the network sees images of other sizes, as "64 px, head"."""
-    alone = replace(one, recipe=replace(one.recipe, dim_out=0), search="cosine")
-    kinds = {"head": one, "encoder": alone}
+def sizes(paper: Method, encoders: Sequence[str]) -> list[Arm]:
+    """Table 4: head and encoder on images of other sizes, as "64 px, head"."""
+    bare = replace(paper, recipe=replace(paper.recipe, dim_out=0), search="cosine")
+    kinds = {"head": paper, "encoder": bare}
     return [
         Arm(replace(kind, name=f"{sees(name)}, {place}"), name) for name in encoders for place, kind in kinds.items()
     ]
@@ -166,15 +164,15 @@ def settings(
         table[f"trained_{place}"] = searched.map(trained["ours"])
         table[f"trained_{place}_spread"] = searched.map(trained["seeds_spread"])
     heads = [(arm.method.head, answers["own"][arm.name]) for arm in rows]
-    at_bound = [np.mean([tables.clipped(head, one.norms) for one in rows]) for head, rows in heads]
-    return table.assign(room=[tables.bound(head) for head, _ in heads], clipped=at_bound, lr=names.map(lr))
+    at_bound = [np.mean([retrieval.clipped(head, answer.norms) for answer in rows]) for head, rows in heads]
+    return table.assign(room=[retrieval.bound(head) for head, _ in heads], clipped=at_bound, lr=names.map(lr))
 
 
 def _at(k: int, answers: Answers) -> pd.DataFrame:
     """Recall@k and health by method."""
     if not answers:
         return pd.DataFrame({"ours": [], "seeds_spread": []}, dtype=float)
-    return tables.recall(answers).query("k == @k").set_index("method")
+    return retrieval.recall(answers).query("k == @k").set_index("method")
 
 
 TABLE_5 = Layout(
@@ -197,15 +195,14 @@ TABLE_5 = Layout(
 )
 
 
-def table_4(rows: pd.DataFrame) -> str:
-    """Published rows, named by what is searched and how large patches are, then ours, of :func:`.tables.recall`."""
+def _patches() -> pd.DataFrame:
+    """Published rows, named by what is searched and how large patches are."""
     theirs = published.patches()
     patch, place = theirs["patch"].map(", patches of {:g}, ".format), theirs["dim"].map(SEARCHED)
-    names = theirs["method"].where(theirs["patch"].isna(), theirs["method"] + patch + place)
-    return tables.layout(rows, theirs.assign(method=names))
+    return theirs.assign(method=theirs["method"].where(theirs["patch"].isna(), theirs["method"] + patch + place))
 
 
-LAYOUTS = {"table_4": table_4, "table_5": TABLE_5, "table_room": TABLE_5}
+LAYOUTS = {"table_4": retrieval.layout(_patches()), "table_5": TABLE_5, "table_room": TABLE_5}
 
 
 def questions(rows: Sequence[Arm], others: Sequence[Arm], own: str) -> dict[str, list[tuple[str, str]]]:
@@ -223,13 +220,6 @@ def questions(rows: Sequence[Arm], others: Sequence[Arm], own: str) -> dict[str,
     return pairs
 
 
-def trained_pairs(answers: Answers) -> list[tuple[str, str]]:
-    """Head and encoder of every row against those of the first, and its encoder against the one before training."""
-    first, *others = dict.fromkeys(name.partition(END)[0] for name in answers if name != BEFORE)
-    against = [(f"{name}{END}{place}", f"{first}{END}{place}") for name in others for place in PLACES]
-    return against + [(f"{name}{END}encoder", BEFORE) for name in (first, *others)]
-
-
 def tests(
     answers: Answers, names: np.ndarray, questions: Mapping[str, Sequence[tuple[str, str]]], k: int, seed: int = 0
 ) -> pd.DataFrame:
@@ -238,17 +228,17 @@ def tests(
     questions: what was changed → pairs of methods; it is the column changed.
     """
     pairs = [(what, pair) for what, of_what in questions.items() for pair in of_what]
-    scores = of_answers({tables.UNSEEN: answers}, names)
-    table = scores.tests([pair for _, pair in pairs], [k], metric=tables.METRIC, seed=seed)
+    scores = of_answers({retrieval.UNSEEN: answers}, names)
+    table = scores.tests([pair for _, pair in pairs], [k], metric=METRIC, seed=seed)
     return table.rename(columns={"rule": "changed"}).assign(changed=[what for what, _ in pairs])
 
 
-def tests_layout(tests: pd.DataFrame, rows: pd.DataFrame) -> str:
+def tests_layout(rows: pd.DataFrame) -> Layout:
     """The tests, with the rate behind the name of every row (of :func:`settings`) that has not the default's."""
     lr = rows.set_index("method")["lr"]
     names = {name: f"{name} (rate {rate:g})" for name, rate in lr[lr != lr[DEFAULT]].items()}
-    titles = {"changed": "changed"} | tables.TEST_NAMES
-    return paired.tests_layout(tests.assign(first=tests["first"].replace(names)), titles)
+    titles = {"changed": "changed"} | retrieval.TEST_NAMES
+    return paired.tests_layout(titles, forms={"first": lambda name: names.get(name, name)})
 
 
 LINES = {
@@ -263,15 +253,15 @@ LINES = {
 PANELS = {"c": "c", "head_dim": "numbers of the head", "batch_size": "batch, published (ours)", "seen": SIZES}
 
 
-def drawn(rows: pd.DataFrame, seen: pd.DataFrame, one: Method, own: str) -> pd.DataFrame:
+def drawn(rows: pd.DataFrame, seen: pd.DataFrame, paper: Method, own: str) -> pd.DataFrame:
     """Differences from the default, for the figure: columns of, value (as text), line, difference (points), spread.
 
-    rows: of :func:`settings`, the default first; seen: Recall@1 of heads and encoders at each size; ``one``: the
+    rows: of :func:`settings`, the default first; seen: Recall@1 of heads and encoders at each size; ``paper``: the
     default; ``own``: its size. A batch's value is the published one, and ours.
     """
     columns = ["of", "value", "line", "difference", "spread"]
     frames = []
-    for of, value in {"c": one.head.geometry.c, "head_dim": one.recipe.dim_out, "batch_size": BATCH}.items():
+    for of, value in {"c": paper.head.geometry.c, "head_dim": paper.recipe.dim_out, "batch_size": BATCH}.items():
         part = pd.concat([rows.head(1).assign(of=of, value=float(value)), rows[rows["of"] == of]])
         text = part["value"].map("{:g}".format) + (part["batch"].map(" ({})".format) if of == "batch_size" else "")
         for line, (_, column, spread) in LINES.items():

@@ -42,8 +42,8 @@ def run(
     untouched = whole.before()
 
     def scored(name: str, split: Split, z: Tensor, space: Geometry, health: Health, history: list[float]) -> Scored:
-        values, apart = experiment.measured(z, space, seen.leaves, seen.tree, split, store, experiment.measuring())
-        return Scored(name, split, health, history, values.assign(group=seen.groups[split.test]), apart)
+        values = experiment.measured(z, space, seen, split, store, experiment.measuring())
+        return Scored(name, split, health, history, values)
 
     scores = {BEFORE: [scored(BEFORE, split, untouched, Sphere(), Health(), []) for split in splits]}
     for name, objective in named.items():
@@ -54,8 +54,8 @@ def run(
             history, steps = made["history"], len(made["history"])
             rim = points_at_rim(objective, made["head"][torch.from_numpy(split.train)])
             for place, space, at_rim in (("head", objective.geometry, rim), ("encoder", Sphere(), np.nan)):
-                where, health = f"{name}{END}, {place}", Health(float(np.mean(history[-10:])), at_rim, steps)
-                scores.setdefault(where, []).append(scored(where, split, made[place], space, health, history))
+                title, health = f"{name}{END}, {place}", Health(float(np.mean(history[-10:])), at_rim, steps)
+                scores.setdefault(title, []).append(scored(title, split, made[place], space, health, history))
     return scores
 
 

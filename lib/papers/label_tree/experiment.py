@@ -1,4 +1,4 @@
-"""One experiment for Tables 1 to 3 and Fig. 2: train objectives on splits, and measure what their embeddings know."""
+"""One experiment for Tables 1 to 3 and Fig. 2: train objectives on splits, and measure their embeddings."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -55,8 +55,8 @@ def images(data: Inputs, encoder: str, which: str) -> Images:
     return Images(data[encoder], tree.codes(names), tree, data.images.groups)
 
 
-def told(run: Run, table: ImageTable, seen: Images) -> Run:
-    """The run, whose stamp says what is told apart where it is not the classes of the ``table``: leaves of a tree."""
+def stamped(run: Run, table: ImageTable, seen: Images) -> Run:
+    """The run, whose stamp counts leaves of the tree if these are not the classes of the ``table``."""
     classes, leaves = f"{len(table.classes)} classes", len(seen.tree.leaves)
     if leaves == len(table.classes):
         return run
@@ -68,8 +68,7 @@ class Scored:
     """How one training did: a row of ``values`` for each test image.
 
     Columns of ``values``: :data:`SHARES`; shared_depth, leaf, predicted (codes); group. history: the loss of every
-    epoch, none where nothing was trained. apart: mean distance between leaves' means over that between all leaves, for
-    leaves whose lowest common ancestor has the depth 0, 1, ... (training images; NaN where there are none).
+    epoch, none where nothing was trained.
     """
 
     name: str
@@ -77,7 +76,6 @@ class Scored:
     health: Health
     history: list[float]
     values: pd.DataFrame
-    apart: list[float]
 
 
 def by_group(seen: Images, n_folds: int, folds_used: int, n_seeds: int, seed: int) -> list[Split]:
@@ -99,7 +97,7 @@ def validation(seen: Images, split: Split, seed: int, n_folds: int = 3) -> Split
 def run(
     seen: Images,
     objectives: Mapping[str, Objective],
-    several: Sequence[Split],
+    splits: Sequence[Split],
     schedule: Schedule,
     *,
     what: str = "heads",
@@ -110,28 +108,27 @@ def run(
 
     ``NONE`` among the names is the encoder's feature without a head, by the cosine; its objective is not used.
     """
-    heads = {name: one for name, one in objectives.items() if name != NONE}
-    tasks = [Task(name, one, split.train, split.seed) for name, one in heads.items() for split in several]
+    heads = {name: objective for name, objective in objectives.items() if name != NONE}
+    tasks = [Task(name, objective, split.train, split.seed) for name, objective in heads.items() for split in splits]
     options = {"store": store, "workers": workers, "what": what}
     trained = label_tree.fit(seen.views, seen.leaves, seen.tree, tasks, schedule, **options)
     jobs = [
-        (one.task.name, split, one.z, one.task.objective.geometry, one.health, one.history)
-        for one, split in zip(trained, [*several] * len(heads), strict=True)
+        (head.task.name, split, head.z, head.task.objective.geometry, head.health, head.history)
+        for head, split in zip(trained, [*splits] * len(heads), strict=True)
     ]
     if NONE in objectives:
         features = torch.tensor(seen.views[0], dtype=torch.float32)
-        jobs += [(NONE, split, features, Sphere(), Health(), []) for split in several if split.repeat == 0]
+        jobs += [(NONE, split, features, Sphere(), Health(), []) for split in splits if split.repeat == 0]
     code = measuring()
-    asked = (joblib.delayed(measured)(job[2], job[3], seen.leaves, seen.tree, job[1], store, code) for job in jobs)
-    shown = track(spread(asked, workers), total=len(jobs), what=f"{what}, measures", unit="heads")
-    found: dict[str, list[Scored]] = {name: [] for name in objectives}
-    for (name, split, _, _, health, history), (values, far) in zip(jobs, shown, strict=True):
-        values = values.assign(group=seen.groups[split.test])
-        found[name].append(Scored(name, split, health, history, values, far))
+    work = (joblib.delayed(measured)(z, space, seen, split, store, code) for _, split, z, space, *_ in jobs)
+    done = track(spread(work, workers), total=len(jobs), what=f"{what}, measures", unit="heads")
+    scores: dict[str, list[Scored]] = {name: [] for name in objectives}
+    for (name, split, _, _, health, history), values in zip(jobs, done, strict=True):
+        scores[name].append(Scored(name, split, health, history, values))
     if NONE in objectives:
-        of_fold = {one.split.fold: one for one in found[NONE]}
-        found[NONE] = [replace(of_fold[split.fold], split=split) for split in several]
-    return found
+        of_fold = {score.split.fold: score for score in scores[NONE]}
+        scores[NONE] = [replace(of_fold[split.fold], split=split) for split in splits]
+    return scores
 
 
 def measuring() -> str:
@@ -139,18 +136,12 @@ def measuring() -> str:
     return kept.code({__name__, probe.__name__, hierarchy.__name__, retrieval.__name__}, "torch", "sklearn")
 
 
-def measured(
-    z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split, store: Path | None, code: str
-) -> tuple[pd.DataFrame, list[float]]:
-    """:func:`measures` and :func:`apart`, kept in ``store`` for the next time; ``code`` of :func:`measuring`."""
-    about = kept.digest(z, repr(space), leaves, sorted(tree.parents.items()), split.train, split.test)
-
-    def compute() -> dict[str, list]:
-        values = measures(z, space, leaves, tree, split).to_dict("list")
-        return {"values": values, "apart": apart(z, space, leaves, tree, split)}
-
-    found = kept.once(store, hashlib.sha256(f"{about} {code}".encode()).hexdigest(), compute)
-    return pd.DataFrame(found["values"]), found["apart"]
+def measured(z: Tensor, space: Geometry, seen: Images, split: Split, store: Path | None, code: str) -> pd.DataFrame:
+    """:func:`measures`, with groups, kept in ``store`` for the next time; ``code`` of :func:`measuring`."""
+    about = kept.digest(z, repr(space), seen.leaves, sorted(seen.tree.parents.items()), split.train, split.test)
+    key = hashlib.sha256(f"{about} {code}".encode()).hexdigest()
+    values = kept.once(store, key, lambda: measures(z, space, seen.leaves, seen.tree, split).to_dict("list"))
+    return pd.DataFrame(values).assign(group=seen.groups[split.test])
 
 
 def measures(z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split) -> pd.DataFrame:
@@ -173,48 +164,35 @@ def measures(z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, spl
     table = table.assign(leaf=leaves[test], predicted=predicted)
     if tree.is_flat:
         return table.assign(order=np.nan, violation=np.nan)
-    order = parents(z, space, leaves, tree, split, tree.depth - 1)
+    order = parents(z, space, leaves, tree, split)
     return table.assign(order=order.order, violation=order.violation)
 
 
-def parents(
-    z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split, level: int
-) -> hierarchy.ParentOrder:
-    """Which prototype of a level each test image is nearest to; prototypes are means of the training images."""
+def parents(z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split) -> hierarchy.ParentOrder:
+    """Which prototype above the leaves each test image is nearest to; prototypes are means of the training images."""
+    level = tree.depth - 1
     nodes = tree.ancestor_codes(level)[leaves]
     centres = hierarchy.prototypes(z[split.train], nodes[split.train], len(tree.level(level)), space)
     return hierarchy.parent_order(distance(space, z[split.test], centres), nodes[split.test])
-
-
-def apart(z: Tensor, space: Geometry, leaves: np.ndarray, tree: Taxonomy, split: Split) -> list[float]:
-    """How far leaves are from each other, by the depth at which they part; see :class:`Scored`."""
-    there = np.unique(leaves[split.train])
-    places = np.searchsorted(there, leaves[split.train])
-    centres = hierarchy.prototypes(z[split.train], places, len(there), space)
-    d, depth = distance(space, centres, centres).numpy(), tree.lca_depth()[np.ix_(there, there)]
-    other = ~np.eye(len(there), dtype=bool)
-    whole = d[other].mean()
-    rows = (d[other & (depth == level)] for level in range(tree.depth))
-    return [float(row.mean() / whole) if row.size else float("nan") for row in rows]
 
 
 BY_CLASS = " by class"
 """After the name of a measure: each leaf that asks counts alike."""
 
 
-def blind(leaves: np.ndarray, tree: Taxonomy, several: Sequence[Split]) -> dict[str, dict[str, float]]:
+def blind(leaves: np.ndarray, tree: Taxonomy, splits: Sequence[Split]) -> dict[str, dict[str, float]]:
     """What answers score that do not look at the image: drawn as often as each leaf has training images, and always
     the leaf that has most of them. Means over the folds, and :data:`BY_CLASS` over the queries of all folds.
 
     The nearest parent is then that of the answer; of chance, the five nearest images are drawn from the training
     images, and of the commonest leaf all five are its own.
     """
-    first = [split for split in several if split.repeat == 0]
-    asked = np.stack([np.bincount(leaves[split.test], minlength=len(tree.leaves)) for split in first])
-    of_leaf = asked.sum(axis=0).clip(min=1)  # a leaf that never asks has no weight in any fold
+    first = [split for split in splits if split.repeat == 0]
+    queries = np.stack([np.bincount(leaves[split.test], minlength=len(tree.leaves)) for split in first])
+    of_leaf = queries.sum(axis=0).clip(min=1)  # a leaf without queries has no weight in any fold
     shares = {
-        "": asked / asked.sum(axis=1, keepdims=True) / len(first),
-        BY_CLASS: asked / of_leaf / np.count_nonzero(asked.sum(axis=0)),
+        "": queries / queries.sum(axis=1, keepdims=True) / len(first),
+        BY_CLASS: queries / of_leaf / np.count_nonzero(queries.sum(axis=0)),
     }
     parts = [_blind(leaves, tree, split) for split in first]
     return {
@@ -234,19 +212,20 @@ def _blind(leaves: np.ndarray, tree: Taxonomy, split: Split) -> dict[str, dict[s
     often, most = counts / counts.sum(), np.eye(n)[counts.argmax()]
     nobody = stats.hypergeom.pmf(0, counts.sum(), counts, min(5, counts.sum()))  # of five images drawn, none is right
     by_answer = {CHANCE: (often, 1 - nobody), COMMONEST: (most, most)}
-    found = {}
-    for name, (answer, hit5) in by_answer.items():
-        found[name] = {measure: matrix @ answer for measure, matrix in _of_pairs(tree).items()} | {"hit5": hit5}
-    return found
+    of_pairs = _of_pairs(tree).items()
+    return {
+        name: {measure: matrix @ answer for measure, matrix in of_pairs} | {"hit5": hit5}
+        for name, (answer, hit5) in by_answer.items()
+    }
 
 
 def _of_pairs(tree: Taxonomy) -> dict[str, np.ndarray]:
     """Every measure of one answer, (n, n): of the leaf in the row, answered with the leaf in the column."""
     n = len(tree.leaves)
     every = hierarchy.of_predictions(*np.indices((n, n)).reshape(2, -1), tree).drop(columns="shared_depth")
-    found = {measure: every[measure].to_numpy(dtype=float).reshape(n, n) for measure in every}
+    matrices = {measure: every[measure].to_numpy(dtype=float).reshape(n, n) for measure in every}
     if not tree.is_flat:
         above = tree.ancestor_codes(tree.depth - 1)
         order = (above[:, None] == above).astype(float)
-        found |= {"order": order, "violation": 1 - order}
-    return found
+        matrices |= {"order": order, "violation": 1 - order}
+    return matrices

@@ -1,6 +1,5 @@
 """What the objectives of Section 4.3 are called, and what each of them is."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from lib.geometry import PoincareBall
@@ -21,7 +20,8 @@ BOTH, BOTH_PRINTED = "HWC+LAM", "HWC as printed + LAM"
 FLAT, BALL = " (Euclidean)", " (Hyperbolic)"
 CONTROLS = (CONSTANT, CONSTANT_COSINE, NO_TREE, NO_TREE_COSINE)
 FLAT_ONLY = (SUPCON_COSINE, HXE, BY_COSINE, BY_DIVISION, *CONTROLS, MARGIN_ALONE, BOTH_PRINTED)
-"""Without a hyperbolic row: HXE, cosines, other forms of HWC, controls, and LAM alone (see :func:`alone_in_ball`)."""
+"""Without a hyperbolic row: HXE, cosines, other forms of HWC, controls, and LAM alone, which holds no point back from
+the rim."""
 CURVED_AGAINST_FLAT = tuple((name + BALL, name + FLAT) for name in (SUPCON, BOTH))
 TOGETHER = (SUPCON, BOTH)
 """What is trained together with the encoder, on the sphere, and where there is time in the ball."""
@@ -43,11 +43,6 @@ def together(curved: bool) -> list[str]:
     ['SupCon (Euclidean)', 'HWC+LAM (Euclidean)']
     """
     return [name + space for space in (FLAT, BALL)[: 1 + curved] for name in TOGETHER]
-
-
-def alone_in_ball(chosen: Mapping[str, Objective], curvature: float) -> dict[str, Objective]:
-    """LAM alone in the ball, of :func:`objectives`: nothing in it holds points back from the rim."""
-    return {MARGIN_ALONE + BALL: replace(chosen[MARGIN_ALONE + FLAT], geometry=PoincareBall(curvature))}
 
 
 def objectives(base: Objective, margin_weight: float, curvature: float) -> dict[str, Objective]:
@@ -78,9 +73,9 @@ def objectives(base: Objective, margin_weight: float, curvature: float) -> dict[
         BOTH_PRINTED: replace(base, pairs="HWC", form=PRINTED, **lam),
         BOTH: replace(base, pairs="HWC", form=SHIFTED, **lam),
     }
-    found = {}
+    both = {}
     for name, kind in kinds.items():
-        found[name + FLAT] = kind
+        both[name + FLAT] = kind
         if name not in FLAT_ONLY:
-            found[name + BALL] = replace(kind, geometry=PoincareBall(curvature))
-    return found
+            both[name + BALL] = replace(kind, geometry=PoincareBall(curvature))
+    return both

@@ -172,7 +172,7 @@ def _centres(tree: Taxonomy, kind: str, gamma: float, tau: float, alpha: float, 
         noise = 0.15 * torch.randn(n * of_each, dim, generator=generator)
         z = torch.nn.functional.normalize(centres, dim=-1)[leaves] + noise
         optimiser.zero_grad()
-        loss(z, leaves, torch.arange(len(leaves))).backward()
+        loss(z, leaves).backward()
         optimiser.step()
     return losses.distance(Sphere(), centres.detach(), centres.detach()).numpy()
 

@@ -141,11 +141,6 @@ def by_depth(cuts: Mapping[int, All], between: Sequence[tuple[str, str]], seed: 
     return differences.together(lines[~twice].to_dict("records"))
 
 
-def layout(tested: pd.DataFrame) -> str:
-    """The tests of :func:`by_question` as Markdown."""
-    return paired.tests_layout(tested, {"question": "question"} | NAMES)
-
-
 def overview(tested: Mapping[str, pd.DataFrame]) -> str:
     """How many tests of each question are clear on each dataset (title → rows of :func:`by_question`), as Markdown."""
     return paired.overview(tested, ["question"])

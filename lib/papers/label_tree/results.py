@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,11 +13,12 @@ from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.figures import style
 from lib.metrics import hierarchy
-from lib.metrics.classes import over_classes
 from lib.papers.label_tree import tuning
 from lib.papers.label_tree.experiment import BY_CLASS, SHARES, Images, Scored
+from lib.study import paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.markdown import percent
+from lib.study.scores import Scores, of_values
 from lib.taxonomy import Taxonomy
 from lib.training.splits import Split
 
@@ -87,30 +89,24 @@ ROUNDING = 0.1
 """How far off two printed values may bring their sum, percent."""
 
 
-def rows(scores: All) -> pd.DataFrame:
-    """A row per method and measure: columns method, measure, ours (mean over splits, percent), class_mean (over the
-    leaves, :func:`lib.metrics.classes.over_classes` of each training), seeds_spread (over trainings), n_seeds,
-    n_queries, and the health of the training as first_loss, loss, rim, steps.
-    """
-    parts = []
+def scores_of(scores: All) -> Scores:
+    """What every query and every training of every method got."""
+    values, trainings = [], []
     for method, scored in scores.items():
-        values = pd.concat([part.values.assign(fold=part.split.fold, repeat=part.split.repeat) for part in scored])
-        by_leaf = values.groupby("repeat").apply(lambda part: over_classes(part[SHARES], part["leaf"])).mean()
-        of_training = 100 * values.groupby(["repeat", "fold"])[SHARES].mean().groupby("repeat").mean()
-        columns = {"ours": of_training.mean(), "class_mean": 100 * by_leaf[SHARES], "seeds_spread": of_training.std()}
-        table = pd.DataFrame(columns).rename_axis("measure").reset_index()
-        table.insert(0, "method", method)
-        parts.append(
-            table.assign(
-                n_seeds=len(of_training),
-                n_queries=int((values["repeat"] == 0).sum()),
-                first_loss=np.mean([part.history[0] if part.history else np.nan for part in scored]),
-                loss=np.mean([part.health.loss for part in scored]),
-                rim=np.max([part.health.rim for part in scored]),
-                steps=max(part.health.steps for part in scored),
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+        for part in scored:
+            at = {"method": method, "fold": part.split.fold, "repeat": part.split.repeat}
+            queries = part.values[[*SHARES, "group"]].assign(query=part.split.test, label=part.values["leaf"])
+            values.append(queries.assign(**at))
+            first = part.history[0] if part.history else np.nan
+            trainings.append(at | vars(part.health) | {"first_loss": first})
+    return of_values(pd.concat(values, ignore_index=True), pd.DataFrame(trainings))
+
+
+def rows(scores: All) -> pd.DataFrame:
+    """:meth:`lib.study.scores.Scores.means`: a row per method and measure, with the health of the trainings."""
+    health = ["first_loss", "loss", "rim", "steps"]
+    columns = ["method", "measure", "ours", "class_mean", "seeds_spread", "n_seeds", "n_queries", *health]
+    return scores_of(scores).means().rename(columns={"metric": "measure"})[columns]
 
 
 def with_blind(table: pd.DataFrame, blind: Mapping[str, Mapping[str, float]]) -> pd.DataFrame:
@@ -131,67 +127,54 @@ def _trained(spread: float) -> str:
 RESULTS = Layout(
     [
         Column("method"),
-        Column("whose", "measure", lambda _: "ours"),
+        Column("whose"),
         *(Column(title, "ours", at=("measure", name)) for name, title in COLUMNS.items()),
         Column("± HF1", "seeds_spread", _trained, at=("measure", "hf1")),
         *(Column(title, "class_mean", at=("measure", name)) for name, title in CLASS_MEANS.items()),
         Column("first loss", "first_loss", "3"),
         *HEALTH,
-    ]
+    ],
+    by=("method", "whose"),
+    prepare=lambda rows: rows.assign(whose="ours"),
 )
 PROBE = {"top1": "classifier, standardised", "top1_unscaled": "classifier, as they are", "hit1": "nearest image"}
+BY_QUESTION = paired.tests_layout({"question": "question"} | paired.METHODS | {"measure": "measure"})
 LAYOUTS = {
     "table_results": RESULTS,
-    "table_alone": RESULTS,
     "table_longer": RESULTS,
     "table_end_to_end": RESULTS,
-    "table_chosen": tuning.layout,
+    **{f"table_{name}": BY_QUESTION for name in ("tests", "longer_tests", "tests_end_to_end", "other_tree_tests")},
+    "table_depth": paired.tests_layout({"depth": "levels"} | paired.METHODS | {"measure": "measure"}),
+    "table_chosen": tuning.LAYOUT,
     "table_probe": Layout([Column("method"), *(Column(t, "ours", at=("measure", m)) for m, t in PROBE.items())]),
-    "table_apart": Layout([Column("method"), Column("parting at depth {}", "apart", over="depth", pm="spread")]),
 }
 
 
-def layout(table: pd.DataFrame, theirs: pd.DataFrame) -> str:
-    """Published rows, of :func:`lib.papers.label_tree.published.of`, above those of :data:`RESULTS`, as Markdown."""
-    head, rule, *ours = RESULTS(table).splitlines()
+def layout(theirs: pd.DataFrame) -> Layout:
+    """Published rows, of :func:`lib.papers.label_tree.published.of`, above those of :data:`RESULTS`."""
+    return replace(RESULTS, prepare=partial(_beside, theirs))
+
+
+def _beside(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for row in theirs.rename(columns={"Recall@5": "R@5"}).to_dict("records"):
-        values = {title: 100 * row[title] for title in COLUMNS.values()}
-        signs = marked(values)
-        cells = [
-            row["method"],
-            "published",
-            *(percent(value) + signs.get(title, "") for title, value in values.items()),
-        ]
-        lines.append(f"| {' | '.join([*cells, *['–'] * (head.count(' | ') + 1 - len(cells))])} |")
-    return "\n".join([head, rule, *lines, *ours])
+        values = {name: 100 * row[title] for name, title in COLUMNS.items()}
+        signs, of = marked(values), {"method": row["method"], "whose": "published"}
+        lines += [of | {"measure": name, "ours": percent(values[name]) + signs.get(name, "")} for name in COLUMNS]
+    return pd.concat([pd.DataFrame(lines), rows.assign(whose="ours")], ignore_index=True)
 
 
 def marked(row: Mapping[str, float]) -> dict[str, str]:
     """The signs of a published row, percent, where it breaks what must hold; as :data:`NOT_THEIRS` says.
 
-    >>> marked({"HF1": 60.0, "Top-1": 70.0, "PC-Order": 80.0, "Violations": 19.0})
-    {'HF1': ' ✗', 'Violations': ' ✗'}
+    >>> marked({"hf1": 60.0, "top1": 70.0, "order": 80.0, "violation": 19.0})
+    {'hf1': ' ✗', 'violation': ' ✗'}
     """
-    total = row["PC-Order"] + row["Violations"] - 100
-    signs = {"HF1": " ✗"} if row["HF1"] < row["Top-1"] else {}
+    total = row["order"] + row["violation"] - 100
+    signs = {"hf1": " ✗"} if row["hf1"] < row["top1"] else {}
     if abs(total) > ROUNDING + 1e-9:
-        signs["Violations"] = " ✗" if total < 0 else " ~"
+        signs["violation"] = " ✗" if total < 0 else " ~"
     return signs
-
-
-def apart(scores: All, tree: Taxonomy) -> pd.DataFrame:
-    """How far leaves that part at each depth are from each other: columns method, depth, apart (share of the mean
-    distance between leaves), spread (standard deviation over trainings, NaN of a single one).
-    """
-    lines = []
-    for method, scored in scores.items():
-        each = pd.DataFrame([part.apart for part in scored]).groupby([part.split.repeat for part in scored]).mean()
-        lines += [
-            {"method": method, "depth": depth, "apart": each[depth].mean(), "spread": each[depth].std()}
-            for depth in range(tree.depth)
-        ]
-    return pd.DataFrame(lines)
 
 
 LIGHT, DARK = 0.85, 0.2

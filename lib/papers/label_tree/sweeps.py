@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from lib.figures.lines import lines, look
 from lib.losses.label_tree import FORMS
+from lib.papers.label_tree import questions
 from lib.papers.label_tree.experiment import Images, Scored, run
 from lib.papers.label_tree.names import (
     AS_PRINTED,
@@ -23,6 +24,7 @@ from lib.papers.label_tree.names import (
     SUPCON,
 )
 from lib.papers.label_tree.questions import by_question
+from lib.study import paired
 from lib.study.columns import Column, Layout
 from lib.training.label_tree import Objective, Schedule
 from lib.training.splits import Split
@@ -31,13 +33,14 @@ DRAWN = (SUPCON, OUTSIDE, AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH)
 """The curves of Fig. 2: SupCon, weights outside of the softmax, HWC as printed and shifted; and, ours, with LAM."""
 TITLES = {"hf1": "HF1", "violation": "Violations", "top1": "Top-1"}
 LAYOUTS = {
+    "table_rivals": paired.tests_layout(questions.NAMES),
     "table_best": Layout(
         [
             Column("method"),
             Column("own best τ", "temperature", "{:g}"),
             *(Column(title, measure) for measure, title in TITLES.items()),
         ]
-    )
+    ),
 }
 Over = Mapping[tuple, Sequence[Scored]]
 """Method and τ, or form, α and γ → scores of each training."""

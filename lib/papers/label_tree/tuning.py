@@ -19,7 +19,7 @@ from lib.papers.label_tree.names import (
     SUPCON_COSINE,
     objectives,
 )
-from lib.study.markdown import markdown_table, percent
+from lib.study.columns import Column, Layout
 from lib.training.label_tree import Objective, Schedule
 from lib.training.splits import Split
 
@@ -108,18 +108,32 @@ def trained(
     return {name: [scores[name, split.fold, split.repeat] for split in splits] for name in names}
 
 
-def layout(tried: pd.DataFrame) -> str:
-    """What was chosen in each fold, with its scores, and the lowest of each that was tried, as Markdown."""
-    measures, lines = {"hf1": "HF1", "order": "PC-Order"}, []
+def _by_fold(tried: pd.DataFrame) -> pd.DataFrame:
+    """A row per name and fold: what was chosen, with its scores, and the lowest of each that was tried."""
+    rows = []
     for (name, fold), part in tried.groupby(["name", "fold"], sort=False):
         best = part[part["chosen"]].iloc[0]
         keys = ["temperature"] if name in (SUPCON, SUPCON_COSINE) else ["alpha", "gamma"]
         ends = [SIGNS[key] for key in keys if best[key] in (part[key].min(), part[key].max())]
-        lines.append(
-            {"method": TUNED[name], "fold": fold + 1, "tried": len(part)}
-            | {"chosen": ", ".join(f"{SIGNS[key]} = {best[key]:g}" for key in keys)}
-            | {"at an end of what was tried": ", ".join(ends) or "–"}
-            | {title: percent(best[key]) for key, title in measures.items()}
-            | {f"{title}, lowest tried": percent(part[key].min()) for key, title in measures.items()}
-        )
-    return markdown_table(pd.DataFrame(lines))
+        texts = {"values": ", ".join(f"{SIGNS[key]} = {best[key]:g}" for key in keys), "ends": ", ".join(ends) or "–"}
+        lowest = {f"{measure}_lowest": part[measure].min() for measure in ("hf1", "order")}
+        rows.append({"method": TUNED[name], "number": fold + 1, "n": len(part)} | texts | best.to_dict() | lowest)
+    return pd.DataFrame(rows)
+
+
+LAYOUT = Layout(
+    [
+        Column("method"),
+        Column("fold", "number", "0"),
+        Column("tried", "n", "0"),
+        Column("chosen", "values"),
+        Column("at an end of what was tried", "ends"),
+        Column("HF1", "hf1"),
+        Column("PC-Order", "order"),
+        Column("HF1, lowest tried", "hf1_lowest"),
+        Column("PC-Order, lowest tried", "order_lowest"),
+    ],
+    by=(),
+    prepare=_by_fold,
+)
+"""What :func:`tune` tried."""

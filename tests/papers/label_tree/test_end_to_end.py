@@ -87,13 +87,3 @@ def test_in_both_geometries_each_loss_is_asked_against_the_other_and_against_its
     for one, other in asked[questions.IN_THE_BALL]:
         assert other == one.replace("Hyperbolic", "Euclidean") != one
     assert [len(several) for several in asked.values()] == [4, 8, 4]
-
-
-@pytest.mark.slow
-def test_two_processes_answer_as_one(seen, images, several, small, monkeypatch):
-    alone = end_to_end.run(seen, images, BOTH, several[:1], PLAN, store=None)
-    monkeypatch.setenv("PROCESSES", "2")
-    shared = end_to_end.run(seen, images, BOTH, several[:1], PLAN, store=None)
-    assert list(shared) == list(alone)
-    for name in alone:
-        assert shared[name][0].history == pytest.approx(alone[name][0].history, rel=1e-4)

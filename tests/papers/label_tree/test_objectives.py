@@ -51,7 +51,7 @@ def test_pushes_are_the_gradient_of_the_loss_itself(kind, scene):
     d = torch.tensor([at], dtype=torch.float64)
     s = ((1 - d**2 / 2) / tau if kind == losses.COSINE else -d / tau).requires_grad_()
     rho = scene.rho()[None]
-    logits = loss.logits(s, rho, torch.zeros_like(rho, dtype=torch.bool))
+    logits = loss.logits(s, rho)
     (slope,) = torch.autograd.grad(-logits.log_softmax(-1)[rho == 1].mean(), s)
     found = objectives.forces(scene, tau, alpha, gamma, kind)
     wanted = -slope[0, 0], slope[0, scene.positives], slope[0, -1]
@@ -65,24 +65,6 @@ def test_free_centres_end_as_erratum_lt_1_says():
     assert rows.loc[losses.PRINTED, "siblings"] > rows.loc[losses.PRINTED, "far"]
     for form in (losses.COSINE, losses.SHIFTED, losses.DIVIDED):
         assert rows.loc[form, "siblings"] < rows.loc[form, "far"]
-
-
-@pytest.mark.parametrize(
-    "kind, tau, at, by_hand",
-    [  # b is 1.25 for siblings and 1.5 for far classes
-        (losses.PRINTED, 0.1, (1.0, 1.0), 1.2 * np.exp(-0.25 * 10)),
-        (losses.PRINTED, 0.2, (0.1, 0.1), 1.2 * np.exp(-0.125)),
-        (losses.PRINTED, 0.1, (0.4, 0.6), 1.2 * np.exp(-(1.5 * 6 - 1.25 * 4))),
-        (losses.COSINE, 0.5, (1.0, 2**0.5), 1.2 * np.exp(-1.25)),
-        (losses.DIVIDED, 0.1, (1.0, 1.0), np.exp(10 / 1.25 - 10 / 1.5) / 1.2),
-        (losses.SHIFTED, 0.1, (1.0, 1.0), 1.2),
-        # 48 siblings at 1 and 64 far images at 1.7 have a mean of 1.4
-        (losses.SHIFTED, 1.0, (1.0, 1.7), 1.2 * np.exp(-1.5 * 0.3 - 1.25 * 0.4)),
-    ],
-)
-def test_far_over_sibling_is_what_multipliers_and_distances_make_of_it(kind, tau, at, by_hand):
-    found = objectives.forces(objectives.Scene(sibling_at=at[0], far_at=at[1]), tau, 0.5, 0.5, kind)
-    assert found["ratio"] == pytest.approx(by_hand, rel=1e-9)
 
 
 def test_the_bars_of_the_sliders_are_the_pushes_and_the_hinge_ends_at_the_margin():
@@ -104,13 +86,9 @@ def test_every_slider_changes_picture_and_readout(name):
 
 
 def test_the_readout_is_the_gradient_and_what_the_weights_do_to_it():
-    """As printed, far at 1.1 over siblings at 1 is 1.2 exp(-4); without weights it would be exp(-1)."""
-    assert re.search(r"printed +\d[.e\d-]* +0\.022 +0\.0597\n", objectives.explore().text)
-
-
-def test_siblings_and_far_images_are_where_their_sliders_say():
+    """As printed, far at 1.1 over siblings at 1 is 1.2 exp(-4), without weights exp(-1); at one distance 1.2."""
     board = objectives.explore()
+    assert re.search(r"printed +\d[.e\d-]* +0\.022 +0\.0597\n", board.text)
     board.sliders["far"].index -= 1
     assert board.values["siblings"] == board.values["far"] == 1
-    found = objectives.forces(objectives.Scene(), 0.1, 0.5, 0.5, "shifted")
-    assert f"{found['ratio']:.3g}" == "1.2" and re.search(r"shifted .* 1\.2 +1\.2\n", board.text)
+    assert re.search(r"shifted .* 1\.2 +1\.2\n", board.text)

@@ -9,7 +9,7 @@ import pytest
 from lib.papers.label_tree import experiment, names, sweeps
 from lib.training.label_tree import Objective, Schedule
 
-SCHEDULE = Schedule(epochs=4, batch_size=32, lr=5e-3, hidden=16, dim_out=4)
+SCHEDULE = Schedule(epochs=2, batch_size=32, lr=5e-3, hidden=16, dim_out=4)
 
 
 def curve(method, hf1, violation):

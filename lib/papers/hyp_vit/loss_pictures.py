@@ -1,4 +1,4 @@
-"""The loss of Hyp-ViT in pictures: the small batch in the disk, the softmax of an anchor, the gradient."""
+"""The loss in pictures and under sliders: the small batch in the disk, the softmax of an anchor, the gradient."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,11 @@ from matplotlib.patches import Circle
 from torch import Tensor
 
 from lib.figures import style
-from lib.papers.hyp_vit.loss import tables
+from lib.geometry import PoincareBall, clip
+from lib.losses.hyp_vit import PairwiseCrossEntropy
+from lib.papers.hyp_vit import loss as numbers
+from lib.widgets.board import Board
+from lib.widgets.slider import Slider
 
 EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5}
 WIDEST = 6.5
@@ -25,20 +29,20 @@ def method(e: Tensor, labels: Tensor, c: float, clip_radius: float, share: Tenso
         e: (n, 2) outputs, n at most 12; two of each class.
         labels: (n,) classes.
         c, clip_radius: c > 0.
-        share: (n, n) of :func:`lib.papers.hyp_vit.loss.tables.softmax`.
+        share: (n, n) of :func:`lib.papers.hyp_vit.loss.softmax`.
     """
     with style.house():
         figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 2.9), width_ratios=(1, 1, 1.12))
         limit = 1.4 * e.abs().max().item()
         _frame(axes[0], limit, "e")
         axes[0].add_patch(Circle((0, 0), clip_radius, fill=False, linestyle="--", color=style.PALETTE[3]))
-        for row, end in zip(e.tolist(), tables.clip(e, clip_radius).tolist(), strict=True):
+        for row, end in zip(e.tolist(), clip(e, clip_radius).tolist(), strict=True):
             axes[0].plot(*zip(row, end, strict=True), "-", color="0.5", linewidth=1)
         _points(axes[0], e, labels)
         axes[0].set_title(f"head's output e, clipped to r = {clip_radius:g}")
-        disk(axes[1], tables.place(e, c, clip_radius), labels, c, clip_radius)
+        disk(axes[1], numbers.place(e, c, clip_radius), labels, c, clip_radius)
         axes[1].set_title(f"exp$_0$: the ball, c = {c:g}")
-        _heat(axes[2], share, tables.names(labels))
+        _heat(axes[2], share, numbers.names(labels))
         axes[2].set_title("softmax (%), positive framed")
         plt.close(figure)
     return figure
@@ -66,7 +70,7 @@ def gradient(small: pd.DataFrame, done: pd.DataFrame, marks: Mapping[str, float]
     """What is learnt from a batch of which all outputs have one length: along the output, sideways, and in all.
 
     Args:
-        small: of :func:`lib.papers.hyp_vit.loss.tables.gradient`, for the first two panels.
+        small: of :func:`lib.papers.hyp_vit.loss.gradient`, for the first two panels.
         done: the same of a batch that is sorted already, for the third.
         marks: names of lengths that a vertical line marks.
     """
@@ -78,7 +82,7 @@ def gradient(small: pd.DataFrame, done: pd.DataFrame, marks: Mapping[str, float]
     with style.house():
         figure, axes = plt.subplots(1, 3, figsize=(style.WIDTH, 3.3))
         for axis, (rows, part, title) in zip(axes, panels, strict=True):
-            for number, kind in enumerate(tables.KINDS):
+            for number, kind in enumerate(numbers.KINDS):
                 line = rows[rows["kind"] == kind]
                 height = 10 ** line[part] if part == "log10_total" else line[part]
                 axis.plot(line["norm"], height, label=kind, **_line(number), linewidth=2.4 if number == 0 else 1.3)
@@ -101,24 +105,23 @@ def _line(number: int) -> dict[str, object]:
     return {"color": style.PALETTE[number], "dashes": style.DASHES[number] or (None, None)}
 
 
-def explorer(z: Tensor, labels: Tensor, c: float, clip_radius: float, rows: pd.DataFrame) -> Figure:
-    """The board's picture: the batch in the ball, and the softmax of the anchor.
-
-    z: (n, 2) points, c ≥ 0. rows: of :func:`lib.papers.hyp_vit.loss.tables.shares` for the anchor.
-    """
+def explorer(c: float, temperature: float, clip_radius: float) -> Figure:
+    """The board's picture: the small batch in the ball, and the softmax of the anchor; c ≥ 0."""
+    e, labels = numbers.small_batch()
+    z, rows = numbers.place(e, c, clip_radius), numbers.softmax_of_anchor(e, labels, c, clip_radius, temperature)
     with style.house():
         figure = Figure(figsize=(7.6, 4.0), layout="none")
         left, right = figure.add_axes((0.075, 0.12, 0.44, 0.80)), figure.add_axes((0.60, 0.12, 0.385, 0.80))
-        disk(left, z, labels, c, clip_radius, anchor=tables.ANCHOR)
-        share = tables.reach([c], [clip_radius])["share"].item()
+        disk(left, z, labels, c, clip_radius, anchor=numbers.ANCHOR)
+        share = numbers.reach([c], [clip_radius])["share"].item()
         reach = f"reach {share:.1f} % of the radius" if c else "flat, no rim"
         left.set_title(f"c·r² = {c * clip_radius**2:.3f}: {reach}")
-        colours = [style.PALETTE[tables.CLASSES.index(name[0])] for name in rows["image"]]
+        colours = [style.PALETTE[numbers.CLASSES.index(name[0])] for name in rows["image"]]
         hatches = ["////" if positive else "" for positive in rows["positive"]]
         right.bar(range(len(rows)), rows["share"], color=colours, hatch=hatches, edgecolor="black", linewidth=0.8)
         right.set_xticks(range(len(rows)), labels=rows["image"])
         right.set(ylim=(0, 100), xlabel="other image k (hatched: the positive)", ylabel="share of the softmax (%)")
-        right.set_title(f"softmax of anchor {tables.names(labels)[tables.ANCHOR]}")
+        right.set_title(f"softmax of anchor {numbers.names(labels)[numbers.ANCHOR]}")
         right.grid(False, axis="x")
     return figure
 
@@ -130,7 +133,7 @@ def disk(axis: plt.Axes, z: Tensor, labels: Tensor, c: float, clip_radius: float
     _frame(axis, limit, "z")
     if c:
         axis.add_patch(Circle((0, 0), radius, facecolor="0.96", edgecolor="black", linewidth=1.5, zorder=0))
-    out = radius * tables.reach([c], [clip_radius])["share"].item() / 100 if c else clip_radius
+    out = radius * numbers.reach([c], [clip_radius])["share"].item() / 100 if c else clip_radius
     axis.add_patch(Circle((0, 0), out, fill=False, linestyle="--", color=style.PALETTE[3], linewidth=1.2))
     if anchor is not None:
         axis.plot(*z[anchor].tolist(), "o", markersize=10.5, markerfacecolor="none", markeredgecolor="black")
@@ -141,7 +144,7 @@ def _points(axis: plt.Axes, points: Tensor, labels: Tensor) -> None:
     """Points (n, 2), a colour and a marker for each class, and their names on the side away from the next point."""
     apart = torch.cdist(points, points).fill_diagonal_(torch.inf)
     away = torch.nn.functional.normalize(points - points[apart.argmin(dim=-1)], dim=-1)
-    for name, label, point, side in zip(tables.names(labels), labels.tolist(), points, away, strict=True):
+    for name, label, point, side in zip(numbers.names(labels), labels.tolist(), points, away, strict=True):
         axis.plot(*point.tolist(), style.MARKERS[label], color=style.PALETTE[label], markersize=6, **EDGE)
         look = {"fontsize": 7, "ha": "center", "va": "center"}
         axis.annotate(name, point.tolist(), (12 * side).tolist(), textcoords="offset points", **look)
@@ -153,3 +156,44 @@ def _frame(axis: plt.Axes, limit: float, name: str) -> None:
     axis.set_ylabel(f"${name}_2$ (coordinate)", labelpad=0)
     axis.locator_params(nbins=5)
     axis.grid(False)
+
+
+def loss_and_slope(c: float, temperature: float, clip_radius: float) -> tuple[float, float]:
+    """The loss of the small batch, and the norm of its gradient with respect to the outputs of the head."""
+    e, labels = numbers.small_batch()
+    z = numbers.place(e.requires_grad_(), c, clip_radius)
+    loss = PairwiseCrossEntropy(PoincareBall(c), temperature)(z, labels)
+    return loss.item(), torch.autograd.grad(loss, e)[0].norm().item()
+
+
+def describe(c: float, temperature: float, clip_radius: float) -> str:
+    """The board's readout."""
+    e, labels = numbers.small_batch()
+    rows = numbers.overview(e, labels, c, clip_radius, temperature)
+    seen = numbers.softmax_of_anchor(e, labels, c, clip_radius, temperature)
+    positive = seen[seen["positive"]].iloc[0]
+    loss, slope = loss_and_slope(c, temperature, clip_radius)
+    lines = [
+        f"curvature -{c:.2f}, radius {c**-0.5:.3f}" if c else "curvature 0: the flat plane, no rim",
+        f"clipped to r = {clip_radius:.1f}   {(rows['length'] > clip_radius).sum():3d} of {len(rows)} outputs",
+        f"farthest possible  {4 * clip_radius:9.2f}  (4r)",
+        f"largest norm       {rows['norm'].max():9.2f} % of the radius",
+        "",
+        f"anchor {numbers.names(labels)[numbers.ANCHOR]}, positive {positive['image']}",
+        f"  distance         {positive['apart']:9.4f}",
+        f"  share of softmax {positive['share']:9.2f} %",
+        "",
+        f"loss of the batch  {loss:9.4f}",
+        f"gradient norm      {slope:9.4f}",
+    ]
+    return "\n".join(lines)
+
+
+def explore() -> Board:
+    """The board, with sliders ``c``, ``temperature`` and ``clip_radius``; it starts at the published values."""
+    sliders = {
+        "c": Slider("curvature c", np.linspace(0, 2, 41).round(2).tolist(), start=0.1),
+        "temperature": Slider("temperature", np.linspace(0.05, 1, 20).round(2).tolist(), start=0.2),
+        "clip_radius": Slider("clip radius r", np.linspace(0.5, 6, 56).round(1).tolist(), start=2.3),
+    }
+    return Board(sliders, explorer, describe, height=400)

@@ -1,7 +1,7 @@
-"""Relative δ, draw by draw (Hyp-ViT, section 2.3, HV-4): of features, of their copies, of controls."""
+"""Relative δ, draw by draw (section 2.3, HV-4): of features, of copies without structure, of points of known shape."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,18 +9,88 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from lib.geometry import Euclidean, PoincareBall
+from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.geometry.hyperbolicity import CURVATURE_OF_DELTA, hyperbolicity
 from lib.geometry.scale import Scale
 from lib.metrics import retrieval
 from lib.metrics.retrieval import PerQuery
-from lib.papers.hyp_vit.hyperbolicity import controls
-from lib.papers.hyp_vit.hyperbolicity.controls import Change
 from lib.study import differences
 from lib.training.splits import Split
 
 CLIP = 2.3
 """The paper's clipping radius (section 3.2): how long the longest feature is made before it goes into the ball."""
+RADII = (1.0, 5.0, 10.0)
+"""Radii of the disks of the hyperbolic plane, in units of its own length; 10 is where float64 is still exact."""
+
+Change = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+"""Features (n, d) → other features of the same images, at random."""
+
+
+def controls(size: int, lengths: Sequence[int], random: np.random.Generator) -> Iterator[tuple[str, int, Tensor]]:
+    """One sample of ``size`` points of every control: its name, the dimension (0: none) and the distances (n, n).
+
+    lengths: of the Gaussian clouds. A tree has δ = 0; a disk of the hyperbolic plane has δ ≤ ln 2 however large it is,
+    so its relative δ falls with the radius; the great circles of a sphere come close to the largest relative δ, 1.
+    """
+    yield "random tree", 0, random_tree(size, random)
+    for radius in reversed(RADII):
+        yield f"hyperbolic disk, radius {radius:g}", 2, disk(size, radius, random)
+    for d in lengths:
+        cloud = torch.from_numpy(random.normal(size=(size, d)).astype(np.float32))
+        yield f"Gaussian cloud, {d:,} numbers", d, Euclidean().pairwise(cloud, cloud)
+    globe = torch.from_numpy(random.normal(size=(size, 3)))
+    yield "sphere, along great circles", 2, Sphere().pairwise(globe, globe)
+
+
+def random_tree(n: int, random: np.random.Generator) -> Tensor:
+    """Distances (n, n) between all nodes of a tree that grows at random nodes; edges between 0.5 and 1.5.
+
+    >>> hyperbolicity(random_tree(50, np.random.default_rng(0))).relative < 1e-12
+    True
+    """
+    distances = np.zeros((n, n))
+    for node in range(1, n):
+        to_others = distances[random.integers(node), :node] + random.uniform(0.5, 1.5)
+        distances[node, :node] = distances[:node, node] = to_others
+    return torch.from_numpy(distances)
+
+
+def disk(n: int, radius: float, random: np.random.Generator) -> Tensor:
+    """Distances (n, n) of points spread evenly by area over a disk of the hyperbolic plane (curvature −1).
+
+    The area within ρ of the centre grows as cosh ρ − 1, so of a large disk nearly all is near its rim.
+    """
+    away = np.arccosh(1 + random.uniform(size=n) * (np.cosh(radius) - 1))
+    angle = random.uniform(0, 2 * np.pi, n)
+    ball = PoincareBall(1.0)
+    points = ball.exp0(torch.from_numpy(away[:, None] / 2 * np.stack([np.cos(angle), np.sin(angle)], axis=1)))
+    return ball.pairwise(points, points)
+
+
+def as_they_are(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The features themselves."""
+    return x
+
+
+def unit_length(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Every image's features divided by their L2 norm."""
+    return x / np.linalg.norm(x, axis=1, keepdims=True).clip(min=np.finfo(x.dtype).tiny)
+
+
+def shuffled(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Every column permuted over the images by itself: each number keeps its values, no two belong together."""
+    return random.permuted(x, axis=0)
+
+
+def gaussian(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """A Gaussian cloud with the mean and the covariance of ``x``: as long in every direction, without clusters."""
+    mean = x.mean(axis=0)
+    weights = random.normal(size=(len(x), len(x))).astype(x.dtype) / np.sqrt(len(x) - 1, dtype=x.dtype)
+    return mean + weights @ (x - mean)
+
+
+COPIES: Mapping[str, Change] = {"columns shuffled": shuffled, "Gaussian of the same covariance": gaussian}
+"""What is left of features when one kind of structure is taken away."""
 
 
 def curvature(relative):
@@ -43,7 +113,7 @@ def of_features(
     size: int,
     draws: int,
     seed: int,
-    change: Change = controls.as_they_are,
+    change: Change = as_they_are,
 ) -> pd.DataFrame:
     """δ of every draw: columns encoder, draw, delta, diameter, relative, directions (see :func:`directions`).
 
@@ -52,7 +122,7 @@ def of_features(
     Args:
         features: encoder → (n, dim) features of the same n images.
         size: images of a draw; draws: their number; seed: of the draws.
-        change: what is done to the features of a draw before distances are taken.
+        change: what is done to the features of a draw, of :data:`COPIES` for example, before distances are taken.
     """
     lines = []
     for encoder, x in features.items():
@@ -66,10 +136,10 @@ def of_features(
 
 
 def of_controls(lengths: Sequence[int], size: int, draws: int, seed: int) -> pd.DataFrame:
-    """δ of every draw of :func:`controls.known`: columns as there, then δ's."""
+    """δ of every draw of :func:`controls`: columns as there, then δ's."""
     lines = []
     for draw in range(draws):
-        for name, d, distances in controls.known(size, list(lengths), np.random.default_rng([seed, draw])):
+        for name, d, distances in controls(size, lengths, np.random.default_rng([seed, draw])):
             lines.append({"control": name, "dim": d, "draw": draw} | _measured(distances))
     return pd.DataFrame(lines)
 
@@ -91,8 +161,8 @@ def directions(distances: Tensor) -> float:
 
 def _measured(distances: Tensor) -> dict[str, float]:
     """δ by the paper's procedure: the first point is the base, relative to the diameter (HV-4)."""
-    found = hyperbolicity(distances.float(), base=0)
-    return {"delta": found.delta, "diameter": found.diameter, "relative": found.relative}
+    of = hyperbolicity(distances.float(), base=0)
+    return {"delta": of.delta, "diameter": of.diameter, "relative": of.relative}
 
 
 def over_draws(rows: pd.DataFrame, by: str | list[str], column: str = "relative") -> pd.DataFrame:
@@ -102,10 +172,10 @@ def over_draws(rows: pd.DataFrame, by: str | list[str], column: str = "relative"
     >>> over_draws(rows, "encoder").round(3).to_dict("records")
     [{'encoder': 'one', 'relative': 0.3, 'low': 0.052, 'high': 0.548, 'n_draws': 3}]
     """
-    found = rows.groupby(by, sort=False)[column].agg(mean="mean", error="sem", n_draws="count").reset_index()
-    half = stats.t.ppf(0.975, found["n_draws"] - 1) * found["error"]
-    found = found.assign(low=found["mean"] - half, high=found["mean"] + half)
-    return found.rename(columns={"mean": column})[[*np.atleast_1d(by), column, "low", "high", "n_draws"]]
+    means = rows.groupby(by, sort=False)[column].agg(mean="mean", error="sem", n_draws="count").reset_index()
+    half = stats.t.ppf(0.975, means["n_draws"] - 1) * means["error"]
+    means = means.assign(low=means["mean"] - half, high=means["mean"] + half)
+    return means.rename(columns={"mean": column})[[*np.atleast_1d(by), column, "low", "high", "n_draws"]]
 
 
 def sizes(features: Mapping[str, np.ndarray], ladder: Sequence[int], draws: int, seed: int) -> pd.DataFrame:
@@ -124,8 +194,8 @@ def bases(features: Mapping[str, np.ndarray], size: int, draws: int, seed: int) 
         for draw, chosen in enumerate(subsets(len(x), size, draws, seed)):
             points = torch.from_numpy(x[chosen])
             distances = Euclidean().pairwise(points, points)
-            found = [hyperbolicity(distances, base=base).relative for base in range(size)]
-            lines += [{"encoder": encoder, "draw": draw, "base": base, "relative": r} for base, r in enumerate(found)]
+            values = [hyperbolicity(distances, base=base).relative for base in range(size)]
+            lines += [{"encoder": encoder, "draw": draw, "base": base, "relative": r} for base, r in enumerate(values)]
     rows = pd.DataFrame(lines)
     return rows.assign(share=rows["relative"] / rows.groupby(["encoder", "draw"])["relative"].transform("max"))
 
@@ -160,31 +230,31 @@ def searched(
     relative: Mapping[str, float],
     labels: np.ndarray,
     groups: np.ndarray,
-    where: Sequence[Split],
+    splits: Sequence[Split],
     ks: Sequence[int],
     seed: int,
 ) -> pd.DataFrame:
     """MAP@k of the same features by both distances, without training: the test images search the training images.
 
     Features are centred on the gallery and made so short that the longest of the gallery has the paper's clipping
-    radius; exp0 then brings them into the ball whose c the paper's rule derives from ``relative``. The two ways differ
-    in the distance alone.
+    radius; exp0 then brings them into the ball whose c the paper's rule derives from ``relative``. Only the distance
+    differs between the two.
 
     Args:
         features: encoder → (n, dim); relative: encoder → its relative δ.
-        labels, groups: (n,) of the images; where: the splits.
+        labels, groups: (n,) of the images, for each of the ``splits``.
         ks: lengths of the list; seed: of the sign flips.
 
     Returns:
         Columns rule (the encoder), first, second, k, relative, c, radius (how far out the median query is, percent of
         the ball's radius), hyperbolic, euclidean and chance (MAP@k, percent, over all queries), and the paired test.
     """
-    units = np.concatenate([groups[split.test] for split in where])
+    units = np.concatenate([groups[split.test] for split in splits])
     lines = []
     for encoder, x in features.items():
         ball = PoincareBall(float(curvature(relative[encoder])))
-        asked = [_asked(x, labels, split, ball, ks) for split in where]
-        in_ball, flat, radii = (list(part) for part in zip(*asked, strict=True))
+        answers = [_both(x, labels, split, ball, ks) for split in splits]
+        in_ball, flat, radii = (list(part) for part in zip(*answers, strict=True))
         about = {"relative": relative[encoder], "c": ball.c, "radius": 100 * float(np.median(np.concatenate(radii)))}
         for k in ks:
             names = {"rule": encoder, "first": BALL, "second": FLAT, "k": k} | about
@@ -195,7 +265,7 @@ def searched(
     return differences.together(lines)
 
 
-def _asked(
+def _both(
     x: np.ndarray, labels: np.ndarray, split: Split, ball: PoincareBall, ks: Sequence[int]
 ) -> tuple[PerQuery, PerQuery, np.ndarray]:
     """The answers of one split in the ball and in flat space, and the queries' norms, of 1 at the rim."""
@@ -203,9 +273,7 @@ def _asked(
     scale = Scale.fit(centred[split.train], ball, radius=math.tanh(math.sqrt(ball.c) * CLIP))
     points = scale(centred)
     in_ball, flat = (
-        retrieval.evaluate(
-            where[split.test], where[split.train], labels[split.test], labels[split.train], space, tuple(ks)
-        )
-        for where, space in ((points, ball), (centred, Euclidean()))
+        retrieval.evaluate(z[split.test], z[split.train], labels[split.test], labels[split.train], space, tuple(ks))
+        for z, space in ((points, ball), (centred, Euclidean()))
     )
     return in_ball, flat, (math.sqrt(ball.c) * points[split.test].norm(dim=1)).numpy()

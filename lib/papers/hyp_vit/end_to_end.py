@@ -20,7 +20,7 @@ from lib.encoders import networks
 from lib.geometry import Geometry, PoincareBall, Sphere
 from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics import retrieval
-from lib.papers.hyp_vit.names import BEFORE, END
+from lib.papers.hyp_vit.heads import BEFORE, END
 from lib.study.rates import best_rates, choose_middle
 from lib.training import finetune, kept, together
 from lib.training.hyp_vit import Settings, warmed
@@ -34,8 +34,8 @@ from lib.training.splits import Split, repeated
 class EndToEnd:
     """Encoder and head trained together: how long and how fast, and what the network sees.
 
-    encoder: a network as for :func:`lib.encoders.networks.load`. dim_out: length of the embedding. unseen: whether the
-    images that ask are looked at whenever those that choose the step are, for the course alone.
+    encoder: as for :func:`lib.encoders.networks.load`. dim_out: length of the embedding. unseen: whether the query
+    images are looked at whenever those that choose the step are, for the course only.
     """
 
     encoder: str
@@ -75,9 +75,9 @@ def rates(
         rows, values = [], []
         for name, temperature, lr in grid:
             kind = kinds[name] if np.isnan(temperature) else warmed(kinds[name], temperature)
-            several = [_once(task.at(lr), name, kind, one, learnt, aside) for one in splits]
-            values.append([100 * _right(known, halves, _as_learnt(kind, known), aside) for known in several])
-            ends = {"step": max(known["best"] for known in several), "loss": np.mean([*map(_last_loss, several)])}
+            trainings = [_once(task.at(lr), name, kind, split, learnt, aside) for split in splits]
+            values.append([100 * _right(known, halves, _as_learnt(kind, known), aside) for known in trainings])
+            ends = {"step": max(known["best"] for known in trainings), "loss": np.mean([*map(_last_loss, trainings)])}
             rows.append({"method": name, "temperature": temperature, "lr": lr} | ends)
         return pd.DataFrame(rows), values
 
@@ -113,19 +113,19 @@ def end_to_end(
     step, loss, head, encoder (validation, percent), and as :class:`lib.training.finetune.Finetuned` has them those of
     unseen images and c. ``lr_of``: kind → learning rate of the encoder, else the plan's.
     """
-    several = _splits(halves, seed, n_seeds)
+    splits = _splits(halves, seed, n_seeds)
     task = _Task(images, halves, plan, _folder(store), content(images))
-    before = _before(task, next(iter(kinds.values())), several[0], ks)
-    found = {BEFORE: [replace(before, split=one) for one in several]}
+    before = _before(task, next(iter(kinds.values())), splits[0], ks)
+    answers = {BEFORE: [replace(before, split=split) for split in splits]}
     courses = []
     for name, kind in kinds.items():
         at_rate = task.at((lr_of or {}).get(name, plan.settings.lr))
-        for one in several:
-            known = _once(at_rate, name, kind, one, *held_out(halves, one.seed))
-            courses.append(_course(known, f"{name}, end to end", one.repeat))
-            for place, answer in _asked(halves, name, _as_learnt(kind, known), one, known, ks).items():
-                found.setdefault(place, []).append(answer)
-    return found, pd.concat(courses, ignore_index=True)
+        for split in splits:
+            known = _once(at_rate, name, kind, split, *held_out(halves, split.seed))
+            courses.append(_course(known, f"{name}, end to end", split.repeat))
+            for place, answer in _searched(halves, name, _as_learnt(kind, known), split, known, ks).items():
+                answers.setdefault(place, []).append(answer)
+    return answers, pd.concat(courses, ignore_index=True)
 
 
 def _folder(store: Path | str | None) -> Path | None:
@@ -138,7 +138,7 @@ def _splits(halves: Halves, seed: int, n_seeds: int = 1) -> list[Split]:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is learnt from and asked, how, and the folder of what is trained already; ``shown``: what images hold."""
+    """What is learnt from and searched, how, and the folder of what is trained; ``shown``: what images hold."""
 
     images: ImageTable
     halves: Halves
@@ -151,8 +151,8 @@ class _Task:
         code = kept.code(
             {__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision", "lightning_fabric"
         )
-        told = [self.shown, kept.digest(list(self.halves.names)), *others, code]
-        return hashlib.sha256(repr(told).encode()).hexdigest()
+        about = [self.shown, kept.digest(list(self.halves.names)), *others, code]
+        return hashlib.sha256(repr(about).encode()).hexdigest()
 
     def at(self, lr: float) -> "_Task":
         """The same with another learning rate of the encoder."""
@@ -164,16 +164,16 @@ class _Task:
 
     @property
     def used(self) -> np.ndarray:
-        """Rows of the images that are learnt from, ask, or are searched."""
+        """Rows of the training, query and gallery images."""
         return np.unique(np.concatenate([self.halves.learnt, self.halves.queries, self.halves.gallery]))
 
     def embedded(self, network: nn.Sequential, preparation: Preparation) -> list[Tensor]:
         """Features and embeddings (n, ...) as of :func:`lib.training.finetune.embed`, NaN for images without a use."""
-        found = []
+        of_all = []
         for points in finetune.embed(network, decode(self.part(self.used)), preparation):
-            found.append(points.new_full((len(self.images), points.shape[1]), torch.nan))
-            found[-1][torch.from_numpy(self.used)] = points
-        return found
+            of_all.append(points.new_full((len(self.images), points.shape[1]), torch.nan))
+            of_all[-1][torch.from_numpy(self.used)] = points
+        return of_all
 
     def part(self, rows: np.ndarray) -> ImageTable:
         """The images ``rows``, labelled by their category."""
@@ -231,8 +231,8 @@ def _trained(
 def _right(known: Mapping[str, Any], halves: Halves, kind: Settings, rows: np.ndarray) -> np.ndarray:
     """(q,) which of the images ``rows``, which search each other by the head's embedding, find their category first."""
     points, codes = known["embeddings"][torch.from_numpy(rows)], halves.codes[rows]
-    asked = retrieval.evaluate(points, points, codes, codes, kind.geometry, (1,), rows, rows)
-    return asked.values["hit_rate", 1].to_numpy()
+    queries = retrieval.evaluate(points, points, codes, codes, kind.geometry, (1,), rows, rows)
+    return queries.values["hit_rate", 1].to_numpy()
 
 
 def _as_learnt(kind: Settings, known: Mapping[str, Any]) -> Settings:
@@ -251,19 +251,19 @@ def _course(known: Mapping[str, Any], name: str, repeat: int) -> pd.DataFrame:
     return losses.merge(scores, on="step", how="outer").assign(method=name, repeat=repeat)
 
 
-def _asked(
+def _searched(
     halves: Halves, name: str, kind: Settings, split: Split, known: Mapping[str, Any], ks: Sequence[int]
 ) -> dict[str, Answer]:
     """The held-out images searched by the head's embedding, and by the encoder's feature with D_cos."""
     spaces = {"head": (known["embeddings"], kind.geometry), "encoder": (known["features"], Sphere())}
-    found = {}
+    answers = {}
     for place, (points, space) in spaces.items():
         rim = points_at_rim(kind, points[split.train]) if place == "head" else np.nan
         answer = _answer(f"{name}{END}{place}", kind, points, space, halves, split, ks)
-        found[answer.method.name] = replace(
+        answers[answer.method.name] = replace(
             answer, health=Health(_last_loss(known), rim, known["best"]), history=list(known["history"]["loss"])
         )
-    return found
+    return answers
 
 
 def _last_loss(known: Mapping[str, Any]) -> float:

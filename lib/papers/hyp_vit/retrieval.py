@@ -1,39 +1,52 @@
-"""Tables 2 and 3, which differences are tested, and where embeddings rest."""
+"""Tables 2 and 3, which differences are tested, the course of trainings, and where embeddings rest (section 3.3)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from lib.datasets.categories import Halves
+from lib.errors import InputError
+from lib.figures import style
 from lib.geometry import PoincareBall
-from lib.papers.hyp_vit import published
-from lib.papers.hyp_vit.names import (
+from lib.papers.hyp_vit import labels, published
+from lib.papers.hyp_vit.heads import (
+    ALONE,
+    BALL,
     BEFORE,
+    BY_COSINE,
+    CLIP,
     END,
-    FLAT,
+    END_TO_END,
+    FROZEN,
+    HEAD,
+    HEADS,
     HYP,
-    INSIDE,
+    LEARNT,
     LINEAR,
+    METRIC,
     NCA,
     NONE,
     ONE,
-    PRINTED,
+    PLACES,
+    PRETRAINED,
     SPH,
+    TEMPERATURE,
     UNCLIPPED,
     UNTRAINED,
 )
-from lib.papers.hyp_vit.retrieval.frozen import BY_COSINE, METRIC
 from lib.study import paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.markdown import percent
-from lib.study.rates import best_rates
 from lib.study.scores import Answers, of_answers
 from lib.training.hyp_vit import Settings
 from lib.training.methods import Answer
 
 UNSEEN = "unseen categories"
-PLACES = ("head", "encoder")
 SAYS = paired.SAYS.replace("averaged per group first", "averaged per category first").replace("groups", "categories")
 SAYS += " Intervals are not corrected."
 """What the paired tests say about themselves, where the groups are categories."""
@@ -93,8 +106,9 @@ def _steps(trainings: Sequence[Answer]) -> str:
     return "–" if np.isnan(trainings[0].health.loss) else " / ".join(steps if len(set(steps)) > 1 else steps[:1])
 
 
-RECALL = Layout(
-    [
+def layout(theirs: pd.DataFrame | None = None) -> Layout:
+    """Published rows of one dataset (of :mod:`lib.papers.hyp_vit.published`), then ours, of :func:`recall`; chance."""
+    columns = [
         Column("method"),
         Column("whose"),
         Column("numbers", "dim", "0"),
@@ -104,20 +118,19 @@ RECALL = Layout(
         *HEALTH[:2],
         Column("steps", "steps_each", "{}"),
     ]
-)
+    return Layout(columns, prepare=partial(_beside, theirs))
 
 
-def layout(rows: pd.DataFrame, theirs: pd.DataFrame | None = None) -> str:
-    """Published rows of one dataset (of :mod:`lib.papers.hyp_vit.published`), then ours, of :func:`recall`; chance."""
+def _beside(theirs: pd.DataFrame | None, rows: pd.DataFrame) -> pd.DataFrame:
     trained = rows["steps_each"].astype(str) != "–"
     spread = rows["seeds_spread"].where(trained)
     both = rows.assign(whose="ours", cell=rows["ours"].map(percent), seeds_spread=spread)
-    if theirs is not None and len(theirs):
-        theirs = theirs[theirs["k"].isin(rows["k"])]
-        names, cells = theirs["method"] + " (" + theirs["encoder"] + ")", theirs["value"].map("{:.1f}".format)
-        theirs = theirs.assign(method=names, whose="published", cell=cells)
-        both = pd.concat([theirs[["method", "whose", "dim", "k", "cell"]], both], ignore_index=True)
-    return RECALL(both)
+    if theirs is None or not len(theirs):
+        return both
+    theirs = theirs[theirs["k"].isin(rows["k"])]
+    names, cells = theirs["method"] + " (" + theirs["encoder"] + ")", theirs["value"].map("{:.1f}".format)
+    theirs = theirs.assign(method=names, whose="published", cell=cells)
+    return pd.concat([theirs[["method", "whose", "dim", "k", "cell"]], both], ignore_index=True)
 
 
 def of_dataset(table: int, dataset: str) -> pd.DataFrame:
@@ -125,18 +138,12 @@ def of_dataset(table: int, dataset: str) -> pd.DataFrame:
     return published.recall(table).query("dataset == @dataset")
 
 
-LAYOUTS = {"table_2": layout, "table_3": layout}
-
-HEAD, BALL, END_TO_END = "does a head help?", "ball or sphere?", "does training the encoder help?"
-CLIP, START = "does clipping help?", "does it matter where the head begins?"
-PRETRAINED, ALONE = "what does pretraining give?", "without pretraining?"
-TEMPERATURE = "temperature or curvature?"
 TEST_NAMES = paired.METHODS | {"k": "K"}
 QUESTIONS = {"question": "question"} | TEST_NAMES
 
 
 def pairs(answers: Mapping[str, object]) -> dict[str, list[tuple[str, str]]]:
-    """Question → what is compared with what, of the methods in ``answers``.
+    """Question → what is compared with what, of the methods in ``answers``; Hyp is compared as :data:`.HEADS` says.
 
     Further networks are known by their ``"..., Hyp"``, and answer the same questions as the first. Where temperatures
     were tried, Hyp is compared end to end with Sph at its own τ and rate, and at those of Hyp.
@@ -145,24 +152,40 @@ def pairs(answers: Mapping[str, object]) -> dict[str, list[tuple[str, str]]]:
     {'does a head help?': [('Hyp', 'no head')], 'ball or sphere?': [('Hyp', 'Sph')]}
     """
     others = [name.removesuffix(HYP) for name in answers if name.endswith(f", {HYP}") and name != f"{UNTRAINED}{HYP}"]
+    rivals = [name for name in HEADS if name != HYP]
+    trained = [name for name in rivals if HEADS[name].trained != FROZEN]
     tempered = f"{ONE}{END}head" in answers
-    balls = [f"{name}{{}}{END}{place}" for name in ([] if tempered else [""]) + others for place in PLACES]
-    apart = [(HYP, ONE), (HYP, SPH), (HYP, FLAT), (SPH, ONE)] if tempered else []
+    together = [(f"{name}{HYP}", f"{name}{it}") for name in ([] if tempered else [""]) + others for it in trained]
+    apart = [(HYP, ONE), *((HYP, name) for name in trained), (SPH, ONE)] if tempered else []
     questions = {
         HEAD: [(HYP, name) for name in (NONE, NCA, LINEAR)] + [(f"{name}{HYP}", f"{name}{NONE}") for name in others],
-        BALL: [(HYP, name) for name in (SPH, PRINTED, FLAT)]
-        + [(f"{name}{HYP}", f"{name}{SPH}") for name in others]
-        + [(name.format(HYP), name.format(SPH)) for name in balls],
-        CLIP: [(HYP, name) for name in (UNCLIPPED, f"{UNCLIPPED}{BY_COSINE}")],
-        START: [(HYP, INSIDE)],
-        END_TO_END: [(f"{name}{kind}{END}encoder", f"{name}{BEFORE}") for name in ("", *others) for kind in (HYP, SPH)],
+        BALL: [],
+        CLIP: [],
+    }
+    for name in rivals:
+        questions.setdefault(HEADS[name].question, []).append((HYP, name))
+    questions[BALL] += [(f"{name}{HYP}", f"{name}{SPH}") for name in others] + _end_to_end(together)
+    questions[CLIP].append((HYP, f"{UNCLIPPED}{BY_COSINE}"))
+    questions |= {
+        END_TO_END: [
+            (f"{name}{kind}{END}encoder", f"{name}{BEFORE}") for name in ("", *others) for kind in (HYP, *trained)
+        ],
         PRETRAINED: [(name, f"{UNTRAINED}{name}") for name in (NONE, HYP, *(f"{HYP}{END}{place}" for place in PLACES))],
         ALONE: [(f"{UNTRAINED}{HYP}", f"{UNTRAINED}{name}") for name in (NONE, SPH)]
         + [(f"{UNTRAINED}{HYP}{END}encoder", f"{UNTRAINED}{BEFORE}")],
-        TEMPERATURE: [(f"{one}{END}{place}", f"{other}{END}{place}") for one, other in apart for place in PLACES],
+        TEMPERATURE: _end_to_end(apart),
     }
     known = {what: [pair for pair in pairs if set(pair) <= set(answers)] for what, pairs in questions.items()}
     return {what: pairs for what, pairs in known.items() if pairs}
+
+
+def _end_to_end(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The same heads trained together with the encoder, by head and by encoder."""
+    return [(f"{first}{END}{place}", f"{second}{END}{place}") for first, second in pairs for place in PLACES]
+
+
+ONCE = [f"{name}{END}{place}" for name in (UNCLIPPED, LEARNT) for place in PLACES]
+"""What is trained a single time and therefore tested against nothing."""
 
 
 def tests(
@@ -172,15 +195,19 @@ def tests(
 
     lr: learning rates of the heads, and of the encoder in trainings end to end, as "Hyp, end to end". Columns question,
     first_rate and second_rate (NaN of what has none), and those of :meth:`lib.study.scores.Scores.tests`, with p
-    corrected for the tests of a question.
+    corrected for the tests of a question. Raises InputError for a method that no question names.
     """
+    questions = pairs(answers)
+    named = {name for of_question in questions.values() for pair in of_question for name in pair}
+    if untested := [name for name in answers if name not in named and name not in ONCE]:
+        raise InputError(f"no question compares {untested[0]!r} with another method: declare it in heads.HEADS")
 
     def rate(name: str) -> float:
         kind, trained, _ = name.partition(END)
         return lr.get(f"{kind}{END.rstrip(', ')}" if trained else name.removesuffix(BY_COSINE), np.nan)
 
     frames, scores = [], of_answers({UNSEEN: answers}, names)
-    for question, of_question in pairs(answers).items():
+    for question, of_question in questions.items():
         table = scores.tests(of_question, ks, metric=METRIC, seed=seed).drop(columns="rule")
         rates = {f"{side}_rate": table[side].map(rate) for side in paired.METHODS}
         frames.append(table.assign(question=question, **rates))
@@ -199,50 +226,20 @@ def marked(tests: pd.DataFrame) -> pd.DataFrame:
     return tests.assign(**{side: tests[side].mask(apart, tests[side] + rate) for side, rate in rates.items()})
 
 
-def tests_layout(tests: pd.DataFrame) -> str:
-    return paired.tests_layout(marked(tests), QUESTIONS)
+def _tested(tests: pd.DataFrame) -> pd.DataFrame:
+    return paired.outcomes(marked(tests))
 
 
-def temperature(tests: pd.DataFrame, tried: pd.DataFrame) -> pd.DataFrame:
-    """Hyp against Sph end to end: both at the τ and rate of Hyp, then each at its own; the tests at the smallest K.
-
-    tests: of :func:`tests`; tried: of :func:`.networks.choose`. Columns at and those of the tests, first_tau,
-    second_tau. A lead that is there in the first and gone in the second is due to the temperature or the rate.
-    """
-    tau = best_rates(tried, value="temperature")
-    rows = tests[(tests["question"] == TEMPERATURE) & (tests["k"] == tests["k"].min())]
-    kinds = rows["second"].str.partition(END)[0]
-    rows = rows.assign(at=kinds.map({ONE: "both at Hyp's", SPH: "each at its own"}), first_tau=tau[HYP])
-    rows = rows.assign(second_tau=kinds.map({ONE: tau[HYP], SPH: tau[SPH]}))
-    return rows[rows["first"].str.startswith(f"{HYP}{END}")].dropna(subset="at").reset_index(drop=True)
-
-
-TEMPERATURES = {"at": "τ and rate", "first": "first", "first_tau": "its τ", "first_rate": "its rate"} | {
-    "second": "second",
-    "second_tau": "τ of the second",
-    "second_rate": "rate of the second",
+LAYOUTS = {
+    "table_2": layout(),
+    "table_3": layout(),
+    "table_labels": labels.LAYOUT,
+    "table_label_tests": paired.tests_layout(TEST_NAMES),
+    "table_steps": Layout(
+        [Column("method"), Column("place"), Column("step {}", "ours", "{:#.4g}", over="at")], by=("method", "place")
+    ),
+    "table_tests": replace(paired.tests_layout(QUESTIONS), prepare=_tested),
 }
-
-
-def steps(course: pd.DataFrame) -> pd.DataFrame:
-    """Recall@1 of unseen categories at fixed steps, and at the step that validation picks; c where it is learnt.
-
-    course: of :func:`.networks.trained` with unseen images. Columns method, place, at ("25", or "chosen"), ours
-    (mean, percent; of place "c" the curvature), spread (over trainings) and n_seeds.
-    """
-    looked = course.dropna(subset=["head"])
-    best = looked.loc[looked.groupby(["method", "repeat"], sort=False)["head"].idxmax()].assign(at="chosen")
-    both = pd.concat([looked.assign(at=looked["step"].map("{:.0f}".format)), best])
-    values = {place: f"unseen_{place}" for place in PLACES} | ({"c": "c"} if "c" in course else {})
-    both = both[["method", "at", *values.values()]].rename(columns={column: place for place, column in values.items()})
-    long = both.melt(["method", "at"], var_name="place").dropna(subset="value")
-    means = long.groupby(["place", "method", "at"], sort=False)["value"].agg(ours="mean", spread="std", n_seeds="size")
-    return means.reset_index()[["method", "place", "at", "ours", "spread", "n_seeds"]]
-
-
-STEPS = Layout(
-    [Column("method"), Column("place"), Column("step {}", "ours", "{:#.4g}", over="at")], by=("method", "place")
-)
 
 
 def rest(answers: Answers) -> pd.DataFrame:
@@ -272,13 +269,18 @@ def shares(head: Settings, norms: np.ndarray) -> np.ndarray:
     return 100 * head.geometry.c**0.5 * norms
 
 
+def bounds(answers: Answers) -> dict[str, float]:
+    """Method → :func:`bound` of its head, of those that :func:`rest` has."""
+    return {name: bound(answer.method.head) for name, (answer, *_) in answers.items() if curved(answer)}
+
+
 def bound(settings: Settings) -> float:
-    """How far out clipping lets a point come, as percent of the ball's radius (HV-9).
+    """How far out clipping lets a point come, as percent of the ball's radius (HV-9); 100 without clipping.
 
     >>> round(bound(Settings()), 1)
     62.1
     """
-    return 100 * float(np.tanh(settings.geometry.c**0.5 * settings.clip_radius))
+    return 100 * float(np.tanh(settings.geometry.c**0.5 * (settings.clip_radius or np.inf)))
 
 
 def clipped(settings: Settings, norms: np.ndarray) -> float:
@@ -288,3 +290,36 @@ def clipped(settings: Settings, norms: np.ndarray) -> float:
     50.0
     """
     return 100 * float((shares(settings, norms) > bound(settings) - 0.01).mean())
+
+
+def colour(method: str) -> str:
+    """The colour of a method's head, by its place in :data:`.HEADS`.
+
+    >>> colour("Hyp, end to end, head") == colour("Hyp") != colour("Hyp, not clipped")
+    True
+    """
+    declared = [name for name in HEADS if name in method]
+    return style.PALETTE[[*HEADS].index(max(declared, key=len)) % len(style.PALETTE)]
+
+
+def rest_figure(rows: pd.DataFrame, bounds: Mapping[str, float]) -> Figure:
+    """Where embeddings rest: median, quartiles and extremes of every method; dashed, the bound that clipping sets.
+
+    rows: of :func:`rest`; bounds: method → its bound, percent.
+    """
+    ends = rows.groupby("method", sort=False)["share"].quantile([0, 0.25, 0.5, 0.75, 1]).unstack()
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 1.0 + 0.35 * len(ends)))
+        for place, (method, (low, first, middle, third, high)) in enumerate(ends.iterrows()):
+            axis.plot([low, high], [place, place], color="0.5", linewidth=1)
+            axis.plot([first, third], [place, place], color=colour(method), linewidth=6, solid_capstyle="butt")
+            axis.plot([middle], [place], "o", color="black", markersize=4)
+            label = "bound set by clipping" if place == 0 else None
+            axis.plot(2 * [bounds[method]], [place - 0.45, place + 0.45], "k--", linewidth=1, label=label)
+        axis.axvline(100, color="black", linewidth=1.5, label="rim")
+        axis.set(xlim=(0, 102), xlabel="distance from the centre on paper (% of the ball's radius)")
+        axis.set_yticks(range(len(ends)), ends.index)
+        axis.set_ylim(len(ends) - 0.5, -0.5)
+        figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        plt.close(figure)
+    return figure

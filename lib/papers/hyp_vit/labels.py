@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.papers.hyp_vit.names import HYP, NONE, SPH
-from lib.papers.hyp_vit.retrieval.frozen import METRIC
+from lib.papers.hyp_vit.heads import HYP, METRIC, NONE, SPH
 from lib.study.columns import Column, Layout
 from lib.study.markdown import percent
 from lib.study.run import Arm, Study
@@ -30,7 +29,6 @@ LAYOUT = Layout(
         Column("labels alike", "by_class", chance="chance_by_class"),
     ]
 )
-LAYOUTS = {"table_labels": LAYOUT}
 
 
 def by_label(study: Study, arms: Sequence[Arm], labels: np.ndarray) -> dict[str, Answers]:
@@ -44,8 +42,8 @@ def by_label(study: Study, arms: Sequence[Arm], labels: np.ndarray) -> dict[str,
 def values(answers: Mapping[str, Answers], by_category: pd.DataFrame, gallery: np.ndarray) -> pd.DataFrame:
     """A row per method: category, label, label_alone (own category left out), by_class and the chance of each; percent.
 
-    by_category: of :func:`.tables.recall`. by_class: label_alone averaged per label first. gallery: the labels that are
-    searched; the last row answers with the commonest of them, always.
+    by_category: of :func:`.retrieval.recall`. by_class: label_alone averaged per label first. gallery: the labels that
+    are searched; the last row answers with the commonest of them, always.
     """
     rows = of_answers(answers).means().query("metric == @METRIC").set_index("method")
     alone, within = (rows[rows["rule"] == rule] for rule in (WITHOUT, WITH))

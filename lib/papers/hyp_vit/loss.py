@@ -16,7 +16,7 @@ from lib.losses.hyp_vit import PairwiseCrossEntropy
 
 CLASSES = "ABCD"
 SEED = 2569
-"""Of a small batch whose first image, :data:`ANCHOR`, has its positive and two others within reach of a softmax."""
+"""Of a small batch whose first image, :data:`ANCHOR`, wavers between its positive and two others."""
 ANCHOR = 0
 KINDS = ("no clipping", "boundary clip only", "feature clipping", "no clipping, Riemannian gradient")
 """Rows of :func:`gradient`."""
@@ -62,7 +62,7 @@ def place(e: Tensor, c: float, clip_radius: float | None = None) -> Tensor:
 
 
 def softmax(distance: Tensor, temperature: float) -> Tensor:
-    """Shares (n, n) that the softmax of Equation 5 gives each image k ≠ i beside anchor i; ``distance: (n, n)``.
+    """Shares (n, n) that the softmax of Equation 5 gives each image k ≠ i, for anchor i; ``distance: (n, n)``.
 
     >>> softmax(torch.tensor([[0.0, 1.0, 1.0], [1.0, 0.0, 3.0], [1.0, 3.0, 0.0]]), temperature=2.0).round(decimals=2)
     tensor([[0.0000, 0.5000, 0.5000],
@@ -102,6 +102,12 @@ def shares(distances: Mapping[str, Tensor], temperatures: Sequence[float], label
         for k in others
     ]
     return pd.DataFrame(rows, columns=["distance", "temperature", "image", "positive", "apart", "share"])
+
+
+def softmax_of_anchor(e: Tensor, labels: Tensor, c: float, clip_radius: float, temperature: float) -> pd.DataFrame:
+    """:func:`shares` of :data:`ANCHOR` by D_hyp, for outputs ``e: (n, 2)`` of a head."""
+    z = place(e, c, clip_radius)
+    return shares({"D_hyp": PoincareBall(c).pairwise(z, z)}, [temperature], labels, ANCHOR)
 
 
 def whole_batch(distance: Tensor, d: int, temperature: float) -> Tensor:

@@ -1,4 +1,7 @@
-"""Three heads on frozen features, what a picture of them holds, and the one image that everybody finds."""
+"""Embeddings on the Poincaré disk, what such a picture holds, and the one image that everybody finds (section 3.3).
+
+Fig. 2 and supplement B.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,48 +11,33 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.datasets.categories import Halves, held_out
+from lib.datasets.categories import Halves
 from lib.datasets.table import ImageTable
 from lib.geometry import Euclidean, Geometry, Sphere, clip
 from lib.metrics import retrieval
-from lib.papers.hyp_vit.disk import figures
-from lib.papers.hyp_vit.disk.layout import NEAR
+from lib.papers.hyp_vit import heads
+from lib.papers.hyp_vit.disk_pictures import NEAR, SHOWN
+from lib.papers.hyp_vit.heads import HYP, UNCLIPPED
 from lib.search.exact import nearest
 from lib.study import paired
 from lib.study.columns import Column, Layout
 from lib.study.run import Arm, Study
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
-from lib.training.methods import Fitted, Method
-from lib.training.recipes import Recipe
-from lib.training.splits import Split
+from lib.training.methods import Fitted
 
-HYP, UNCLIPPED, TWO = "Hyp", "Hyp, not clipped", "Hyp, two numbers"
-BY_COSINE = ", by D_cos"
-"""The same network, searched by the cosine."""
-NO_HEAD, NOISE = ", no head", "noise"
+TWO, NO_HEAD, NOISE = "Hyp, two numbers", ", no head", "noise"
 OF_A_LAYOUT = ("begun", "shown", "shown_low", "shown_high", "kept", "same_shown", "mixed")
 """Columns that rest on UMAP, whose steps depend on the last bit of every number before them."""
 SAYS = paired.SAYS.replace("averaged per group first", "averaged per category first").replace("groups", "categories")
 """What the paired tests say about themselves, where the groups are categories."""
 
 
-def study(x: np.ndarray, encoder: str, parts: Halves, n_seeds: int, seed: int) -> Study:
-    """Half of the categories teach; the others search each other, and no image finds itself."""
-    learnt, aside = held_out(parts, seed)
-    whole = Split(0, parts.learnt, parts.queries, seed, held_out=parts.gallery)
-    itself = np.arange(len(parts.codes))
-    rules = {"metric": "hit_rate", "gallery": "open", "apart": itself, "n_seeds": n_seeds}
-    return Study({encoder: x}, parts.codes, parts.names, [whole], Split(0, learnt, aside, seed), [1], **rules)
-
-
 def arms(settings: Settings, encoder: str, dim: int, dim_out: int, schedule: ByClass) -> list[Arm]:
     """The head of the paper, the same not clipped, and the same with two numbers."""
-    hyp = Method(HYP, Recipe("raw", dim, dim_out), settings, schedule)
-    unclipped = replace(hyp, name=UNCLIPPED, head=replace(settings, clip_radius=None))
-    return [
-        Arm(one, encoder) for one in (hyp, unclipped, replace(hyp, name=TWO, recipe=replace(hyp.recipe, dim_out=2)))
-    ]
+    methods = heads.heads(settings, dim, dim_out, schedule, (HYP, UNCLIPPED))
+    methods += [replace(methods[0], name=TWO, recipe=replace(methods[0].recipe, dim_out=2))]
+    return heads.arms(methods, encoder)
 
 
 def kinds(images: ImageTable, parts: Halves, *columns: str) -> tuple[str, np.ndarray]:
@@ -71,9 +59,9 @@ def marks(of: str, kind: np.ndarray, rows: np.ndarray) -> str:
     'Marks: label, which is coarser than the categories of the head.'
     """
     coarser = ", which is coarser than the categories of the head" * (of != "category")
-    if len(np.unique(kind[rows])) <= figures.SHOWN:
+    if len(np.unique(kind[rows])) <= SHOWN:
         return f"Marks: {of}{coarser}."
-    return f"Marks: the {figures.SHOWN} largest, by {of}{coarser}; grey dots: all others."
+    return f"Marks: the {SHOWN} largest, by {of}{coarser}; grey dots: all others."
 
 
 def placed(points: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray], kind: np.ndarray) -> pd.DataFrame:
@@ -137,30 +125,11 @@ def hub_tests(study: Study, arms: Sequence[Arm], seed: int = 0) -> pd.DataFrame:
     """Paired tests of Recall@1 over categories: D_cos against D_hyp on the same networks, and Hyp against others by
     D_cos, which says whether anything is left that the search does not account for.
     """
-    cosine = [replace(arm, method=replace(arm.method, name=f"{arm.name}{BY_COSINE}", search="cosine")) for arm in arms]
+    cosine = [Arm(method, arm.encoder) for arm in arms for method in heads.by_cosine([arm.method])]
     pairs = [(by_cosine.name, arm.name) for by_cosine, arm in zip(cosine, arms, strict=True)]
     pairs += [(HYP, by_cosine) for by_cosine, name in pairs if name != HYP]
     scores = study.run([*arms, *cosine])
     return scores.tests(pairs, [1], metric="hit_rate", seed=seed).drop(columns="search")
-
-
-def hub_layout(rows: pd.DataFrame) -> str:
-    """Means over the trainings."""
-    columns = [
-        Column("method"),
-        Column("search"),
-        Column("Recall@1", "recall"),
-        Column("queries with the commonest first answer", "most", "1 %"),
-        Column("it rests at", "rest_of_it", "2 %"),
-        Column("median of all", "rest", "2 %"),
-    ]
-    means = rows.groupby(["method", "search"], sort=False).mean(numeric_only=True).reset_index()
-    return Layout(columns, ("method", "search"))(means)
-
-
-def tests_layout(tests: pd.DataFrame) -> str:
-    """The tests of :func:`hub_tests`."""
-    return paired.tests_layout(tests, paired.METHODS | {"k": "K"})
 
 
 LAYOUTS = {
@@ -180,6 +149,17 @@ LAYOUTS = {
         ],
         ("picture",),
     ),
-    "table_hubs": hub_layout,
-    "table_hub_tests": tests_layout,
+    "table_hubs": Layout(
+        [
+            Column("method"),
+            Column("search"),
+            Column("Recall@1", "recall"),
+            Column("queries with the commonest first answer", "most", "1 %"),
+            Column("it rests at", "rest_of_it", "2 %"),
+            Column("median of all", "rest", "2 %"),
+        ],
+        ("method", "search"),
+        repeats="repeat",
+    ),
+    "table_hub_tests": paired.tests_layout(paired.METHODS | {"k": "K"}),
 }

@@ -1,0 +1,185 @@
+"""What is trained end to end: Hyp and Sph, on further networks too, each at a temperature and rate of its own.
+
+Below: the course of these trainings.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.figure import Figure
+
+from lib.datasets.categories import Halves
+from lib.datasets.table import ImageTable
+from lib.encoders.weights import UNTRAINED as WITHOUT
+from lib.figures import style
+from lib.papers.hyp_vit import end_to_end, published
+from lib.papers.hyp_vit.end_to_end import EndToEnd
+from lib.papers.hyp_vit.heads import (
+    BEFORE,
+    END,
+    HEADS,
+    HYP,
+    LARGE,
+    LEARNT,
+    ONE,
+    PLACES,
+    SPH,
+    TRAINED,
+    UNCLIPPED,
+    UNTRAINED,
+)
+from lib.study.rates import best_rates
+from lib.study.scores import Answers
+from lib.training.hyp_vit import Settings, warmed
+
+Plan = tuple[dict[str, Settings], EndToEnd]
+"""Heads by name, and how each is trained together with an encoder."""
+
+
+def plans(
+    settings: Settings, plan: EndToEnd, beside: Sequence[str], also: Sequence[str] = (), tempered: bool = False
+) -> list[Plan]:
+    """What :data:`.HEADS` has trained, under plain names, then of each network ``beside`` under its own.
+
+    Of those in ``also`` Hyp only. The plan's own network without its pretraining is "untrained encoder". tempered: one
+    of the large trainings.
+    """
+    wanted = (TRAINED, LARGE) if tempered else (TRAINED,)
+    kinds = {name: kind.settings(settings) for name, kind in HEADS.items() if kind.trained in wanted}
+    plans = [(kinds, plan)]
+    for name in [*beside, *also]:
+        whose = UNTRAINED if name == f"{plan.encoder}{WITHOUT}" else f"{name}, "
+        own = {f"{whose}{kind}": head for kind, head in kinds.items() if kind == HYP or name in beside}
+        plans.append((own, replace(plan, encoder=name)))
+    return plans
+
+
+def shorter(plans: Sequence[Plan], steps: int) -> list[Plan]:
+    """The plans in so many steps and without a look at query images, to choose rates by; 0 leaves them as they are."""
+    if not steps:
+        return list(plans)
+    return [(kinds, replace(plan, settings=replace(plan.settings, steps=steps), unseen=False)) for kinds, plan in plans]
+
+
+def choose(
+    images: ImageTable, parts: Halves, plans: Sequence[Plan], candidates: Sequence[float], **options: Any
+) -> pd.DataFrame:
+    """:func:`.end_to_end.rates` of every plan; without candidates, of the published rate only."""
+    tried = [
+        end_to_end.rates(images, parts, kinds, plan, candidates or [published.rate(plan.encoder)], **options)
+        for kinds, plan in plans
+    ]
+    return pd.concat(tried, ignore_index=True)
+
+
+def at_chosen(plans: Sequence[Plan], tried: pd.DataFrame) -> list[Plan]:
+    """Every head at its own τ, and Sph of the first network at that of Hyp as well; as they were if none was tried."""
+    if "temperature" not in tried:
+        return list(plans)
+    own = best_rates(tried, value="temperature")
+    first, *others = [({name: warmed(kind, own[name]) for name, kind in kinds.items()}, plan) for kinds, plan in plans]
+    return [(first[0] | {ONE: warmed(first[0][SPH], own[HYP])}, first[1]), *others]
+
+
+def variants(plans: Sequence[Plan]) -> list[Plan]:
+    """Hyp of the first network at its own τ, not clipped, and with a c that learns along."""
+    kinds, plan = plans[0]
+    return [({UNCLIPPED: replace(kinds[HYP], clip_radius=None), LEARNT: replace(kinds[HYP], learn_c=True)}, plan)]
+
+
+def rates(tried: pd.DataFrame) -> dict[str, float]:
+    """Head → its chosen rate of the encoder; Sph at Hyp's τ and the variants have that of Hyp."""
+    own = best_rates(tried)
+    return own | dict.fromkeys((ONE, UNCLIPPED, LEARNT), own[HYP]) if "temperature" in tried else own
+
+
+def trained(
+    images: ImageTable, parts: Halves, plans: Sequence[Plan], ks: Sequence[int], **options: Any
+) -> tuple[Answers, pd.DataFrame]:
+    """:func:`.end_to_end.end_to_end` of every plan: all answers, and the course of all trainings."""
+    answers, courses = {}, []
+    for kinds, plan in plans:
+        of_plan, course = end_to_end.end_to_end(images, parts, kinds, plan, ks, **options)
+        first = next(iter(kinds))
+        whose = first.removesuffix(HYP) if first.endswith(HYP) else ""
+        answers |= {f"{whose}{name}" if name == BEFORE else name: rows for name, rows in of_plan.items()}
+        courses.append(course)
+    return answers, pd.concat(courses, ignore_index=True)
+
+
+def named(tried: pd.DataFrame) -> pd.DataFrame:
+    """``tried`` with τ behind the names, so that a table of rates has a row for each."""
+    tau = "" if "temperature" not in tried else ", τ = " + tried["temperature"].map("{:g}".format)
+    return tried.assign(method=tried["method"] + tau)
+
+
+def published_rates(plans: Sequence[Plan], tried: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """A column of the table of rates: the published one of every head; none if temperatures are tried."""
+    rates = {name: f"{published.rate(plan.encoder):g}" for kinds, plan in plans for name in kinds}
+    return {} if "temperature" in tried else {"published": rates}
+
+
+def steps(course: pd.DataFrame) -> pd.DataFrame:
+    """Recall@1 of unseen categories at fixed steps, and at the step that validation picks; c where it is learnt.
+
+    course: of :func:`trained` with unseen images. Columns method, place, at ("25", or "chosen"), ours
+    (mean, percent; of place "c" the curvature), spread (over trainings) and n_seeds.
+    """
+    looked = course.dropna(subset=["head"])
+    best = looked.loc[looked.groupby(["method", "repeat"], sort=False)["head"].idxmax()].assign(at="chosen")
+    both = pd.concat([looked.assign(at=looked["step"].map("{:.0f}".format)), best])
+    values = {place: f"unseen_{place}" for place in PLACES} | ({"c": "c"} if "c" in course else {})
+    both = both[["method", "at", *values.values()]].rename(columns={column: place for place, column in values.items()})
+    long = both.melt(["method", "at"], var_name="place").dropna(subset="value")
+    means = long.groupby(["place", "method", "at"], sort=False)["value"].agg(ours="mean", spread="std", n_seeds="size")
+    return means.reset_index()[["method", "place", "at", "ours", "spread", "n_seeds"]]
+
+
+DASHES = dict(zip(PLACES, ("-", ":"), strict=True))
+"""What is searched after a training end to end, and how its line is drawn."""
+
+
+def course(rows: pd.DataFrame) -> Figure:
+    """Loss, a panel per method as their distances differ; below, Recall@1 on categories set aside, over the steps.
+
+    A line per training; the step that its head chose is ringed. The untrained encoder has a panel of its own.
+
+    rows: columns method, repeat, step, loss, head, encoder (percent); NaN where a step has no value.
+    """
+    methods = list(dict.fromkeys(rows["method"]))
+    untrained = [name for name in methods if name.startswith(UNTRAINED)]
+    groups = [names for names in ([name for name in methods if name not in untrained], untrained) if names]
+    with style.house():
+        figure = plt.figure(figsize=(style.WIDTH, 5.4))
+        above, below = figure.subfigures(2, 1, height_ratios=[1, 1.5])
+        losses = above.subplots(1, len(methods), squeeze=False)[0]
+        for number, (axis, method) in enumerate(zip(losses, methods, strict=True)):
+            for _, part in rows[rows["method"] == method].dropna(subset="loss").groupby("repeat"):
+                means = part["loss"].rolling(10, min_periods=1).mean()
+                axis.plot(part["step"], means, color=style.PALETTE[number], linewidth=1.1)
+            axis.set(title=method.removesuffix(END.rstrip(", ")), xlabel="steps")
+        losses[0].set_ylabel("loss (mean of the\nlast ten steps, or fewer)")
+        axes = below.subplots(1, len(groups), squeeze=False)[0]
+        for axis, names in zip(axes, groups, strict=True):
+            for (method, _), part in rows[rows["method"].isin(names)].groupby(["method", "repeat"], sort=False):
+                _scores(axis, part, method, methods.index(method))
+            axis.set(title="categories set aside", xlabel="steps")
+        axes[0].set_ylabel("Recall@1 (%)")
+        handles = {label: h for axis in axes for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+        below.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+        plt.close(figure)
+    return figure
+
+
+def _scores(axis: plt.Axes, part: pd.DataFrame, method: str, number: int) -> None:
+    """Head and encoder over the steps of one training; the head's best step, of equal ones the first, is ringed."""
+    look = {"color": style.PALETTE[number], "marker": style.MARKERS[number % len(style.MARKERS)], "markersize": 4}
+    for place, dashes in DASHES.items():
+        scores = part.dropna(subset=place)
+        axis.plot(scores["step"], scores[place], dashes, label=f"{method}, {place}", linewidth=1.1, **look)
+    best = part.loc[part["head"].idxmax()]
+    ring = {"color": "black", "markerfacecolor": "none", "markersize": 9}
+    axis.plot(best["step"], best["head"], "o", label="step that the head chose", **ring)
