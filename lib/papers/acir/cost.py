@@ -20,7 +20,7 @@ from lib.encoders.taps import Stem
 from lib.heads.acir import ConsolidatedHash
 from lib.heads.kan import KAN
 from lib.papers.acir import published
-from lib.papers.acir.network.parts import AUTHORS, PAPER, Authors
+from lib.papers.acir.parts import AUTHORS, PAPER, Authors
 from lib.study.columns import Column, Layout
 from lib.training.acir_end_to_end import Whole
 

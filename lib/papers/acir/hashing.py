@@ -1,6 +1,6 @@
-"""Sections 3.3 and 4.3: what hash codes of one layer are worth, by every loss (Tables 1, 2 and 6, Fig. 3)."""
+"""Sections 3.3 and 4.3: what hash codes of one layer are worth, by every loss (Table 1, Fig. 3)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,16 +9,17 @@ import torch
 from matplotlib.figure import Figure
 
 from lib.figures.lines import lines
+from lib.geometry import Euclidean
 from lib.losses.acir import StructureAware, likeness
-from lib.metrics import hashing, retrieval
+from lib.metrics import hashing
 from lib.metrics.votes import votes
-from lib.papers.acir import published, radius
-from lib.papers.acir.choices import first_losses
+from lib.papers.acir import published
 from lib.papers.acir.heads import ACIR, ALPHA, LINEAR, PUBLISHED_ALPHA, TOP, Plan
-from lib.study import answers, denominators, rates
+from lib.papers.acir.training import first_loss, of_head, search
+from lib.study import answers, denominators, paired
 from lib.study.columns import Column, Layout, printed, steps
+from lib.study.rates import rates_layout
 from lib.study.scores import Answers, of_answers
-from lib.training import experiment
 from lib.training.experiment import Voted
 from lib.training.methods import Fitted, Method
 from lib.training.splits import Split
@@ -34,7 +35,7 @@ def variants(plan: Plan, bits: int, lr: float, neutral: float) -> list[Method]:
 
     neutral: the likeness below which a pair of one class is neutral (:func:`neutral_limit`).
     """
-    ours = StructureAware(alpha=ALPHA, fingerprint=plan.fingerprint, class_weights=plan.class_weights)
+    ours = StructureAware(alpha=ALPHA, looks=True, class_weights=plan.class_weights)
     kinds = {
         f"ours, α = {ALPHA:g}": ours,
         f"ours, α = {PUBLISHED_ALPHA:g}": replace(ours, alpha=PUBLISHED_ALPHA),
@@ -45,7 +46,7 @@ def variants(plan: Plan, bits: int, lr: float, neutral: float) -> list[Method]:
         "likeness by cosine": replace(ours, likeness="cosine"),
         THREE: replace(ours, neutral=neutral),
         "every pair at the mean likeness": replace(ours, even=True),
-        "labels alone": replace(ours, fingerprint=0),
+        "labels alone": replace(ours, looks=False),
         "no class weights": replace(ours, class_weights=()),
     }
     return [plan.method(name, loss, bits, lr) for name, loss in kinds.items()]
@@ -69,57 +70,16 @@ def of_length(trained: Heads, bits: int) -> dict[str, Sequence[Fitted]]:
     return {name.removesuffix(end): heads for name, heads in trained.items() if name.endswith(end)}
 
 
-def _each(trained: Heads) -> Iterator[tuple[dict[str, object], Fitted]]:
-    """Every training, and the cells that name it."""
-    for name, several in trained.items():
-        yield from (({"method": name, "repeat": head.split.repeat}, head) for head in several)
-
-
 def maps(got: Mapping[str, Answers]) -> pd.DataFrame:
     """Table 1: mAP and maAP of every method in every gallery, as :meth:`lib.study.scores.Scores.means`.
 
     bits is taken out of the method's name (NaN without a code); loss_first is the loss of the first epoch.
     """
-    rows = of_answers(got, rule="gallery").means().drop(columns="spread")
-    first = {name: loss for methods in got.values() for name, loss in first_losses(methods).items()}
-    rows = rows.assign(loss_first=rows["method"].map(first))
+    rows = of_answers(got, measure=first_loss, rule="gallery").means().drop(columns="spread")
     names = rows["method"].str.extract(r"^(?P<name>.*?)(?:-(?P<bits>\d+)bit)?$")
     rows["method"] = names["name"]
     rows.insert(2, "bits", names["bits"].astype(float))
     return rows[rows["metric"].isin([HITS, "ap_min"])].reset_index(drop=True)
-
-
-def ranking(trained: Heads, x: np.ndarray, dim: int, labels: np.ndarray) -> pd.DataFrame:
-    """Table 2: ties in expectation, and broken by content as only ACIR's are in the paper (AC-13), for every loss.
-
-    ``x``: rows of ``dim`` feature numbers and a fingerprint. Columns method, repeat; tied (mean number of items at the
-    distance of rank 100), and of both rankings plain, content (mAP, hits) and plain_min, content_min: percent.
-    """
-    rows = []
-    for cells, head in _each(trained):
-        sides = head.split.test, head.split.train
-        relevant = labels[sides[0]][:, None] == labels[sides[1]]
-        distance = hashing.hamming(*(hashing.pack(head.embed(x[side])) for side in sides))
-        last = np.partition(distance, TOP - 1, axis=1)[:, TOP - 1, None]
-        key = hashing.content_key(distance, hashing.content_similarity(*([x[side][:, :dim]] for side in sides)))
-        cells["tied"] = (distance == last).sum(axis=1).mean()
-        for end, z in (("", "hits"), ("_min", "min")):
-            for name, values in (("plain", distance), ("content", key)):
-                ap = retrieval.average_precision_at_k(values, relevant, [TOP], z)
-                cells[name + end] = 100 * ap.nanmean().item()
-        rows.append(cells)
-    return pd.DataFrame(rows)
-
-
-def by_radius(trained: Heads, x: np.ndarray, labels: np.ndarray, radii: Sequence[int]) -> pd.DataFrame:
-    """Table 6: :func:`lib.papers.acir.radius.by_radius` of every training; last the trivial answer."""
-    frames = []
-    for cells, head in _each(trained):
-        sides = head.split.test, head.split.train
-        frame = radius.by_radius(*(head.embed(x[s]) for s in sides), *(labels[s] for s in sides), radii)
-        frame.insert(0, "method", cells["method"])
-        frames.append(frame.assign(repeat=cells["repeat"]))
-    return pd.concat([*frames, radius.commonest(*(labels[side] for side in sides), radii)], ignore_index=True)
 
 
 def bits_used(trained: Heads, x: np.ndarray, labels: np.ndarray) -> pd.DataFrame:
@@ -129,16 +89,14 @@ def bits_used(trained: Heads, x: np.ndarray, labels: np.ndarray) -> pd.DataFrame
     before the sign), distinct (codes in the gallery), off (mean of ||h| − 1|) and loss_last (mean of the last epoch).
     """
     rows = []
-    for cells, head in _each(trained):
-        raw = replace(head, method=replace(head.method, head=replace(head.method.head, binary=False)))
-        for what, fit in (("codes", head), ("numbers", raw)):
-            _, per_query = experiment.search(fit, x, labels, head.split.test, head.split.train, (TOP,))
-            mean = per_query.mean().set_index(["metric", "k"]).loc[("ap_min", TOP)]
+    for name, one in ((name, one) for name, several in trained.items() for one in several):
+        h, cells = of_head(name, one, x).h, {"method": name, "repeat": one.split.repeat}
+        for what, z in (("codes", np.where(h >= 0, np.float32(1), np.float32(-1))), ("numbers", h)):
+            mean = search(z, labels, one.split, Euclidean()).mean().set_index(["metric", "k"]).loc[("ap_min", TOP)]
             cells |= {what: 100 * mean["value"], f"{what}_class": 100 * mean["class_mean"]}
-        h = raw.embed(x[head.split.train])
-        distinct = len(np.unique(hashing.pack(h), axis=0))
-        off = (h.abs() - 1).abs().mean().item()
-        rows.append(cells | {"distinct": distinct, "off": off, "loss_last": head.history[-1]})
+        learnt = torch.from_numpy(h[one.split.train])
+        distinct, off = len(np.unique(hashing.pack(learnt), axis=0)), (learnt.abs() - 1).abs().mean().item()
+        rows.append(cells | {"distinct": distinct, "off": off, "loss_last": one.history[-1]})
     return pd.DataFrame(rows)
 
 
@@ -148,14 +106,15 @@ def first_answers(trained: Heads, x: np.ndarray, labels: np.ndarray) -> pd.DataF
     Queries whose class the gallery lacks are left out. Images at one distance stand in an order drawn by the training's
     seed: in that of the gallery its first class would win all ties.
     """
-    voted: dict[str, list[Voted]] = {}
-    for cells, head in _each(trained):
-        gallery = np.random.default_rng(head.split.seed).permutation(head.split.train)
-        queries = head.split.test[np.isin(labels[head.split.test], labels[gallery])]
-        of_queries = votes(head.embed(x[queries]), head.embed(x[gallery]), labels[gallery], head.space)
-        lost = len(head.split.test) - len(queries)
-        voted.setdefault(cells["method"], []).append(Voted(cells["repeat"], labels[queries], of_queries, lost))
-    return answers.votes({"closed": voted})
+    return answers.votes({"closed": {name: [_vote(one, x, labels) for one in of] for name, of in trained.items()}})
+
+
+def _vote(one: Fitted, x: np.ndarray, labels: np.ndarray) -> Voted:
+    split = one.split
+    gallery = np.random.default_rng(split.seed).permutation(split.train)
+    queries = split.test[np.isin(labels[split.test], labels[gallery])]
+    voted = votes(one.embed(x[queries]), one.embed(x[gallery]), labels[gallery], one.space)
+    return Voted(split.repeat, labels[queries], voted, len(split.test) - len(queries))
 
 
 def tests(got: Answers, groups: np.ndarray, bits: int, seed: int = 0, *, by_class: bool = False) -> pd.DataFrame:
@@ -217,16 +176,6 @@ def _listed(losses: pd.Series) -> str:
     return " / ".join(printed(loss, "3") for loss in losses.dropna()) or "–"
 
 
-TABLE_2 = Layout(
-    (
-        Column("method"),
-        Column(f"items at the distance of rank {TOP}", "tied", form="0"),
-        Column("mAP, ties in expectation", "plain", pm="plain_spread"),
-        Column("mAP, ties by content", "content"),
-        Column("gain", form="+2"),
-        Column("gain, min(k, R)", "gain_min", form="+2"),
-    )
-)
 BITS = Layout(
     (
         Column("method"),
@@ -235,34 +184,23 @@ BITS = Layout(
         Column("distinct codes", "distinct", form="0"),
         Column("mean distance from a bit", "off", form="3"),
         Column("last loss", "loss_last", form="3"),
-    )
+    ),
+    repeats="repeat",
 )
 
 
-def table_2(rows: pd.DataFrame) -> str:
-    """:func:`ranking` as means over trainings."""
-    means = radius.means(rows)
-    gains = {"gain": means["content"] - means["plain"], "gain_min": means["content_min"] - means["plain_min"]}
-    return TABLE_2(means.assign(**gains))
-
-
-def table_quantisation(rows: pd.DataFrame) -> str:
-    """:func:`bits_used` as means over trainings."""
-    return BITS(radius.means(rows))
-
-
-def table_rates(rows: pd.DataFrame) -> str:
-    """:func:`lib.papers.acir.heads.choose`: a row per loss and α, a column per learning rate."""
+def _by_alpha(rows: pd.DataFrame) -> pd.DataFrame:
+    """:func:`lib.papers.acir.heads.choose` with α behind the name of a loss: a line for each, a column per rate."""
     alpha = rows["alpha"].map(lambda value: "" if np.isnan(value) else f", α = {value:g}")
-    return rates.rates_layout(rows.assign(method=rows["method"] + alpha))
+    return RATES.prepare(rows.assign(method=rows["method"] + alpha))
 
 
+RATES = rates_layout()
 LAYOUTS = {
     "table_1": table_1,
     "table_1_min": table_1,
-    "table_2": table_2,
-    "table_6": radius.table_6,
-    "table_first": answers.votes_layout,
-    "table_quantisation": table_quantisation,
-    "table_rates": table_rates,
+    "table_first": answers.VOTED,
+    "table_quantisation": BITS,
+    **{f"table_{name}": paired.tests_layout(paired.METHODS | {"k": "k"}) for name in ("tests", "tests_by_class")},
+    "table_rates": replace(RATES, prepare=_by_alpha),
 }

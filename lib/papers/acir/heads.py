@@ -10,9 +10,8 @@ import torch
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.losses.acir import StructureAware, fingerprints
+from lib.losses.acir import StructureAware, class_weights, fingerprints
 from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
-from lib.papers.acir.choices import of_classes
 from lib.study import rates
 from lib.training import classifier, experiment
 from lib.training.fit import Schedule
@@ -28,8 +27,9 @@ OWN_LOSSES = (ACIR, LABELS, UNWEIGHTED)
 NONE, LINEAR, PCA = "features, no code", "linear classifier, no code", "signs of PCA"
 TOP = 100
 """The length of the lists behind the paper's mAP (Section 4.2)."""
-ALPHA, PUBLISHED_ALPHA = 0.1, 0.5
-"""Weight of the quantisation term where none is tuned, and in the paper."""
+ALPHA, PUBLISHED_ALPHA, PRINTED_ALPHA = 0.1, 0.5, 0.0
+"""α of the quantisation term: where none is tuned, in the paper, and what any α of the printed term, which has no
+gradient, comes to (AC-4)."""
 
 
 def parts(fold_of: np.ndarray, seed: int = 0) -> tuple[Split, Split]:
@@ -46,6 +46,36 @@ def parts(fold_of: np.ndarray, seed: int = 0) -> tuple[Split, Split]:
     queries, aside = fold_of < n // 2, fold_of == n - 1
     main = Split(0, np.flatnonzero(~queries), np.flatnonzero(queries), seed)
     return main, Split(0, np.flatnonzero(~queries & ~aside), np.flatnonzero(aside), seed)
+
+
+def answerable(labels: np.ndarray, queries: np.ndarray, gallery: np.ndarray) -> str:
+    """How many queries have an image of their class in the gallery; the others are left out of every mean and test.
+
+    >>> answerable(np.array([0, 1, 0, 2]), np.array([0, 1]), np.array([2, 3]))
+    '1 of 2 queries; 1 have no image of their class in the archive'
+    """
+    lost = int((~np.isin(labels[queries], labels[gallery])).sum())
+    rest = f"; {lost} have no image of their class in the archive" if lost else ""
+    return f"{len(queries) - lost} of {len(queries)} queries{rest}"
+
+
+def of_classes(labels: np.ndarray, rows: np.ndarray) -> tuple[float, ...]:
+    """w of every class of ``labels: (n,)`` (Equation 16), counted over the images ``rows``; 1 where there is none.
+
+    With a split by patient all images of a rare class may be queries: then no pair meets its weight.
+
+    >>> of_classes(np.array([0, 0, 0, 2, 1]), np.array([0, 1, 2, 3]))
+    (0.6666666666666666, 1.0, 2.0)
+    """
+    there, counted = np.unique(labels[rows], return_inverse=True)
+    weights = np.ones(labels.max() + 1)
+    weights[there] = class_weights(counted)
+    return tuple(weights.tolist())
+
+
+def l_wsc(labels: np.ndarray, rows: np.ndarray) -> StructureAware:
+    """L_WSC at :data:`PRINTED_ALPHA`, with the class weights of the training images ``rows``."""
+    return StructureAware(alpha=PRINTED_ALPHA, looks=True, class_weights=of_classes(labels, rows))
 
 
 def small_copies(images: ImageTable, side: int) -> np.ndarray:
@@ -95,8 +125,8 @@ def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> 
         "QSMIH": QSMIH(),
         "Triplet": Triplet(),
         LABELS: replace(plain, alpha=alpha[LABELS]),
-        UNWEIGHTED: replace(plain, alpha=alpha[UNWEIGHTED], fingerprint=plan.fingerprint, class_weights=()),
-        ACIR: replace(plain, alpha=alpha[ACIR], fingerprint=plan.fingerprint),
+        UNWEIGHTED: replace(plain, alpha=alpha[UNWEIGHTED], looks=True, class_weights=()),
+        ACIR: replace(plain, alpha=alpha[ACIR], looks=True),
     }
 
 

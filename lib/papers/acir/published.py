@@ -89,16 +89,6 @@ def costs() -> pd.DataFrame:
     return wide.rename(columns=names).reset_index().rename_axis(None, axis=1)[["method", *names.values()]]
 
 
-def size() -> tuple[float, float]:
-    """Of ACIR, from Table 7: millions of parameters, and G multiply-adds.
-
-    >>> size()
-    (151.33, 12.44)
-    """
-    of_acir = costs().set_index("method").loc["ACIR"]
-    return float(of_acir["parameters"]), float(of_acir["macs"])
-
-
 def novelty() -> pd.DataFrame:
     """Table 3: columns method, variant, bits, precision and recall (macro, percent), detected (of 500 OOD images).
 

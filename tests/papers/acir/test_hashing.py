@@ -1,9 +1,8 @@
-"""Rankings, balls, bits and votes of trained codes, and variants that must be one training."""
+"""Bits and votes of trained codes, and variants that must be one training."""
 
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -11,7 +10,6 @@ from lib.geometry import Euclidean
 from lib.losses.acir import likeness
 from lib.metrics.hashing import evaluate
 from lib.papers.acir import hashing, heads
-from lib.papers.acir.radius import COMMONEST
 from lib.training.fit import Schedule
 from lib.training.splits import Split
 
@@ -23,18 +21,6 @@ CENTRES = RNG.normal(size=(CLASSES, DIM))
 X = np.concatenate([(CENTRES[LABELS] + RNG.normal(size=(N, DIM))).astype(np.float32), PRINTS], axis=1)
 PLAN = heads.Plan(DIM, 12, CLASSES, Schedule(epochs=2, batch_size=40, lr=1e-2))
 SPLIT, _ = heads.parts(FOLDS, seed=3)
-
-
-@pytest.fixture(scope="module")
-def codes():
-    methods = heads.every_loss(PLAN, [BITS], dict.fromkeys(heads.losses(PLAN, BITS), 1e-2))
-    methods = [method for method in methods if method.name.startswith(("CSQ", "DCH"))]
-    return hashing.of_length(heads.fitted(X, LABELS, methods, SPLIT, n_seeds=2, workers=1), BITS)
-
-
-def hits(head, labels=LABELS):
-    queries, gallery = SPLIT.test, SPLIT.train
-    return evaluate(head.embed(X[queries]), head.embed(X[gallery]), labels[queries], labels[gallery], (100,)).values
 
 
 def test_the_variants_without_a_gradient_are_one_training():
@@ -54,29 +40,14 @@ def test_half_of_the_pairs_of_one_class_are_neutral():
     assert three.head.loss.neutral == limit
 
 
-def test_plain_ranking_has_ties_in_expectation(codes):
-    rows = hashing.ranking(codes, X, DIM, LABELS)
-    assert rows.groupby("method")["repeat"].apply(list).to_dict() == {"CSQ": [0, 1], "DCH": [0, 1]}
-    expected = hits(codes["CSQ"][0]).mean()
-    assert rows.loc[0, "plain"] == pytest.approx(100 * expected["ap_hits", 100])
-    assert rows.loc[0, "plain_min"] == pytest.approx(100 * expected["ap_min", 100])
-
-
-def test_a_ball_as_large_as_the_code_answers_everybody_whose_class_is_there(codes):
-    labels = LABELS.copy()
-    labels[SPLIT.test[:7]] = CLASSES
-    rows = hashing.by_radius(codes, X, labels, [0, BITS])
-    assert (rows.query("radius == @BITS")["n_rejected"] == 0).all()
-    assert (rows.query("radius == 0")["n_rejected"] > 0).any()
-    assert rows["method"].iloc[-2:].tolist() == [COMMONEST] * 2
-    assert set(rows["n_left_out"]) == {7} and set(rows["n_queries"]) == {len(SPLIT.test) - 7}
-
-
-def test_what_becomes_of_the_bits_is_counted_and_classes_count_alike(codes):
+def test_what_becomes_of_the_bits_is_counted_and_classes_count_alike():
+    methods = heads.every_loss(PLAN, [BITS], dict.fromkeys(heads.losses(PLAN, BITS), 1e-2))
+    fitted = heads.fitted(X, LABELS, [one for one in methods if one.name.startswith("CSQ")], SPLIT, 1, workers=1)
+    (head,) = hashing.of_length(fitted, BITS)["CSQ"]
     labels = np.where(LABELS == 2, 2, 0)  # one class twice as large as the other
-    head = codes["CSQ"][0]
     row = hashing.bits_used({"CSQ": [head]}, X, labels).iloc[0]
-    values = hits(head, labels)["ap_min", 100]
+    sides = SPLIT.test, SPLIT.train
+    values = evaluate(*(head.embed(X[s]) for s in sides), *(labels[s] for s in sides)).values["ap_min", 100]
     by_class = values.groupby(labels[SPLIT.test]).mean().mean()
     assert row["codes_class"] == pytest.approx(100 * by_class) and by_class != pytest.approx(values.mean())
     assert row["codes"] == pytest.approx(100 * values.mean())
@@ -95,14 +66,3 @@ def test_votes_leave_out_unknown_classes_and_ties_are_not_decided_by_the_order_o
         for seed in range(12)
     ]
     assert hashing.first_answers({"a": equal}, np.zeros((11, 1)), labels)["seeds_spread"].iloc[0] > 0
-
-
-def test_table_1_keeps_a_column_for_what_has_no_code_and_published_rows_by_hits_only():
-    cells = {"gallery": "closed", "metric": hashing.HITS, "class_mean": 70.0, "chance": 10.0, "class_chance": 8.0}
-    cells |= {"seeds_spread": 0.5, "loss": 0.1, "loss_first": 0.2, "steps": 60.0}
-    values = (("CSQ", 8.0, 80.0), ("CSQ", 16.0, 82.0), (heads.NONE, np.nan, 60.0))
-    rows = pd.DataFrame([{"method": name, "bits": bits, "ours": value} | cells for name, bits, value in values])
-    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in hashing.table_1(rows).splitlines()]
-    assert sum(line[1].startswith("published") for line in lines) == 22
-    assert lines[-2][2:5] == ["80.00 (70.00)", "82.00 (70.00)", "–"] and lines[-1][2:5] == ["–", "–", "60.00 (70.00)"]
-    assert "published" not in hashing.table_1(rows.assign(metric="ap_min"))

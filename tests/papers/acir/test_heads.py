@@ -1,4 +1,4 @@
-"""Who is learnt from and who tunes, and which loss sees fingerprints and class weights."""
+"""Who learns and who tunes, which loss sees fingerprints, and class weights of the training images in every section."""
 
 from dataclasses import replace
 
@@ -8,12 +8,17 @@ import pytest
 from PIL import Image
 
 from lib.datasets.table import ImageTable
+from lib.encoders.taps import Taps
 from lib.errors import InputError
 from lib.losses.acir import StructureAware, class_weights
-from lib.papers.acir import heads
+from lib.papers.acir import hashing, heads, network, training
+from lib.papers.acir.ablations import rows, study
 from lib.study.rates import best_rates
+from lib.training import acir
+from lib.training.acir import Design
 from lib.training.fit import Schedule
-from lib.training.splits import repeated
+from lib.training.hashing import Even
+from lib.training.splits import Split, repeated
 
 RNG = np.random.default_rng(0)
 N, DIM, SIDE, CLASSES, BITS = 240, 10, 2, 3, 6
@@ -60,21 +65,22 @@ def test_every_loss_has_a_head_at_every_length_and_two_see_fingerprints():
     methods = heads.every_loss(PLAN, [4, BITS], RATES, {heads.ACIR: 0.5})
     by_name = {method.name: method.head.loss for method in methods}
     assert len(by_name) == 2 * len(RATES) == len(methods)
-    seen = {name for name, loss in by_name.items() if getattr(loss, "fingerprint", 0)}
+    seen = {name for name, loss in by_name.items() if getattr(loss, "looks", False)}
     assert seen == {f"{name}-{bits}bit" for name in (heads.ACIR, heads.UNWEIGHTED) for bits in (4, BITS)}
     assert by_name[f"{heads.ACIR}-4bit"].alpha == 0.5 and by_name[f"{heads.LABELS}-4bit"].alpha == heads.ALPHA
 
 
-def test_class_weights_are_those_of_the_images_that_are_learnt_from_and_one_head_leaves_them_out():
+def test_class_weights_are_those_of_the_training_images_and_one_head_leaves_them_out():
     labels = np.where(LABELS == 2, 1, LABELS)
-    plan = PLAN.of(labels, SPLIT)
-    of = {name: one for name, one in heads.losses(plan, BITS).items() if isinstance(one, StructureAware)}
+    losses = heads.losses(PLAN.of(labels, SPLIT), BITS)
+    of = {name: loss for name, loss in losses.items() if isinstance(loss, StructureAware)}
     assert set(of) == set(heads.OWN_LOSSES)
     assert of[heads.ACIR].class_weights == class_weights(labels[SPLIT.train])
     assert of[heads.UNWEIGHTED] == replace(of[heads.ACIR], class_weights=())
+    assert heads.of_classes(np.array([0, 0, 2, 1]), np.array([0, 1, 2])) == (0.75, 1.0, 1.5)  # class 1 only queries
 
 
-def test_an_opponent_sees_no_fingerprint():
+def test_opponents_see_no_fingerprint():
     fitted = heads.fitted(X[:, :DIM], LABELS, heads.opponents(PLAN, [4], 0.01), SPLIT, n_seeds=1, workers=1)
     shapes = {name: several[0].embed(X[:, :DIM]).shape[1] for name, several in fitted.items()}
     assert shapes == {heads.NONE: DIM, heads.LINEAR: CLASSES, "signs of PCA-4bit": 4}
@@ -84,6 +90,51 @@ def test_fingerprints_are_read_from_images(tmp_path):
     Image.new("RGB", (40, 50), (255, 0, 0)).save(tmp_path / "0.png")  # one larger, one smaller than the fingerprint
     Image.new("RGB", (8, 8), (255, 0, 0)).save(tmp_path / "1.png")
     files = ["0.png", "1.png"]
-    rows = pd.DataFrame({"image_id": files, "path": files, "label": ["a", "b"], "group": files})
-    prints = heads.small_copies(ImageTable("mine", tmp_path, rows, "image"), 32)
+    table = pd.DataFrame({"image_id": files, "path": files, "label": ["a", "b"], "group": files})
+    prints = heads.small_copies(ImageTable("mine", tmp_path, table, "image"), 32)
     assert prints.tolist() == [[1.0] * 1024 + [0.0] * 2048] * 2
+
+
+UNEVEN = np.array([0] * 6 + [1] * 3 + [2] * 2 + [0, 1, 2])
+FIRST = Split(0, np.arange(11), np.arange(11, 14), 0)
+DESIGN = Design(bits=4, narrow=(4, 8), window=2, heads=2, width=4, grid=2)
+TAPS = Taps(RNG.normal(size=(14, 6, 4, 4)).astype(np.float16), RNG.normal(size=(14, 10, 2, 2)).astype(np.float16))
+MATERIAL = training.Material([TAPS], UNEVEN, PRINTS[:14], Even(1, 11), workers=1)
+
+
+def ablation(loss):
+    setting = study.Setting(rows.Row("row", DESIGN, loss), 0.01)
+    return study.trained({rows.PRETRAINED: MATERIAL}, [setting], repeated([FIRST], 1))
+
+
+TRAINERS = {
+    "30, choice": lambda: network.choose(MATERIAL, DESIGN, [0.01], FIRST),
+    "30": lambda: network.train(MATERIAL, DESIGN, 0.01, [FIRST]),
+    "32": lambda: ablation(rows.STRUCTURE),
+    "32, labels only": lambda: ablation(rows.PLAIN),
+    "32, unweighted": lambda: ablation(rows.UNWEIGHTED),
+    "34": lambda: training.trained(MATERIAL, DESIGN, [4], {heads.ACIR: 0.01}, FIRST, 1),
+}
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_networks_are_trained_with_class_weights_of_the_training_images(monkeypatch, name):
+    class Seen(Exception):
+        """The jobs that the trainer was given."""
+
+    def stop(*given, **_):
+        raise Seen(next(part for part in given if isinstance(part, list) and isinstance(part[0], acir.Job)))
+
+    monkeypatch.setattr(acir, "fit", stop)
+    monkeypatch.setattr(acir, "untrained", lambda *_: None)
+    with pytest.raises(Seen) as caught:
+        TRAINERS[name]()
+    (jobs,) = caught.value.args
+    wanted = () if "unweighted" in name else class_weights(UNEVEN[:11])
+    assert {job.loss.class_weights for job in jobs} == {wanted}
+
+
+def test_every_variant_of_the_loss_has_class_weights_but_one():
+    variants = hashing.variants(PLAN.of(UNEVEN, FIRST), 4, 0.01, 0.5)
+    without = [one.name for one in variants if one.head.loss.class_weights != class_weights(UNEVEN[:11])]
+    assert without == ["no class weights-4bit"]

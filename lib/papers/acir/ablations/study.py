@@ -1,6 +1,6 @@
-"""What is chosen and trained for Tables 2, 4 and 5, for α, and for stem and network together (Section 4.3)."""
+"""What is chosen, trained and searched for Tables 2, 4 and 5, for α, and end to end (Section 4.3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import joblib
@@ -9,28 +9,137 @@ import pandas as pd
 import torch
 
 from lib.datasets.table import ImageTable
-from lib.encoders import taps
-from lib.encoders.taps import pooled
-from lib.metrics.retrieval import PerQuery
-from lib.papers.acir.ablations.networks import Material, Scored, Setting, by_code, by_cosine, score, scored, trained
-from lib.papers.acir.ablations.rows import CAUCHY, FULL, LAYER, PRETRAINED, STRUCTURE, Row
+from lib.encoders import taps, zoo
+from lib.encoders.backbones import UNTRAINED as RANDOM
+from lib.encoders.models import MODELS
+from lib.encoders.taps import Taps
+from lib.geometry import Sphere
+from lib.papers.acir.ablations.rows import (
+    CAUCHY,
+    FULL,
+    LAYER,
+    OURS,
+    PRETRAINED,
+    STRUCTURE,
+    TOKEN,
+    UNTRAINED,
+    Row,
+    losses,
+)
 from lib.papers.acir.heads import TOP
+from lib.papers.acir.training import Material, Scored, by_code, by_content, of_head, of_network, search
 from lib.processes import spread
 from lib.study.rates import choose_middle
 from lib.training import experiment
-from lib.training.acir import Job
+from lib.training.acir import Job, Trained
 from lib.training.acir_end_to_end import fit_end_to_end
 from lib.training.hashing import Even, Settings
-from lib.training.methods import Fitted, Method
+from lib.training.methods import Method
 from lib.training.recipes import Recipe
 from lib.training.splits import Split
-from lib.training.sweep import Loss
 
+KS = (1, TOP)
 FROZEN, WHOLE = "stem frozen", "end to end"
+
+Materials = Mapping[str, Material]
+"""What a network sees (:attr:`Row.eye`) → what it learns from."""
+
+
+def available(vit: str) -> bool:
+    """Whether the weights of a vision transformer are on this machine."""
+    return vit not in MODELS or zoo.wanting(vit) is None
+
+
+def token(features: np.ndarray) -> Taps:
+    """Features (n, d) as maps of one pixel, so that they are trained like the others; the shallow map is empty."""
+    return Taps(np.zeros((len(features), 1, 1, 1), np.float16), features[:, :, None, None].astype(np.float16))
+
+
+def materials(
+    images: ImageTable, prints: np.ndarray, schedule: Even, encoder: str, features: np.ndarray | None = None
+) -> dict[str, Material]:
+    """Maps of an encoder, of the same encoder untrained, and of a vision transformer's ``features: (n, d)``, if any."""
+    maps = {PRETRAINED: taps.extract(images, encoder), UNTRAINED: taps.extract(images, encoder + RANDOM)}
+    maps |= {} if features is None else {TOKEN: token(features)}
+    return {eye: Material([view], images.codes, prints, schedule) for eye, view in maps.items()}
+
+
+def known(materials: Materials, rows: Iterable[Row]) -> list[Row]:
+    """The rows whose input there is: without weights of a ViT its rows are left out."""
+    return [row for row in rows if row.eye in materials]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row as it is trained: at a learning rate, ACIR's losses with this α and form of L_Q."""
+
+    row: Row
+    lr: float
+    alpha: float = 0.0
+    quantisation: str = "ours"
+
+    @property
+    def network(self) -> "Setting":
+        """What is trained for it: ranking by content trains nothing, α is ACIR's only, and at 0 no form matters."""
+        alpha = self.alpha if self.row.loss in OURS else 0.0
+        form = self.quantisation if alpha else "ours"
+        return Setting(replace(self.row, name="", content=False, like=""), self.lr, alpha, form)
+
+
+def trained(
+    materials: Materials, settings: Sequence[Setting], splits: Sequence[Split], what: str = "networks"
+) -> dict[tuple[Setting, int], Trained]:
+    """The network of every setting for every split, of which the training images are the same.
+
+    Keys: :attr:`Setting.network` and the split's repeat; settings that differ in nothing that is trained share one.
+    """
+    networks, rows = {}, splits[0].train
+    own = dict.fromkeys(setting.network for setting in settings)
+    for eye in dict.fromkeys(setting.row.eye for setting in own):
+        keys = [(setting, split) for setting in own if setting.row.eye == eye for split in splits]
+        jobs = []
+        for setting, split in keys:
+            row = setting.row
+            loss = losses(materials[eye], row.design.bits, rows, setting.alpha, setting.quantisation)[row.loss]
+            jobs.append(Job(f"{row.loss}, {row.design}", row.design, loss, setting.lr, split.seed))
+        fitted = materials[eye].fit(jobs, rows, what)
+        networks |= {(s, split.repeat): network for (s, split), network in zip(keys, fitted, strict=True)}
+    return networks
+
+
+def scored(
+    materials: Materials, settings: Sequence[Setting], splits: Sequence[Split], what: str = "networks"
+) -> list[list[Scored]]:
+    """What every setting finds in the closed gallery, trained on every split; a list over splits for each."""
+    networks = trained(materials, settings, splits, what)
+    jobs = (
+        joblib.delayed(score)(networks[s.network, split.repeat], m.views[0], m.labels, split, s.row.content)
+        for s in settings
+        for m in [materials[s.row.eye]]
+        for split in splits
+    )
+    scores, n = list(spread(jobs, next(iter(materials.values())).workers)), len(splits)
+    return [scores[at : at + n] for at in range(0, len(scores), n)]
+
+
+def score(
+    network: Trained, images: Taps | np.ndarray, labels: np.ndarray, split: Split, content: bool = False
+) -> Scored:
+    """What a network finds in the closed gallery, ties broken by ``content`` or in expectation."""
+    torch.set_num_threads(1)  # as it was trained, so that the result does not depend on the processors
+    codes = of_network("", split.repeat, network, images)
+    values = by_content(codes, labels, split, KS) if content else by_code(codes.h, labels, split, KS)
+    return Scored(split, values, network.history, network.steps, parameters(network), codes.bits / 8)
+
+
+def parameters(one: Trained) -> int:
+    """How many numbers were trained for the code: without the shallow map's convolution where nothing reads it."""
+    unused = one.network.narrow[0].parameters() if one.design.narrow and not one.design.fusion else ()
+    return sum(value.numel() for value in one.network.parameters()) - sum(value.numel() for value in unused)
 
 
 def run(
-    material: Material,
+    materials: Materials,
     rows: Sequence[Row],
     rates: Mapping[str, float],
     alpha: float,
@@ -39,11 +148,11 @@ def run(
 ) -> dict[str, list[Scored]]:
     """Every row trained on each of ``splits`` at its rate (by :attr:`Row.rate`), ACIR's losses with ``alpha``."""
     settings = [Setting(row, rates[row.rate], alpha) for row in rows]
-    return {row.name: one for row, one in zip(rows, scored(material, settings, splits, what), strict=True)}
+    return {row.name: scores for row, scores in zip(rows, scored(materials, settings, splits, what), strict=True)}
 
 
 def choose(
-    material: Material, rows: Sequence[Row], lrs: Sequence[float], aside: Sequence[Split], groups: np.ndarray
+    materials: Materials, rows: Sequence[Row], lrs: Sequence[float], aside: Sequence[Split], groups: np.ndarray
 ) -> pd.DataFrame:
     """mAP (min(k, R)) of every row at every rate on patients set aside, at α = 0, what the printed loss is (AC-4).
 
@@ -56,107 +165,99 @@ def choose(
             own[row.rate] = replace(row, content=False)
     settings = [Setting(row, lr) for row in own.values() for lr in lrs]
     tried = pd.DataFrame({"name": [name for name in own for _ in lrs], "lr": [one.lr for one in settings]})
-    return _chosen(material, settings, tried, aside, groups, "lr")
+    return _chosen(materials, settings, tried, aside, groups, "lr")
 
 
 def choose_alpha(
-    material: Material, row: Row, lr: float, alphas: Sequence[float], aside: Sequence[Split], groups: np.ndarray
+    materials: Materials, row: Row, lr: float, alphas: Sequence[float], aside: Sequence[Split], groups: np.ndarray
 ) -> pd.DataFrame:
     """The same for α of our L_Q: columns name, alpha, and those of the rule."""
     tried = pd.DataFrame({"name": row.name, "alpha": list(alphas)})
-    return _chosen(material, [Setting(row, lr, alpha) for alpha in alphas], tried, aside, groups, "alpha")
+    return _chosen(materials, [Setting(row, lr, alpha) for alpha in alphas], tried, aside, groups, "alpha")
 
 
 def _chosen(
-    material: Material,
+    materials: Materials,
     settings: list[Setting],
     tried: pd.DataFrame,
     aside: Sequence[Split],
     groups: np.ndarray,
     by: str,
 ) -> pd.DataFrame:
-    scores = scored(material, settings, aside, "learning rates" if by == "lr" else "α")
+    scores = scored(materials, settings, aside, "learning rates" if by == "lr" else "α")
     values = [[100 * one.per_query.values["ap_min", TOP] for one in of_setting] for of_setting in scores]
     return choose_middle(tried, values, groups[aside[0].test], "name", [by])
 
 
 def by_alpha(
-    material: Material, row: Row, lr: float, alphas: Sequence[float], splits: Sequence[Split]
+    materials: Materials, row: Row, lr: float, alphas: Sequence[float], splits: Sequence[Split]
 ) -> dict[tuple[str, float], list[Scored]]:
     """:data:`FULL` with each form of L_Q at each α: (form, α) → one per training.
 
     As printed and in the authors' code the term is a constant; these two are trained once, at 0 and the largest α, to
     see whether they end where α = 0 does.
     """
-    ours = scored(material, [Setting(row, lr, alpha) for alpha in alphas], splits, "α")
+    ours = scored(materials, [Setting(row, lr, alpha) for alpha in alphas], splits, "α")
     keys = [(form, alpha) for form in ("printed", "code") for alpha in alphas if alpha in {0.0, max(alphas)}]
-    others = scored(material, [Setting(row, lr, alpha, form) for form, alpha in keys], splits[:1], "α, other forms")
+    others = scored(materials, [Setting(row, lr, alpha, form) for form, alpha in keys], splits[:1], "α, other forms")
     return {("ours", a): one for a, one in zip(alphas, ours, strict=True)} | dict(zip(keys, others, strict=True))
-
-
-def longer(
-    material: Material, rows: Sequence[Row], rates: Mapping[str, float], alpha: float, split: Split, times: int
-) -> dict[str, list[Scored]]:
-    """``rows`` trained once for as many epochs as all others, and once for ``times`` as many; the epochs by name."""
-    scores = {}
-    for epochs in (material.schedule.epochs, times * material.schedule.epochs):
-        changed = replace(material, schedule=replace(material.schedule, epochs=epochs))
-        made = run(changed, rows, rates, alpha, [split], f"{epochs} epochs")
-        scores |= {f"{name}, {epochs} epochs": of_row for name, of_row in made.items()}
-    return scores
 
 
 def layers(
     material: Material, bits: int, lrs: Sequence[float], aside: Sequence[Split], splits: Sequence[Split], alpha: float
 ) -> dict[str, list[Scored]]:
     """:data:`LAYER` with the Cauchy loss and with L_WSC, its rate the best of ``lrs`` on patients set aside."""
-    x = np.concatenate([pooled(material.eyes[PRETRAINED]), material.prints], axis=1)
     scores = {}
     for loss in (CAUCHY, STRUCTURE):
-        tries, known = (material.losses(bits, one[0].train, alpha)[loss] for one in (aside, splits))
         tried = [
-            np.mean([_values(one, x, material).values["ap_min", TOP].mean() for one in heads])
-            for heads in _heads(material, x, tries, bits, lrs, aside)
+            np.mean([one.per_query.values["ap_min", TOP].mean() for one in ones])
+            for ones in _layers(material, loss, bits, lrs, aside, alpha)
         ]
-        (heads,) = _heads(material, x, known, bits, [lrs[int(np.argmax(tried))]], splits)
-        name, size = LAYER.format(loss), sum(value.numel() for value in heads[0].network.layers.parameters())
-        scores[name] = [
-            Scored(name, one.split.repeat, _values(one, x, material), one.history, one.health.steps, size, bits / 8)
-            for one in heads
-        ]
+        (scores[LAYER.format(loss)],) = _layers(material, loss, bits, [lrs[int(np.argmax(tried))]], splits, alpha)
     return scores
 
 
-def _heads(
-    material: Material, x: np.ndarray, loss: Loss, bits: int, lrs: Sequence[float], splits: Sequence[Split]
-) -> list[Sequence[Fitted]]:
+def _layers(
+    material: Material, loss: str, bits: int, lrs: Sequence[float], splits: Sequence[Split], alpha: float
+) -> list[list[Scored]]:
     """A linear layer at each rate, on features and fingerprints, as notebook 31 trains it: Adam, no warm-up."""
-    head, recipe = Settings(loss, fingerprint=material.prints.shape[1]), Recipe("raw", x.shape[1], bits)
+    x, used = material.x, losses(material, bits, splits[0].train, alpha)[loss]
+    head, recipe = Settings(used, fingerprint=material.prints.shape[1]), Recipe("raw", x.shape[1], bits)
     methods = [Method(f"{lr:g}", recipe, head, replace(material.schedule, lr=lr)) for lr in lrs]
-    return list(experiment.fit(x, material.labels, methods, splits, workers=material.workers, what="heads").values())
-
-
-def _values(one: Fitted, x: np.ndarray, material: Material) -> PerQuery:
-    return by_code(one.embed(x).numpy(), material.labels, one.split)
+    fitted = experiment.fit(x, material.labels, methods, splits, workers=material.workers, what="heads").values()
+    return [
+        [
+            Scored(
+                one.split,
+                by_code(of_head("", one, x).h, material.labels, one.split, KS),
+                one.history,
+                one.health.steps,
+                sum(value.numel() for value in one.network.layers.parameters()),
+                bits / 8,
+            )
+            for one in ones
+        ]
+        for ones in fitted
+    ]
 
 
 def floats(
     material: Material, features: np.ndarray, row: Row, lr: float, alpha: float, splits: Sequence[Split]
 ) -> dict[str, list[Scored]]:
     """What is not compressed, by cosine: the encoder's feature (n, d), the pooled map, and what ACIR makes codes of."""
-    maps, labels = material.eyes[PRETRAINED], material.labels
-    known = {"feature of the encoder": features, "pooled deep map": pooled(maps)}
-    known = {f"{name}, {x.shape[1]} numbers": x for name, x in known.items()}
-    scores = {
-        name: [Scored(name, 0, by_cosine(x, labels, splits[0]), size=4 * x.shape[1])] for name, x in known.items()
-    }
-    setting = Setting(row, lr, alpha)
-    for (_, repeat), network in trained(material, [setting], splits).items():
-        levels = np.concatenate(network.outputs(maps).levels[1:], axis=1)
-        name, size = f"what {FULL} makes its code of, {levels.shape[1]} numbers", 4 * levels.shape[1]
-        values = by_cosine(levels, labels, splits[0])
-        one = Scored(name, repeat, values, network.history, network.steps, size=size)
-        scores.setdefault(name, []).append(one)
+    scores: dict[str, list[Scored]] = {}
+
+    def add(name: str, x: np.ndarray, split: Split, *health: object) -> None:
+        values = search(x.astype(np.float32), material.labels, split, Sphere(), KS)
+        one = Scored(split, values, *health, size=4 * x.shape[1])
+        scores.setdefault(f"{name}, {x.shape[1]} numbers", []).append(one)
+
+    add("feature of the encoder", features, splits[0])
+    add("pooled deep map", material.pooled, splits[0])
+    networks = trained({row.eye: material}, [Setting(row, lr, alpha)], splits).values()
+    for split, network in zip(splits, networks, strict=True):
+        codes = of_network(FULL, split.repeat, network, material.views[0])
+        add(f"what {FULL} makes its code of", codes.joined, split, network.history, network.steps)
     return scores
 
 
@@ -168,11 +269,6 @@ class Plan:
     pixels: int
     schedule: Even
     lr: float
-
-
-def frozen_stem(images: ImageTable, known: Material, plan: Plan) -> Material:
-    """What the frozen stem makes of images of that size, for the same classes and fingerprints."""
-    return replace(known, eyes={PRETRAINED: taps.extract(images, plan.encoder)}, schedule=plan.schedule)
 
 
 def strongest(rows: Sequence[Row], tried: pd.DataFrame, n: int = 2) -> list[Row]:
@@ -194,24 +290,24 @@ def end_to_end(
     alpha: float,
     splits: Sequence[Split],
 ) -> dict[str, list[Scored]]:
-    """Every row trained on frozen maps (of :func:`frozen_stem`) and with the stem: "ACIR, end to end" and so on."""
-    scores = {f"{name}, {FROZEN}": one for name, one in run(frozen, rows, rates, alpha, splits, FROZEN).items()}
+    """Every row trained on ``frozen`` maps of the stem and with the stem: "ACIR, end to end" and so on."""
+    by_name = run({PRETRAINED: frozen}, rows, rates, alpha, splits, FROZEN)
+    scores = {f"{name}, {FROZEN}": one for name, one in by_name.items()}
     pixels = taps.pixels(images, plan.encoder)
-    jobs = (
-        joblib.delayed(_whole)(pixels, frozen, plan, row, rates[row.rate], alpha, one) for row in rows for one in splits
-    )
-    for one in spread(jobs, frozen.workers):
-        scores.setdefault(one.name, []).append(one)
+    pairs = [(row, split) for row in rows for split in splits]
+    jobs = (joblib.delayed(_whole)(pixels, frozen, plan, row, rates[row.rate], alpha, one) for row, one in pairs)
+    for (row, _), one in zip(pairs, spread(jobs, frozen.workers), strict=True):
+        scores.setdefault(f"{row.name}, {WHOLE}", []).append(one)
     return scores
 
 
 def _whole(pixels: np.ndarray, frozen: Material, plan: Plan, row: Row, lr: float, alpha: float, split: Split) -> Scored:
     torch.set_num_threads(1)  # so that the result does not depend on the processors
-    loss, name = frozen.losses(row.design.bits, split.train, alpha)[row.loss], f"{row.name}, {WHOLE}"
+    loss, name = losses(frozen, row.design.bits, split.train, alpha)[row.loss], f"{row.name}, {WHOLE}"
     job = Job(name, row.design, loss, lr, split.seed)
     given = pixels, frozen.labels, frozen.prints, split.train, job, plan.schedule, plan.encoder, plan.pixels
-    made = fit_end_to_end(*given, stem_lr=plan.lr, what=f"{name}, seed {split.seed}")
-    return score(made, pixels, frozen.labels, split, replace(row, name=name))
+    network = fit_end_to_end(*given, stem_lr=plan.lr, what=f"{name}, seed {split.seed}")
+    return score(network, pixels, frozen.labels, split, row.content)
 
 
 def end_to_end_pairs(rows: Sequence[Row]) -> list[tuple[str, str]]:

@@ -12,38 +12,35 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from lib.encoders.taps import Taps
-from lib.losses.hashing import CSQ, DCH, DPN
 from lib.metrics import hashing, novelty
-from lib.papers.acir.choices import l_wsc
+from lib.papers.acir import heads as hash_heads
+from lib.papers.acir.heads import ACIR, l_wsc
 from lib.papers.acir.novelty.scene import ASIDE, KNOWN, LEARNT, NEAR, Scene
+from lib.papers.acir.training import Codes, Material, of_head, of_network
 from lib.processes import spread
 from lib.progress import track
 from lib.study.rates import choose_middle
-from lib.training import acir, experiment, rebuild
-from lib.training.acir import Design, Job, Trained
-from lib.training.hashing import Even, Settings
-from lib.training.methods import Fitted, Method
+from lib.training import experiment, rebuild
+from lib.training.acir import Design, Job
+from lib.training.hashing import Even
 from lib.training.rebuild import Rebuilder
-from lib.training.recipes import Recipe
 from lib.training.splits import Split, repeated
-from lib.training.sweep import Loss
 
-ACIR = "ACIR"
 HEADS = ("CSQ", "DPN", "DCH")
 RESIDUAL, L1 = "residual, MS-SSIM", "residual, L1"
 BLUR, BLUR_L1 = "blur, MS-SSIM", "blur, L1"
 TWO_SIDED = "residual, L1, both sides"
 NEAREST, MAHALANOBIS = "nearest feature", "Mahalanobis"
 BOTH, BOTH_L1, INSTEAD = "ACIR and MS-SSIM", "ACIR and L1", "ACIR and nearest feature"
+DECODER = "decoder"
 BATCH = 64
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is trained: bits of a code, numbers of a fingerprint, the schedule, and how long decoders learn."""
+    """What is trained: bits of a code, the schedule, how long decoders learn, and how often all of it."""
 
     bits: int
-    fingerprint: int
     schedule: Even
     decoder: Even
     n_seeds: int
@@ -51,76 +48,35 @@ class Plan:
 
     @property
     def seeds(self) -> list[int]:
-        """One for each training."""
+        """One for each training of a network or decoder."""
         return [self.seed + repeat for repeat in range(self.n_seeds)]
 
 
-@dataclass(frozen=True, eq=False)
-class Coder:
-    """A trained code: numbers before the sign of all images (n, bits), features (n, ·) of each level, its health."""
-
-    name: str
-    h: np.ndarray
-    levels: Sequence[np.ndarray]
-    loss_first: float
-    loss_last: float
-    steps: int
-
-    @property
-    def inside(self) -> np.ndarray:
-        """(n, ·) what came before the last layer: the levels but the shallow one, or a head's only one."""
-        return np.concatenate(self.levels[1:] or self.levels, axis=1)
-
-    def distances(self, scene: Scene) -> np.ndarray:
-        """Bits to the centre of each known class, (n, C): a centre is the majority of the images learnt from."""
-        learnt = scene.rows(LEARNT)
-        _, centres = hashing.centres(self.h[learnt], scene.labels[learnt])
-        return hashing.hamming(hashing.pack(self.h), centres)
+def distances(codes: Codes, scene: Scene) -> np.ndarray:
+    """Bits to the centre of each known class, (n, C): a centre is the majority of the training images."""
+    learnt = scene.rows(LEARNT)
+    _, centres = hashing.centres(codes.h[learnt], scene.labels[learnt])
+    return hashing.hamming(hashing.pack(codes.h), centres)
 
 
-def losses(plan: Plan, scene: Scene, bits: int | None = None) -> dict[str, Loss]:
-    """The losses of Table 3 that are losses and no architecture, and ACIR's."""
-    n, bits = len(scene.classes), bits or plan.bits
-    ours = l_wsc(scene.labels, scene.rows(LEARNT), plan.fingerprint)
-    return {"CSQ": CSQ(n, bits), "DPN": DPN(n, bits), "DCH": DCH(), ACIR: ours}
-
-
-def heads(
-    scene: Scene, plan: Plan, rates: Mapping[str, float], *, bits: int | None = None, n_seeds: int | None = None
-) -> dict[str, list[Coder]]:
-    """Hash heads on the pooled deep map, each loss of ``rates`` but ACIR's, ``n_seeds`` times."""
+def heads(scene: Scene, plan: Plan, rates: Mapping[str, float], *, bits: int | None = None) -> dict[str, list[Codes]]:
+    """Hash heads on the pooled deep map, each loss of ``rates`` but ACIR's, ``plan.n_seeds`` times."""
     x, bits = scene.features(), bits or plan.bits
-    split = Split(0, scene.rows(LEARNT), scene.rows(ASIDE), plan.seed)
-    known = losses(plan, scene, bits)
-    methods = [
-        Method(name, Recipe("raw", x.shape[1], bits), Settings(known[name]), replace(plan.schedule, lr=rate))
-        for name, rate in rates.items()
-        if name != ACIR
-    ]
-    fitted = experiment.fit(
-        x, scene.labels, methods, repeated([split], n_seeds or plan.n_seeds), what=f"heads of {bits} bits"
-    )
-    return {name: [_of_head(one, x) for one in trainings] for name, trainings in fitted.items()}
+    splits = repeated([Split(0, scene.rows(LEARNT), scene.rows(ASIDE), plan.seed)], plan.n_seeds)
+    shared = hash_heads.Plan(x.shape[1], 0, len(scene.classes), plan.schedule)
+    losses = hash_heads.losses(shared, bits)
+    methods = {name: shared.method(name, losses[name], bits, rate) for name, rate in rates.items() if name != ACIR}
+    fitted = experiment.fit(x, scene.labels, list(methods.values()), splits, what=f"heads of {bits} bits")
+    return {name: [of_head(name, one, x) for one in fitted[method.name]] for name, method in methods.items()}
 
 
-def _of_head(one: Fitted, x: np.ndarray) -> Coder:
-    raw = replace(one, method=replace(one.method, head=replace(one.method.head, binary=False)))
-    history = one.history
-    return Coder(one.method.name, raw.embed(x).numpy(), [x], history[0], history[-1], one.health.steps)
-
-
-def networks(scene: Scene, plan: Plan, prints: np.ndarray, rate: float, seeds: Sequence[int]) -> list[Coder]:
+def networks(scene: Scene, plan: Plan, prints: np.ndarray, rate: float) -> list[Codes]:
     """ACIR's network on both maps, once for each seed."""
-    loss = losses(plan, scene)[ACIR]
-    jobs = [Job(ACIR, Design(bits=plan.bits), loss, rate, seed) for seed in seeds]
     rows = scene.rows(LEARNT)
-    done = acir.fit([scene.taps], scene.labels, prints, rows, jobs, plan.schedule, what="networks of ACIR")
-    return [_of_network(one, scene) for one in done]
-
-
-def _of_network(one: Trained, scene: Scene) -> Coder:
-    coded = one.outputs(scene.taps)
-    return Coder(ACIR, coded.h, coded.levels, one.history[0], one.history[-1], one.steps)
+    loss = l_wsc(scene.labels, rows)
+    jobs = [Job(ACIR, Design(bits=plan.bits), loss, rate, seed) for seed in plan.seeds]
+    trained = Material([scene.taps], scene.labels, prints, plan.schedule).fit(jobs, rows, "networks of ACIR")
+    return [of_network(ACIR, repeat, one, scene.taps) for repeat, one in enumerate(trained)]
 
 
 def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float], n_seeds: int = 1) -> pd.DataFrame:
@@ -132,17 +88,17 @@ def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float],
     rows, values, plan = [], [], replace(plan, n_seeds=n_seeds)
     for rate in rates:
         coders = heads(scene, plan, dict.fromkeys(HEADS, rate))
-        coders[ACIR] = networks(scene, plan, prints, rate, plan.seeds)
+        coders[ACIR] = networks(scene, plan, prints, rate)
         for name, trainings in coders.items():
             values.append([100 * right(coder, scene, ASIDE) for coder in trainings])
             rows.append({"method": name, "lr": rate})
     return choose_middle(pd.DataFrame(rows), values, scene.groups[scene.rows(ASIDE)])
 
 
-def right(coder: Coder, scene: Scene, part: str) -> np.ndarray:
+def right(codes: Codes, scene: Scene, part: str) -> np.ndarray:
     """The share of each image of a part that goes to its own class; t nearest centres get 1/t each."""
     rows = scene.rows(part)
-    return nearest_shares(coder.distances(scene)[rows])[np.arange(len(rows)), scene.labels[rows]]
+    return nearest_shares(distances(codes, scene)[rows])[np.arange(len(rows)), scene.labels[rows]]
 
 
 def nearest_shares(distance: np.ndarray) -> np.ndarray:
@@ -151,17 +107,13 @@ def nearest_shares(distance: np.ndarray) -> np.ndarray:
     return nearest / nearest.sum(axis=1, keepdims=True)
 
 
-def decoders(scene: Scene, plan: Plan, seeds: Sequence[int]) -> list[Rebuilder]:
-    """The decoder of Section 3.4, once for each seed: it sees the frozen deep map of the images learnt from."""
+def decoders(scene: Scene, plan: Plan) -> list[Rebuilder]:
+    """The decoder of Section 3.4, once for each seed: it sees the frozen deep map of the training images."""
     rows = scene.rows(LEARNT)
     deep, pixels = scene.taps.deep[rows], scene.pixels[rows]
-    jobs = (joblib.delayed(_decoder)(deep, pixels, plan.decoder, seed) for seed in seeds)
-    return list(track(spread(jobs), total=len(seeds), what="decoders", unit="decoders"))
-
-
-def _decoder(deep: np.ndarray, pixels: np.ndarray, schedule: Even, seed: int) -> Rebuilder:
-    """A decoder for these maps; it looks at no shallow one."""
-    return rebuild.fit_decoder(Taps(deep, deep), pixels, np.arange(len(deep)), schedule, seed)
+    given = Taps(deep, deep), pixels, np.arange(len(deep)), plan.decoder  # a decoder looks at no shallow map
+    jobs = (joblib.delayed(rebuild.fit_decoder)(*given, seed) for seed in plan.seeds)
+    return list(track(spread(jobs), total=plan.n_seeds, what="decoders", unit="decoders"))
 
 
 def residuals(
@@ -172,20 +124,30 @@ def residuals(
     kinds: of :func:`lib.metrics.novelty.residual`. workers: as in :func:`lib.processes.spread`.
     """
     pixels, deep = scene.pixels[rows], scene.taps.deep[rows]
-    jobs = (joblib.delayed(_residuals)(pixels, deep, one, kinds) for one in decoders)
+    jobs = (joblib.delayed(_residuals)(pixels, deep, kinds, one) for one in decoders)
     residual = np.full((len(kinds), len(decoders), len(scene.pixels)), np.nan)
     for number, lost in enumerate(track(spread(jobs, workers), total=len(decoders), what="residuals", unit="decoders")):
         residual[:, number, rows] = lost
     return dict(zip(kinds, residual, strict=True))
 
 
-def _residuals(pixels: np.ndarray, deep: np.ndarray, decoder: Rebuilder, kinds: Sequence[str]) -> np.ndarray:
-    """(kinds, images)."""
+def blur_residuals(scene: Scene, kinds: Sequence[str]) -> dict[str, np.ndarray]:
+    """What is lost where an image is shrunk to as many pixels as the deep map has: kind → (n,)."""
+    return dict(zip(kinds, _residuals(scene.pixels, scene.taps.deep, kinds), strict=True))
+
+
+def _residuals(
+    pixels: np.ndarray, deep: np.ndarray, kinds: Sequence[str], decoder: Rebuilder | None = None
+) -> np.ndarray:
+    """(kinds, images); without a decoder those of :func:`blurred` images."""
     parts = []
     for start in range(0, len(pixels), BATCH):
         some = slice(start, start + BATCH)
         images = torch.tensor(pixels[some]).float() / 255
-        rebuilt = torch.as_tensor(decoder.rebuild(Taps(deep[some], deep[some])))
+        if decoder is None:
+            rebuilt = blurred(images, deep.shape[2])
+        else:
+            rebuilt = torch.as_tensor(decoder.rebuild(Taps(deep[some], deep[some])))
         parts.append([novelty.residual(images, rebuilt, kind) for kind in kinds])
     return np.concatenate(parts, axis=1)
 
@@ -197,14 +159,16 @@ def blurred(images: Tensor, side: int) -> Tensor:
     return interpolate(small, images.shape[2:], mode="bicubic", align_corners=False).clamp(0, 1)
 
 
-def blur_residuals(scene: Scene, kinds: Sequence[str]) -> dict[str, np.ndarray]:
-    """What is lost where an image is shrunk to as many pixels as the deep map has: kind → (n,)."""
-    side, parts = scene.taps.deep.shape[2], []
-    for start in range(0, len(scene.pixels), BATCH):
-        images = torch.tensor(scene.pixels[start : start + BATCH]).float() / 255
-        rebuilt = blurred(images, side)
-        parts.append([novelty.residual(images, rebuilt, kind) for kind in kinds])
-    return dict(zip(kinds, np.concatenate(parts, axis=1), strict=True))
+def health(scene: Scene, coders: Mapping[str, Sequence[Codes]], decoders: Sequence[Rebuilder]) -> pd.DataFrame:
+    """How every training went: method, repeat, loss_first, loss_last, steps; right (known queries that
+    go to their own class by the nearest centre, percent; NaN for decoders)."""
+    rows = [
+        {"method": name, "repeat": repeat, "loss_first": one.history[0], "loss_last": one.history[-1]}
+        | {"steps": one.steps, "right": np.nan if name == DECODER else 100 * right(one, scene, KNOWN).mean()}
+        for name, trainings in (*coders.items(), (DECODER, decoders))
+        for repeat, one in enumerate(trainings)
+    ]
+    return pd.DataFrame(rows)
 
 
 def nearest_feature(scene: Scene) -> np.ndarray:
@@ -231,8 +195,8 @@ def standard(score: np.ndarray, aside: np.ndarray, least: float = 0.0) -> np.nda
 
 
 def lengths(
-    scene: Scene, plan: Plan, sizes: Sequence[int], rate: float, known: Sequence[Coder]
-) -> dict[int, Sequence[Coder]]:
+    scene: Scene, plan: Plan, sizes: Sequence[int], rate: float, known: Sequence[Codes]
+) -> dict[int, Sequence[Codes]]:
     """CSQ's codes of each length; ``known``: those of the plan's own."""
     return {bits: known if bits == plan.bits else heads(scene, plan, {"CSQ": rate}, bits=bits)["CSQ"] for bits in sizes}
 
@@ -244,18 +208,18 @@ def each_class(scene: Scene, plan: Plan, rate: float, rebuilt: bool) -> pd.DataF
 
     rebuilt: whether a decoder is trained anew as well, for its L1 residual.
     """
-    rows = []
+    rows, plan = [], replace(plan, n_seeds=1)
     for name in scene.tables[0].classes:
         turn = scene.without(name, plan.seed)
         known, near = turn.rows(KNOWN), turn.rows(NEAR)
         if near.size == 0:
             continue
-        code = heads(turn, plan, {"CSQ": rate}, n_seeds=1)["CSQ"][0]
-        scores = {"CSQ": code.distances(turn).min(axis=1), NEAREST: nearest_feature(turn)}
+        code = heads(turn, plan, {"CSQ": rate})["CSQ"][0]
+        scores = {"CSQ": distances(code, turn).min(axis=1), NEAREST: nearest_feature(turn)}
         scores |= {MAHALANOBIS: mahalanobis(turn), BLUR_L1: blur_residuals(turn, ["l1"])["l1"]}
         if rebuilt:
             both = np.concatenate([known, near])
-            scores[L1] = residuals(turn, decoders(turn, plan, [plan.seed]), ["l1"], both)["l1"][0]
+            scores[L1] = residuals(turn, decoders(turn, plan), ["l1"], both)["l1"][0]
         for score, values in scores.items():
             auroc = novelty.separation(values[known], values[near])["auroc"]
             rows.append({"class": name, "n": len(near), "score": score, "auroc": 100 * auroc})

@@ -16,9 +16,13 @@ from lib.figures import style
 from lib.figures.heat import heat
 from lib.heads.scaling import widths
 from lib.metrics import novelty
-from lib.papers.acir.novelty.experiment import ACIR, L1, Coder
-from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, NEAR, SORTS, Scene
+from lib.papers.acir import published
+from lib.papers.acir.novelty.experiment import ACIR, L1
+from lib.papers.acir.novelty.scene import ASIDE, FAR, KNOWN, NEAR, PARTS, SORTS, Scene
 from lib.papers.acir.novelty.scores import Scores
+from lib.study import paired
+from lib.study.columns import Column, Layout, printed
+from lib.study.rates import rates_layout
 from lib.widgets.board import Board
 from lib.widgets.slider import Slider
 
@@ -72,16 +76,6 @@ def chosen(scene: Scene, seed: int) -> np.ndarray:
     return np.concatenate([np.sort(known), scene.rows(NEAR, FAR)])
 
 
-def spaces(csq: Coder, acir: Coder) -> dict[str, np.ndarray]:
-    """What comes before the last layer, and what comes out of it before the sign."""
-    return {
-        "before CSQ's layer: frozen features": csq.inside,
-        "before ACIR's KAN": acir.inside,
-        "CSQ, code before the sign": csq.h,
-        "ACIR, code before the sign": acir.h,
-    }
-
-
 def frame(pages: dict[str, Page], kind: np.ndarray, part: np.ndarray) -> pd.DataFrame:
     """All pages as rows: panel, x, y, kind, part, and the panel's kept and trust."""
     frames = [
@@ -132,7 +126,7 @@ ODD, NONE = ("left-out class", "OOD"), "refused"
 def confusion_rows(counts: Mapping[str, np.ndarray], classes: Sequence[str]) -> pd.DataFrame:
     """Of the queries of each class how many percent get each class, or none: rule, query_class, given_class, share.
 
-    counts: rule → (C + 2, C + 1) of :func:`.rules.total`.
+    counts: rule → (C + 2, C + 1) of :func:`.scores.total`.
     """
     queries, given, rows = [*classes, *ODD], [*classes, NONE], []
     for rule, table in counts.items():
@@ -224,3 +218,95 @@ def sliders(scene: Scene, scores: Scores, bits: int) -> Board:
         "radius": Slider("radius, bits", range(bits // 2 + 1), start=novelty.ball_radius(bits)),
     }
     return Board(both, draw, describe, height=360)
+
+
+def table_3(rows: pd.DataFrame) -> str:
+    """Published rows first, then ours; rows: of :func:`.scores.table_3`."""
+    theirs = published.novelty()
+    variants = theirs["variant"].map(lambda name: "" if name == "full" else f", {name}")
+    names = "published: " + theirs["method"] + theirs["bits"].map(", {:.0f} bits".format) + variants
+    first = theirs[["precision", "recall"]].assign(rule=names, far=theirs["detected"] / 5)
+    columns = [
+        Column("rule"),
+        Column("macro precision", "precision", pm="precision_spread"),
+        Column("macro recall", "recall", pm="recall_spread"),
+        Column("OOD detected", FAR, "1 %"),
+        Column("left-out class detected", NEAR, "1 %"),
+        Column("false alarms", KNOWN, "1 %"),
+    ]
+    return Layout(columns, ["rule"], repeats="repeat")(pd.concat([first, rows], ignore_index=True))
+
+
+def table_scores(rows: pd.DataFrame) -> str:
+    """AUROC, its mean per patient with the interval, and FPR@95; rows: of :func:`.scores.separations` and intervals."""
+    low, high = (rows[end].map(lambda value: printed(value, "1")) for end in ("low", "high"))
+    columns = [Column("score")]
+    for part, title in SORTS.items():
+        columns += [
+            Column(f"AUROC, {title}", "auroc", pm="auroc_spread", at=("novel", part)),
+            Column(f"per patient, {title}", "mean", "1", brackets="interval", at=("novel", part)),
+            Column(f"FPR@95, {title}", "fpr95", pm="fpr95_spread", at=("novel", part)),
+        ]
+    return Layout(columns, ["score"], repeats="repeat")(rows.assign(interval=low + " to " + high))
+
+
+LAYOUTS = {
+    "table_parts": Layout(
+        [
+            Column("part"),
+            Column("what"),
+            Column("classes or kinds", "kinds"),
+            Column("images", "n_images", "0"),
+            Column("groups", "n_groups", "0"),
+        ],
+        ["part"],
+    ),
+    "table_training": Layout(
+        [
+            Column("method"),
+            Column("loss, first epoch", "loss_first", "3"),
+            Column("last epoch", "loss_last", "3"),
+            Column("steps", form="0"),
+            Column("trainings", "n_seeds", "0"),
+            Column("right class, nearest centre", "right", pm="right_spread"),
+        ],
+        repeats="repeat",
+    ),
+    "table_balls": Layout(
+        [
+            Column("bits", form="0"),
+            Column("radius", form="0"),
+            Column("random codes in a ball, 16 centres", "chance_16", "{:.3g} %"),
+            Column("as many centres as here", "chance", "{:.3g} %"),
+            Column("known outside", KNOWN, "1 %"),
+            Column("left-out class outside", NEAR, "1 %"),
+            Column("OOD outside", FAR, "1 %"),
+            Column("AUROC of the distance, OOD", "far_auroc"),
+        ],
+        ["bits"],
+    ),
+    "table_limits": Layout(
+        [
+            Column("score"),
+            Column("limit from", "part", PARTS.__getitem__),
+            Column("mean", form="{:.3g}"),
+            Column("standard deviation", "deviation", "{:.2g}"),
+            Column("limit", form="{:.3g}"),
+            Column("beyond it, of themselves", "own", "1 %"),
+            Column("false alarms", KNOWN, "1 %"),
+            Column("left-out class", NEAR, "1 %"),
+            Column("OOD", FAR, "1 %"),
+        ],
+        ["score", "part"],
+        repeats="repeat",
+    ),
+    "table_3": table_3,
+    "table_scores": table_scores,
+    "table_rates": rates_layout(decimals=1),
+    "table_tests": paired.tests_layout(
+        {"gallery": "novel"} | paired.METHODS, "first − second, points of AUROC", {"gallery": SORTS.get}
+    ),
+    "table_classes": Layout(
+        [Column("left out", "class"), Column("images", "n", "0"), Column("{}", "auroc", "1", over="score")], ["class"]
+    ),
+}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 import torch
 
 from lib import checks, paths
@@ -191,3 +192,14 @@ def _parted(scene: Scene, left_out: str, seed: int) -> Scene:
     labels[:own] = [number.get(name, -1) for name in scene.kind[:own]]
     part[:own][(labels[:own] < 0) & ~out] = UNUSED
     return replace(scene, labels=labels, classes=classes, part=part)
+
+
+def parts(scene: Scene) -> pd.DataFrame:
+    """Who is who: part, what, kinds (classes, or kinds of pictures), n_images, n_groups."""
+    lines = []
+    for part, text in PARTS.items():
+        rows = scene.rows(part)
+        kinds = ", ".join(sorted(set(scene.kind[rows].tolist())))
+        counts = {"n_images": len(rows), "n_groups": len(set(scene.groups[rows]))}
+        lines.append({"part": part, "what": text, "kinds": kinds} | counts)
+    return pd.DataFrame(lines)

@@ -1,4 +1,4 @@
-"""How novel every image is by every score, and how well known and novel ones are separated."""
+"""How novel every image is by every score, how well that separates, and who is refused (Table 3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,11 @@ from lib.papers.acir.novelty.experiment import (
     NEAREST,
     RESIDUAL,
     TWO_SIDED,
-    Coder,
+    distances,
+    nearest_shares,
 )
 from lib.papers.acir.novelty.scene import ASIDE, FAR, HELD_OUT, KNOWN, LEARNT, NEAR, PARTS, Scene
+from lib.papers.acir.training import Codes
 from lib.study import scores as study
 from lib.training.rebuild import Rebuilder
 
@@ -45,11 +47,11 @@ PAIRS = (
     (BOTH_L1, INSTEAD),
     (ACIR, "CSQ"),
 )
-"""Which score is tested against which: the decoder against opponents without one, with codes and alone, and codes."""
+"""Which score is tested against which: the decoder against opponents without one, with codes and without, and codes."""
 
 
 def of_all(
-    scene: Scene, coders: Mapping[str, Sequence[Coder]], decoders: Sequence[Rebuilder], *, workers: int = -1
+    scene: Scene, coders: Mapping[str, Sequence[Codes]], decoders: Sequence[Rebuilder], *, workers: int = -1
 ) -> dict[str, np.ndarray]:
     """Every score of every image; those that nothing was trained for are the same in all trainings.
 
@@ -58,7 +60,7 @@ def of_all(
     """
     n = len(decoders)
     scores = {
-        name: np.stack([one.distances(scene).min(axis=1) for one in trainings]).astype(np.float64)
+        name: np.stack([distances(one, scene).min(axis=1) for one in trainings]).astype(np.float64)
         for name, trainings in coders.items()
     }
     rows = scene.rows(*PARTS)
@@ -72,12 +74,9 @@ def of_all(
     scores |= {name: np.tile(score, (n, 1)) for name, score in fixed.items()}
     for name, (code, other) in PARTS_OF.items():
         pairs = zip(scores[code], scores[other], strict=True)
-        scores[name] = np.stack([_larger(first, second, aside) for first, second in pairs])
+        both = ((experiment.standard(c, aside, HALF_A_BIT), experiment.standard(o, aside)) for c, o in pairs)
+        scores[name] = np.stack([np.maximum(*one) for one in both])
     return scores
-
-
-def _larger(code: np.ndarray, score: np.ndarray, aside: np.ndarray) -> np.ndarray:
-    return np.maximum(experiment.standard(code, aside, HALF_A_BIT), experiment.standard(score, aside))
 
 
 def separations(scene: Scene, scores: Scores) -> pd.DataFrame:
@@ -116,14 +115,10 @@ def placed(scene: Scene, scores: Scores) -> study.Scores:
     index = {"query": known, "group": scene.groups[known], "label": scene.labels[known], "fold": 0}
     n = len(next(iter(scores.values())))
     for part in NOVEL:
-        for name in (*scores, COIN):
-            for repeat in range(n):
-                values = (
-                    placements(scores[name][repeat, known], scores[name][repeat, scene.rows(part)])
-                    if name != COIN
-                    else 0.5
-                )
-                parts.append(pd.DataFrame(index | {"gallery": part, "method": name, "repeat": repeat, "auroc": values}))
+        novel = scene.rows(part)
+        of = {(name, r): placements(s[known], s[novel]) for name, ones in scores.items() for r, s in enumerate(ones)}
+        for (name, repeat), values in (of | {(COIN, repeat): 0.5 for repeat in range(n)}).items():
+            parts.append(pd.DataFrame(index | {"gallery": part, "method": name, "repeat": repeat, "auroc": values}))
     rows = pd.concat(parts, ignore_index=True)
     trainings = rows[["gallery", "method", "fold", "repeat"]].drop_duplicates()
     return study.of_values(rows, trainings, ("gallery", "method"))
@@ -219,3 +214,135 @@ def alarms(scene: Scene, scores: Scores, name: str, bits: int, sigmas: float = 3
     if name in (*experiment.HEADS, ACIR):
         return scores[name] > novelty.ball_radius(bits)
     return Limit(name, ASIDE, sigmas).exceeded(scene, scores)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A row of Table 3: the class is that of the nearest centre of ``code``; none outside of all balls, and none beyond
+    ``limit`` where there is one. always: the trivial rules, True refuses everything and False nothing, whatever the
+    balls and the limit say."""
+
+    code: str
+    limit: Limit | None = None
+    always: bool | None = None
+
+    @property
+    def name(self) -> str:
+        """Code and what counts next to the balls."""
+        if self.always is not None:
+            return "everything refused" if self.always else f"{self.code}, nothing refused"
+        if self.limit is None:
+            return f"{self.code}, balls"
+        of = {LEARNT: "images learnt from", ASIDE: "groups set aside"}[self.limit.of]
+        return f"{self.code}, balls and {self.limit.score} (limit: {of})"
+
+
+PUBLISHED_RULE = Rule(ACIR, Limit(RESIDUAL, LEARNT))
+"""ACIR with the threshold of Equation 19, as read here: of the training images, and MS-SSIM for colour."""
+
+CODES = ("CSQ", "DPN", "DCH", ACIR)
+TRIVIAL = (Rule(ACIR, always=True), *(Rule(code, always=False) for code in CODES))
+"""What needs no score: everything is novel, and nothing is, by every code."""
+
+RULES = (
+    *TRIVIAL,
+    *(Rule(code) for code in CODES),
+    PUBLISHED_RULE,
+    Rule(ACIR, Limit(L1, LEARNT)),
+    *(Rule(ACIR, Limit(score)) for score in (RESIDUAL, L1, NEAREST, MAHALANOBIS)),
+    *(Rule("CSQ", Limit(score)) for score in (L1, NEAREST, MAHALANOBIS)),
+)
+"""The decoder sees the frozen stem alone, so that any code may have it; and any code may have its opponents."""
+
+OURS = Rule(ACIR, Limit(L1))
+CONFUSED = (OURS, Rule("CSQ"))
+"""Of Fig. 5."""
+
+
+def refused(scene: Scene, scores: Scores, rule: Rule, bits: int) -> np.ndarray:
+    """Which images get no class in which training, (trainings, n) bool."""
+    if rule.always is not None:
+        return np.full(scores[rule.code].shape, rule.always)
+    beyond = scores[rule.code] > novelty.ball_radius(bits)
+    return beyond if rule.limit is None else beyond | rule.limit.exceeded(scene, scores)
+
+
+def confusion(scene: Scene, codes: Codes, none: np.ndarray, parts: Sequence[str] = (KNOWN, FAR)) -> np.ndarray:
+    """Which class each query gets: (C + 1, C + 1) counts, rows the query's class, last OOD; t nearest centres share.
+
+    none: (n,) bool, who gets no class. parts: of the queries; novel images are of the class OOD.
+    """
+    rows, n = scene.rows(*parts), len(scene.classes)
+    shares = nearest_shares(distances(codes, scene)[rows]) * ~none[rows, None]
+    given = np.concatenate([shares, none[rows, None]], axis=1)
+    own = np.where(scene.labels[rows] < 0, n, scene.labels[rows])
+    counts = np.zeros((n + 1, n + 1))
+    np.add.at(counts, own, given)
+    return counts
+
+
+def macro(counts: np.ndarray) -> dict[str, float]:
+    """Mean over the classes of queries of precision and recall of ``counts: (C, C)``, rows true.
+
+    The precision of a class that nothing is given to counts 0.
+
+    >>> macro(np.array([[3.0, 1.0], [0.0, 4.0]]))
+    {'precision': 0.9, 'recall': 0.875}
+    """
+    hits, given, queries = counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)
+    precision = np.divide(hits, given, out=np.zeros_like(hits), where=given > 0)
+    there = queries > 0
+    return {"precision": float(precision[there].mean()), "recall": float((hits[there] / queries[there]).mean())}
+
+
+def table_3(
+    scene: Scene, coders: Mapping[str, Sequence[Codes]], scores: Scores, bits: int, rules: Sequence[Rule] = RULES
+) -> pd.DataFrame:
+    """A row per rule and training.
+
+    Columns rule, code, repeat; precision and recall (macro, over known classes and OOD, which is the far pictures, as
+    in the paper); far and near (how many are refused), known (how many known images are), all percent; n_far, n_near,
+    n_known.
+    """
+    rows = []
+    for rule in rules:
+        none = refused(scene, scores, rule, bits)
+        for repeat, coder in enumerate(coders[rule.code]):
+            values = macro(confusion(scene, coder, none[repeat]))
+            values |= {part: none[repeat, scene.rows(part)].mean() for part in (FAR, NEAR, KNOWN)}
+            counts = {f"n_{part}": len(scene.rows(part)) for part in (FAR, NEAR, KNOWN)}
+            cells = {"rule": rule.name, "code": rule.code, "repeat": repeat}
+            rows.append(cells | {name: 100 * value for name, value in values.items()} | counts)
+    return pd.DataFrame(rows)
+
+
+def balls(scene: Scene, by_bits: Mapping[int, Sequence[Codes]]) -> pd.DataFrame:
+    """What the rule r = bits/4 + 1 does at each length (AC-21), of one kind of code.
+
+    Columns bits, radius, chance_16 and chance (how many random codes lie in a ball around 16 independent centres, and
+    around as many as there are classes here), and how many images lie outside of all balls, percent, means over
+    trainings: known, near, far; far_auroc of the distance itself.
+    """
+    rows = []
+    for bits, coders in by_bits.items():
+        distance = np.stack([distances(one, scene).min(axis=1) for one in coders])
+        outside = distance > novelty.ball_radius(bits)
+        chances = {"chance_16": novelty.chance_in_a_ball(bits, 16)}
+        chances["chance"] = novelty.chance_in_a_ball(bits, len(scene.classes))
+        shares = {part: outside[:, scene.rows(part)].mean() for part in (KNOWN, NEAR, FAR)}
+        known, far = scene.rows(KNOWN), scene.rows(FAR)
+        aurocs = [novelty.separation(one[known], one[far])["auroc"] for one in distance]
+        values = chances | shares | {"far_auroc": float(np.mean(aurocs))}
+        cells = {"bits": bits, "radius": novelty.ball_radius(bits)}
+        rows.append(cells | {name: 100 * value for name, value in values.items()})
+    return pd.DataFrame(rows)
+
+
+def total(scene: Scene, coders: Mapping[str, Sequence[Codes]], scores: Scores, rule: Rule, bits: int) -> np.ndarray:
+    """The sum over trainings of :func:`confusion`: (C + 2, C + 1), the last two rows the left-out class and OOD."""
+    none = refused(scene, scores, rule, bits)
+    known, near, far = (
+        sum(confusion(scene, coder, none[repeat], [part]) for repeat, coder in enumerate(coders[rule.code]))
+        for part in (KNOWN, NEAR, FAR)
+    )
+    return np.concatenate([known[:-1], near[-1:], far[-1:]])

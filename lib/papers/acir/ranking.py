@@ -1,4 +1,4 @@
-"""What a ranking is worth, query by query: by Hamming distance, and with content where that is equal (Section 3.5)."""
+"""Rankings by Hamming distance, and by content where that is equal, query by query (Section 3.5)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -6,23 +6,24 @@ from dataclasses import asdict, dataclass, field
 import joblib
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.figures.lines import lines
 from lib.metrics import hashing, retrieval, ties
 from lib.metrics.significance import paired_permutation
-from lib.papers.acir import radius
+from lib.papers.acir import published
 from lib.papers.acir.heads import ACIR, TOP
+from lib.papers.acir.training import RIVALS, Codes, Material, content_keys, trained
 from lib.processes import spread
 from lib.progress import track
 from lib.study import paired
-from lib.study.columns import Column, Layout, steps
+from lib.study.columns import Column, Layout, over_trainings, printed, steps
 from lib.study.differences import together
+from lib.study.markdown import markdown_table
+from lib.study.rates import choose_middle
+from lib.training.acir import Design
 from lib.training.splits import Split
 
-OPPONENTS = ("CSQ", "DCH", "DPN")
 HAMMING, BEST, WORST = "Hamming alone", "best order of ties", "worst order of ties"
 POOLED, LEVELS = "pooled feature of the stem", "mean of all levels"
 LEVEL = "level: "
@@ -37,33 +38,32 @@ WITHIN = 10
 KEYS = ["method", "bits", "ranking"]
 
 
-@dataclass(frozen=True, eq=False)
-class Coder:
-    """A trained method and what it makes of all n images.
+def choose(
+    material: Material,
+    design: Design,
+    candidates: Sequence[float],
+    split: Split,
+    n_seeds: int = 1,
+    *,
+    groups: np.ndarray | None = None,
+) -> pd.DataFrame:
+    """mAP (min(k, R), Hamming alone) of every method at each learning rate on validation images, mean of ``n_seeds``.
 
-    h: (n, bits) numbers before the sign. levels: name → (n, ·) features of the network, from shallow to deep; empty for
-    a head, which has none of its own. history: mean loss of each epoch. steps: of the optimiser.
+    groups: (n,) over which rates are paired. Columns method, lr, and those of :func:`lib.study.rates.choose_middle`.
     """
-
-    method: str
-    bits: int
-    repeat: int
-    h: np.ndarray
-    history: Sequence[float]
-    steps: int
-    levels: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    def content(self, pooled: np.ndarray) -> dict[str, list[np.ndarray]]:
-        """Ranking → the features that it compares; ``pooled``: (n, ·) of the frozen stem, which everybody has."""
-        rankings = {POOLED: [pooled]}
-        if self.levels:
-            rankings |= {LEVELS: list(self.levels.values())}
-            rankings |= {f"{LEVEL}{name}": [level] for name, level in self.levels.items()}
-        return rankings
+    search = Search(split.test, split.train, material.labels)
+    values: dict[tuple[str, float], list[pd.Series]] = {}
+    for lr in candidates:
+        rates = dict.fromkeys((ACIR, *RIVALS), lr)
+        for codes in trained(material, design, [design.bits], rates, split, n_seeds):
+            ap = measured(codes, None, search, [HAMMING])["ap_min"]
+            values.setdefault((codes.method, lr), []).append(ap)
+    rows = pd.DataFrame(list(values), columns=["method", "lr"])
+    return choose_middle(rows, list(values.values()), None if groups is None else groups[split.test])
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class Search:
     """Queries and gallery (indices of images), and what is known of every image: (n,) each.
 
     finer: name → what is finer than the class, such as the subtype; only images of the query's class are looked at.
@@ -121,59 +121,58 @@ def finer_of(images: ImageTable, names: Sequence[str]) -> dict[str, np.ndarray]:
     return {name: images.rows[name].to_numpy(dtype=str) for name in names}
 
 
-def keys(coder: Coder, pooled: np.ndarray | None, scene: Scene) -> dict[str, np.ndarray]:
+def keys(codes: Codes, pooled: np.ndarray | None, search: Search) -> dict[str, np.ndarray]:
     """Every ranking as keys (q, m), the nearest smallest: by Hamming distance, and by each content where that is equal.
 
-    ``pooled``: None for the Hamming distance only.
+    ``pooled``: (n, ·) feature of the frozen stem, which every method has; None for the Hamming distance only.
     """
-    packed = hashing.pack(coder.h)
-    distance = hashing.hamming(packed[scene.queries], packed[scene.gallery])
-    rankings: dict[str, np.ndarray] = {HAMMING: distance}
-    for name, features in ({} if pooled is None else coder.content(pooled)).items():
-        sides = ([level[rows] for level in features] for rows in (scene.queries, scene.gallery))
-        rankings[name] = hashing.content_key(distance, hashing.content_similarity(*sides))
-    return rankings
+    packed, contents = hashing.pack(codes.h), {} if pooled is None else {POOLED: [pooled]}
+    if pooled is not None and codes.levels:
+        contents |= {LEVELS: list(codes.levels.values())}
+        contents |= {f"{LEVEL}{name}": [level] for name, level in codes.levels.items()}
+    by_content = {n: content_keys(packed, of, search.queries, search.gallery) for n, of in contents.items()}
+    return {HAMMING: hashing.hamming(packed[search.queries], packed[search.gallery])} | by_content
 
 
 def measured(
-    coder: Coder, pooled: np.ndarray | None, scene: Scene, rankings: Sequence[str] | None = None
+    codes: Codes, pooled: np.ndarray | None, search: Search, rankings: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """What every query gets from every ranking, a row each, percent.
 
     Columns method, bits, repeat, ranking, query (index of the image), ap_hits, ap_min (AP@100), tied (pairs of the
-    first 100 whose order is open), and a column for each of ``scene.finer``: the share of hits in the first
+    first 100 whose order is open), and a column for each of ``search.finer``: the share of hits in the first
     :data:`WITHIN` answers of the query's class. rankings: some of them; if not given all, with the bounds of the ties.
     """
-    by = keys(coder, pooled, scene)
-    relevant, others = scene.relevant, scene.others
-    if scene.own_out:
+    by = keys(codes, pooled, search)
+    relevant, others = search.relevant, search.others
+    if search.own_out:
         relevant &= others
-        by = {name: np.where(others, key, coder.bits + 1) for name, key in by.items()}
+        by = {name: np.where(others, key, codes.bits + 1) for name, key in by.items()}
     if rankings is None:
         best, worst = ties.orders(by[HAMMING], relevant)
         by |= {BEST: best, WORST: worst}
-    k = min(TOP, len(scene.gallery))
+    k = min(TOP, len(search.gallery))
     frames = []
     for name in rankings or by:
         key, values = by[name], {}
         for z in ("hits", "min"):
             values[f"ap_{z}"] = 100 * retrieval.average_precision_at_k(key, relevant, [k], z).numpy()[:, 0]
         values["tied"] = 100 * ties.tied_pairs(key, k)
-        for what in scene.finer:
-            values[what] = 100 * ties.share_among(key, relevant & others, scene.finer_hits(what), WITHIN)
-        about = {"method": coder.method, "bits": coder.bits, "repeat": coder.repeat, "ranking": name}
-        frames.append(pd.DataFrame(about | {"query": scene.queries} | values))
+        for what in search.finer:
+            values[what] = 100 * ties.share_among(key, relevant & others, search.finer_hits(what), WITHIN)
+        about = {"method": codes.method, "bits": codes.bits, "repeat": codes.repeat, "ranking": name}
+        frames.append(pd.DataFrame(about | {"query": search.queries} | values))
     return pd.concat(frames, ignore_index=True)
 
 
-def all_measured(coders: Sequence[Coder], pooled: np.ndarray, scene: Scene, *, workers: int = -1) -> pd.DataFrame:
-    """:func:`measured` for every coder, one after the other."""
-    jobs = (joblib.delayed(measured)(coder, pooled, scene) for coder in coders)
-    frames = track(spread(jobs, workers), total=len(coders), what="rankings", unit="methods")
+def all_measured(several: Sequence[Codes], pooled: np.ndarray, search: Search, *, workers: int = -1) -> pd.DataFrame:
+    """:func:`measured` for every training, one after the other."""
+    jobs = (joblib.delayed(measured)(codes, pooled, search) for codes in several)
+    frames = track(spread(jobs, workers), total=len(several), what="rankings", unit="methods")
     return pd.concat(frames, ignore_index=True)
 
 
-def beside(values: pd.DataFrame, own: pd.DataFrame, name: str) -> pd.DataFrame:
+def joined(values: pd.DataFrame, own: pd.DataFrame, name: str) -> pd.DataFrame:
     """``values`` with the column ``name`` of the same queries, trainings and rankings in another gallery, ``own``."""
     same = [*KEYS, "repeat", "query"]
     return values.merge(own[[*same, name]], on=same, how="left", validate="one_to_one")
@@ -186,21 +185,60 @@ def summary(values: pd.DataFrame) -> pd.DataFrame:
     return grouped.mean().assign(spread=grouped["ap_min"].std(), n_seeds=grouped.size()).reset_index()
 
 
-def radii(coders: Sequence[Coder], scene: Scene, several: Sequence[int]) -> pd.DataFrame:
-    """Table 6: :func:`lib.papers.acir.radius.by_radius` of every coder; last the trivial answer."""
-    sides = scene.queries, scene.gallery
-    labels, frames = [scene.labels[side] for side in sides], []
-    for coder in coders:
-        rows = radius.by_radius(*(coder.h[side] for side in sides), *labels, several)
-        frames.append(rows.assign(method=coder.method, repeat=coder.repeat))
-    return pd.concat([*frames, radius.commonest(*labels, several)], ignore_index=True)
+COMMONEST = "always the commonest class"
+"""The trivial answer of Table 6: the class of which the archive has most images, whatever the query and the ball."""
+
+
+def radii(several: Sequence[Codes], search: Search, balls: Sequence[int]) -> pd.DataFrame:
+    """Table 6: :func:`lib.metrics.hashing.by_centre` in percent, with method and repeat; last the trivial answer.
+
+    Queries of a class that the archive has no image of, and so no centre, are left out and counted (n_left_out). Of
+    several commonest classes the first is the trivial answer.
+    """
+    labels = search.labels[search.gallery]
+    classes, counts = np.unique(labels, return_counts=True)
+    queries = search.queries[np.isin(search.labels[search.queries], classes)]
+    commonest = np.tile(np.arange(len(classes)) != counts.argmax(), (len(queries), 1)).astype(int)
+    answers = {}
+    for codes in several:
+        _, centres = hashing.centres(codes.h[search.gallery], labels)
+        answers[codes.method, codes.repeat] = hashing.hamming(hashing.pack(codes.h)[queries], centres)
+    frames = []
+    for (method, repeat), distance in (answers | {(COMMONEST, 0): commonest}).items():
+        rows = hashing.by_centre(distance, search.labels[queries], classes, balls)
+        rows[["accuracy", "precision", "recall"]] *= 100
+        rows["n_left_out"] = len(search.queries) - len(queries)
+        frames.append(rows.assign(method=method, repeat=repeat))
+    return pd.concat(frames, ignore_index=True)
+
+
+def table_6(rows: pd.DataFrame) -> str:
+    """Table 6 as Markdown: a row per radius of ours, published columns first.
+
+    A cell is ``accuracy (precision / recall)``; ours has ± of the accuracy over trainings. The trivial answer has a
+    column, and does not count among those that leave queries in no ball.
+    """
+    ours = over_trainings(rows, ["method", "radius"])
+    theirs = published.radii()
+    theirs = theirs[theirs["radius"].isin(ours["radius"])].assign(whose="published")
+    known = ours.assign(whose=ours["method"].map(lambda name: "" if name == COMMONEST else "ours"))
+    wide: dict[str, dict[int, str]] = {}
+    for row in pd.concat([theirs, known]).itertuples():
+        numbers = (row.accuracy, row.accuracy_spread, row.precision, row.recall)
+        accuracy, spread, precision, recall = (printed(number, "1") for number in numbers)
+        name = f"{row.method}, {row.whose}".removesuffix(", ")
+        cell = f"{accuracy}{f' ± {spread}' * (spread != '–')} ({precision} / {recall})"
+        wide.setdefault(name, {})[row.radius] = cell
+    rejected = ours[ours["method"] != COMMONEST].groupby("radius")["n_rejected"].agg(["min", "max"])
+    wide["queries in no ball"] = {r: f"{low:.0f} to {high:.0f}" for r, (low, high) in rejected.iterrows()}
+    return markdown_table(pd.DataFrame(wide).fillna("–").rename_axis("R").reset_index())
 
 
 def pairs(lengths: Sequence[int], bits: int, finer: Sequence[str]) -> list[tuple]:
     """What is tested: (measure, bits, (method, ranking), (method, ranking))."""
     content = [(LEVELS, HAMMING), (POOLED, HAMMING), (LEVELS, POOLED)]
     own = [("ap_min", n, (ACIR, a), (ACIR, b)) for n in lengths for a, b in content]
-    rivals = [("ap_min", bits, (ACIR, LEVELS), (name, how)) for name in OPPONENTS for how in (HAMMING, POOLED)]
+    rivals = [("ap_min", bits, (ACIR, LEVELS), (name, how)) for name in RIVALS for how in (HAMMING, POOLED)]
     within = [(name, bits, (ACIR, a), (ACIR, b)) for name in finer for a, b in content]
     return own + rivals + within + [(name, bits, (ACIR, LEVELS), ("CSQ", POOLED)) for name in finer]
 
@@ -221,19 +259,9 @@ def tests(values: pd.DataFrame, wanted: Sequence[tuple], groups: np.ndarray, see
     return together(rows)
 
 
-def tests_layout(rows: pd.DataFrame) -> str:
-    """The paired tests as Markdown. More of the same patient is more, and neither better nor worse."""
-    names = {name: f"same {name}, first {WITHIN} of the class" for name in rows["measure"]} | {"ap_min": f"mAP@{TOP}"}
-    named = rows.assign(measure=rows["measure"].map(names))
-    return paired.tests_layout(named, {"measure": "value", "bits": "bits"} | paired.METHODS)
-
-
-def figure_ties(rows: pd.DataFrame) -> Figure:
-    """mAP over the length of the code by what decides ties; rows: of :func:`summary`."""
-    shown = rows[~rows["ranking"].str.startswith(LEVEL)].assign(spread=np.nan)
-    names = {"method": "panel", "ranking": "line", "ap_min": "y"}
-    shown = shown.assign(x=shown["bits"].map("{:g}".format)).rename(columns=names)
-    return lines(shown, xlabel="bits", ylabel=f"mAP@{TOP}, min(k, R) (%)")
+def _value(name: str) -> str:
+    """What is tested. More of the same patient is more, and neither better nor worse."""
+    return f"mAP@{TOP}" if name == "ap_min" else f"same {name}, first {WITHIN} of the class"
 
 
 def _at(title: str, ranking: str, value: str = "ap_min", form: str = "2") -> Column:
@@ -275,8 +303,11 @@ def table_within(rows: pd.DataFrame) -> str:
 
 
 LAYOUTS = {
-    "table_6": radius.table_6,
+    "table_6": table_6,
     "table_health": HEALTH,
     "table_ties": TIES,
     "table_within": table_within,
+    "table_tests": paired.tests_layout(
+        {"measure": "value", "bits": "bits"} | paired.METHODS, forms={"measure": _value}
+    ),
 }

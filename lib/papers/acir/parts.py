@@ -1,20 +1,23 @@
-"""What each part of the network takes, gives and weighs, ours and at the widths of the paper's ResNet-50."""
+"""What each part of the network takes, gives and weighs, ours and at the paper's widths; the method in one drawing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import timm
 import torch
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from lib.encoders.taps import Stem
+from lib.figures import style
 from lib.heads.acir import ConsolidatedHash
-from lib.metrics.novelty import WEIGHTS
 from lib.study.columns import Column, Layout
 from lib.training.acir import Design
-from lib.training.fit import Schedule
 
 EQUATIONS = {
     "stem": "–",
@@ -145,33 +148,6 @@ def _shapes(values: object) -> str:
     return ", ".join(" × ".join(map(str, value.shape[1:])) for value in shown)
 
 
-def left_open(design: Design, stem: Stem, pixels: int, fingerprint: int, schedule: Schedule) -> pd.DataFrame:
-    """What the paper gives no value for (AC-23), and what stands here: columns open, ours, paper, authors.
-
-    ours, paper: read off the networks and settings that are used, those of ``design`` on ``stem`` with images of
-    ``pixels`` and fingerprints of ``fingerprint`` pixels a side, and :data:`PAPER`, a guess; a dash where no guess is
-    needed. authors: what their public code has (:data:`AUTHORS`).
-    """
-    guess, code = network(PAPER, *resnet()), AUTHORS
-    made = network(design, stem, pixels)
-    fusion = f"{code.fusion_heads} heads of {code.fusion_width}"
-    rows = [
-        ("pixels of an image", pixels, PAPER_PIXELS, code.pixels),
-        ("images of a batch", schedule.batch_size, None, code.batch),
-        ("pixels of a fingerprint's side", fingerprint, None, code.fingerprint),
-        ("layers of PiT", len(made.pit.layers), len(guess.pit.layers), code.layers),
-        ("heads of attention", made.near.heads, guess.near.heads, f"{code.heads}, ConvMSA {code.window_heads}"),
-        ("window of ConvMSA, pixels of its side", made.near.window, guess.near.window, code.window),
-        ("map with DaRF's queries (AC-24)", made.fusion.queries, guess.fusion.queries, "shallow"),
-        ("inner width of DaRF", made.fusion.query.out_channels, guess.fusion.query.out_channels, fusion),
-        ("intervals of a spline of KAN", made.kan[0].grid, guess.kan[0].grid, code.intervals),
-        ("KAN layers (AC-7)", len(made.kan), len(guess.kan), 2),
-        ("exponents of MS-SSIM", ", ".join(map(str, WEIGHTS)), None, None),
-    ]
-    columns = ("open", "ours", "paper", "authors")
-    return pd.DataFrame([dict(zip(columns, map(str, row), strict=True)) for row in rows]).replace("None", "–")
-
-
 def with_totals(rows: pd.DataFrame) -> pd.DataFrame:
     """``rows`` of both networks, and below the parts all parameters of each."""
     totals = rows.groupby("network", sort=False)["parameters"].sum().reset_index()
@@ -187,6 +163,94 @@ COLUMNS = (
 )
 
 
-def layout(rows: pd.DataFrame) -> str:
-    """Ours and ResNet-50's widths side by side, as Markdown."""
-    return Layout(COLUMNS, ["part"])(with_totals(rows))
+LAYOUT = Layout(COLUMNS, ["part"], prepare=with_totals)
+"""Ours and ResNet-50's widths side by side."""
+
+
+class Box(NamedTuple):
+    """A part: where its middle is, how wide it is, what is written in it, and what kind it is."""
+
+    x: float
+    y: float
+    width: float
+    text: str
+    kind: str
+
+
+KINDS = {"data": ("white", "-"), "network": ("0.93", "-"), "loss": ("white", "--"), "search": ("white", ":")}
+"""Face and outline, legible in grey."""
+
+BOXES = {
+    "image": Box(0.7, 3.2, 1.1, "image", "data"),
+    "print": Box(0.7, 5.4, 1.1, "fingerprint\n(small copy)", "data"),
+    "stem": Box(2.4, 3.2, 1.3, "ConvNet stem", "network"),
+    "near": Box(4.5, 4.3, 1.7, "ConvMSA, stride 8\nEq. 7, 8", "network"),
+    "far": Box(4.5, 3.2, 1.7, "ConvMSA, stride 32\nEq. 7, 8", "network"),
+    "pit": Box(4.5, 2.2, 1.7, "PiT: pixels, class\ntoken, Eq. 6", "network"),
+    "decoder": Box(4.5, 0.8, 1.7, "decoder", "network"),
+    "fusion": Box(6.7, 3.75, 1.5, "DaRF, Eq. 9", "network"),
+    "kan": Box(8.3, 2.9, 1.1, "KAN\nEq. 10, 11", "network"),
+    "code": Box(9.9, 2.9, 1.2, "tanh, sign:\ncode", "data"),
+    "loss": Box(8.3, 5.4, 3.4, "structure-aware contrastive loss\nEq. 12 to 17", "loss"),
+    "levels": Box(6.7, 1.75, 1.5, "means of levels", "data"),
+    "rank": Box(9.4, 1.7, 2.2, "Hamming distance, ties\nby content (3.5)", "search"),
+    "rebuilt": Box(6.7, 0.8, 1.5, "rebuilt image", "data"),
+    "ood": Box(9.4, 0.6, 2.2, "L1 or 1 − MS-SSIM\n> τ: novel, Eq. 18, 19", "search"),
+}
+
+ARROWS = (
+    ("image", "print", ""),
+    ("image", "stem", ""),
+    ("stem", "near", ""),
+    ("stem", "far", ""),
+    ("stem", "pit", ""),
+    ("stem", "decoder", ""),
+    ("near", "fusion", "answers"),
+    ("far", "fusion", "asks"),
+    ("fusion", "kan", "mean"),
+    ("pit", "kan", ""),
+    ("kan", "code", ""),
+    ("print", "loss", "H"),
+    ("code", "loss", "S"),
+    ("code", "rank", ""),
+    ("pit", "levels", ""),
+    ("fusion", "levels", ""),
+    ("levels", "rank", ""),
+    ("decoder", "rebuilt", ""),
+    ("rebuilt", "ood", ""),
+)
+"""From, to, and what is written at the arrow."""
+
+
+def diagram() -> Figure:
+    """Fig. 2, from left to right; grey: has weights, dashed: trains them, dotted: searches with them."""
+    with style.house():
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 4.3))
+        for box in BOXES.values():
+            face, line = KINDS[box.kind]
+            corner = (box.x - box.width / 2, box.y - 0.36)
+            look = {"boxstyle": "round,pad=0,rounding_size=0.08", "facecolor": face, "edgecolor": "black"}
+            axis.add_patch(FancyBboxPatch(corner, box.width, 0.72, linestyle=line, linewidth=1, zorder=3, **look))
+            axis.text(box.x, box.y, box.text, ha="center", va="center", fontsize=6.5, zorder=4)
+        for source, target, label in ARROWS:
+            start, end = _ends(BOXES[source], BOXES[target])
+            arrow = FancyArrowPatch(start, end, arrowstyle="-|>", mutation_scale=8, color="0.25", linewidth=0.9)
+            axis.add_patch(arrow)
+            middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
+            box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+            if label:
+                axis.text(*middle, label, fontsize=6, ha="center", va="center", bbox=box)
+        axis.set(xlim=(0, 10.7), ylim=(0, 6))
+        axis.set_axis_off()
+        plt.close(figure)
+    return figure
+
+
+def _ends(source: Box, target: Box) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Where an arrow leaves and arrives: right to left, or up and down where boxes stand above each other."""
+    above = min(source.x + source.width / 2, target.x + target.width / 2)
+    below = max(source.x - source.width / 2, target.x - target.width / 2)
+    if above > below:
+        middle, up = (above + below) / 2, 0.36 if target.y > source.y else -0.36
+        return (middle, source.y + up), (middle, target.y - up)
+    return (source.x + source.width / 2, source.y), (target.x - target.width / 2, target.y)

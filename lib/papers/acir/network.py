@@ -1,4 +1,4 @@
-"""What each level of the network carries alone, what its parts look at, and what DaRF hands on."""
+"""What each level of the network carries by itself, how evenly its parts attend, and what DaRF hands on."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,112 +8,84 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from lib.encoders.taps import Taps, pooled
-from lib.geometry import Euclidean, Geometry, Sphere
+from lib.encoders.taps import Taps
+from lib.geometry import Euclidean, Sphere
 from lib.heads.acir import ConsolidatedHash
 from lib.heads.scaling import widths
-from lib.metrics import retrieval
-from lib.papers.acir.choices import first_losses, l_wsc
-from lib.papers.acir.heads import TOP
-from lib.papers.acir.network.parts import layout
+from lib.papers.acir import parts
+from lib.papers.acir.heads import TOP, l_wsc
+from lib.papers.acir.training import Material, Scored, first_loss, search
+from lib.study import paired
 from lib.study.columns import HEALTH, Column, Layout
-from lib.study.rates import choose_middle
+from lib.study.markdown import markdown_table
+from lib.study.rates import choose_middle, rates_layout
 from lib.study.scores import of_answers
 from lib.training import acir
 from lib.training.acir import Design, Job, Trained
-from lib.training.hashing import Even
-from lib.training.methods import Answer, Health
 from lib.training.splits import Split, repeated
 
 LEVELS = ("shallow level", "fused level", "pixels of PiT", "class token", "numbers before the sign", "code")
 POOLED = "pooled deep map, no network"
 UNTRAINED, TRAINED = "untrained", "trained"
-FUSED = LEVELS[1]
+SHALLOW, FUSED, PIXELS, TOKEN, NUMBERS, CODE = LEVELS
 
 
 def choose(
-    taps: Taps,
-    labels: np.ndarray,
-    prints: np.ndarray,
+    material: Material,
     design: Design,
-    schedule: Even,
     rates: Sequence[float],
     aside: Split,
     n_seeds: int = 1,
     *,
     groups: np.ndarray | None = None,
-    workers: int = -1,
 ) -> pd.DataFrame:
     """mAP of the code on images set aside at each learning rate, mean of ``n_seeds`` trainings.
 
     groups: (n,) over which rates are paired. Columns method (ACIR), lr, loss (mean), and those of
     :func:`lib.study.rates.choose_middle`.
     """
-    wanted, splits = l_wsc(labels, aside.train, prints.shape[1]), repeated([aside], n_seeds)
-    jobs = [Job(f"rate {lr:g}", design, wanted, lr, split.seed) for lr in rates for split in splits]
-    trained = acir.fit([taps], labels, prints, aside.train, jobs, schedule, workers=workers, what="learning rates")
-    values = [
-        100 * _search(_signs(one.outputs(taps).h), labels, aside, Euclidean()).values["ap_min", TOP] for one in trained
-    ]
+    loss, splits = l_wsc(material.labels, aside.train), repeated([aside], n_seeds)
+    jobs = [Job(f"rate {lr:g}", design, loss, lr, split.seed) for lr in rates for split in splits]
+    trained = material.fit(jobs, aside.train, "learning rates")
+    values = []
+    for one in trained:
+        per_query = search(_signs(one.outputs(material.views[0]).h), material.labels, aside, Euclidean())
+        values.append(100 * per_query.values["ap_min", TOP])
     of_rate = [slice(at, at + n_seeds) for at in range(0, len(jobs), n_seeds)]
     losses = [np.mean([one.history[-1] for one in trained[part]]) for part in of_rate]
     rows = pd.DataFrame({"method": "ACIR", "lr": list(rates), "loss": losses})
     return choose_middle(rows, [values[part] for part in of_rate], None if groups is None else groups[aside.test])
 
 
-def train(
-    taps: Taps,
-    labels: np.ndarray,
-    prints: np.ndarray,
-    design: Design,
-    schedule: Even,
-    lr: float,
-    splits: Sequence[Split],
-    *,
-    workers: int = -1,
-) -> dict[str, list[Trained]]:
-    """The network untrained and trained, once for each of ``splits``, which differ in their seed alone."""
+def train(material: Material, design: Design, lr: float, splits: Sequence[Split]) -> dict[str, list[Trained]]:
+    """The network untrained and trained, once for each of ``splits``, which differ in their seed only."""
     rows = splits[0].train
-    wanted = l_wsc(labels, rows, prints.shape[1])
-    jobs = [Job(f"seed {split.seed}", design, wanted, lr, split.seed) for split in splits]
-    starts = [acir.untrained(taps, rows, design, split.seed) for split in splits]
-    before = [Trained(design, s.seed, network, [], 0) for s, network in zip(splits, starts, strict=True)]
+    loss = l_wsc(material.labels, rows)
+    starts = [acir.untrained(material.views[0], rows, design, split.seed) for split in splits]
+    jobs = [Job(f"seed {split.seed}", design, loss, lr, split.seed) for split in splits]
     return {
-        UNTRAINED: before,
-        TRAINED: acir.fit([taps], labels, prints, rows, jobs, schedule, workers=workers),
+        UNTRAINED: [Trained(design, split.seed, start, [], 0) for split, start in zip(splits, starts, strict=True)],
+        TRAINED: material.fit(jobs, rows, "networks"),
     }
 
 
 def answers(
-    networks: Mapping[str, Sequence[Trained]], taps: Taps, labels: np.ndarray, splits: Sequence[Split]
-) -> dict[str, list[Answer]]:
-    """Answers of every level, untrained and trained, and of the pooled deep map, in the closed gallery.
+    networks: Mapping[str, Sequence[Trained]], material: Material, splits: Sequence[Split]
+) -> dict[str, list[Scored]]:
+    """What every level finds, untrained and trained, and the pooled deep map, in the closed gallery.
 
     A level is searched by the cosine after each number is standardised by the training images; a code by its bits.
     """
-    by_level: dict[str, list[Answer]] = {}
+    labels, by_level = material.labels, {}
     for state, trainings in networks.items():
         for one, split in zip(trainings, splits, strict=True):
-            coded = one.outputs(taps)
+            coded = one.outputs(material.views[0])
             points = [*(_standard(level, split) for level in coded.levels), _standard(coded.h, split), _signs(coded.h)]
             for name, z in zip(LEVELS, points, strict=True):
-                geometry = Euclidean() if name == "code" else Sphere()
-                answer = _answer(_search(z, labels, split, geometry), split, one)
-                by_level.setdefault(f"{name}, {state}", []).append(answer)
-    plain = _search(_standard(pooled(taps), splits[0]), labels, splits[0], Sphere())
-    by_level[POOLED] = [_answer(plain, split) for split in splits]
-    return by_level
-
-
-def _answer(per_query: retrieval.PerQuery, split: Split, one: Trained | None = None) -> Answer:
-    trained = one is not None and one.steps > 0
-    health = Health(one.history[-1], np.nan, one.steps) if trained else Health()
-    return Answer(None, split, health, one.history if trained else [], np.empty(0), per_query)  # type: ignore[arg-type]
-
-
-def _search(z: np.ndarray, labels: np.ndarray, split: Split, geometry: Geometry) -> retrieval.PerQuery:
-    query, gallery = torch.tensor(z[split.test]), torch.tensor(z[split.train])
-    return retrieval.evaluate(query, gallery, labels[split.test], labels[split.train], geometry, (TOP,))
+                values = search(z, labels, split, Euclidean() if name == CODE else Sphere())
+                by_level.setdefault(f"{name}, {state}", []).append(Scored(split, values, one.history, one.steps))
+    plain = search(_standard(material.pooled, splits[0]), labels, splits[0], Sphere())
+    return by_level | {POOLED: [Scored(split, plain) for split in splits]}
 
 
 def _signs(h: np.ndarray) -> np.ndarray:
@@ -148,15 +120,13 @@ EXCHANGES = ("nothing", "deep map (weights)", "shallow map (values)", "shallow m
 """What of a query is a stranger's."""
 
 
-def exchanged(
-    networks: Mapping[str, Sequence[Trained]], taps: Taps, labels: np.ndarray, splits: Sequence[Split]
-) -> pd.DataFrame:
+def exchanged(networks: Mapping[str, Sequence[Trained]], material: Material, splits: Sequence[Split]) -> pd.DataFrame:
     """Whose image the fused level of a query speaks of, where one of its maps is another image's.
 
     The archive stays as it is. Columns network, repeat, exchanged (of :data:`EXCHANGES`), mAP (of the query's own
     class, percent), moved (how far the level moves, as a share of the mean distance from the query to the stranger).
     """
-    shallow, deep = torch.tensor(taps.shallow), torch.tensor(taps.deep)
+    shallow, deep = (torch.tensor(level) for level in material.views[0])
     rows = []
     for state, trainings in networks.items():
         for one, split in zip(trainings, splits, strict=True):
@@ -170,7 +140,7 @@ def exchanged(
                 z = own.copy()
                 z[split.test] = fused(one.network, shallow[near], deep[far], shallow[values])
                 moved = np.linalg.norm(z[split.test] - own[split.test], axis=1).mean() / apart
-                per_query = _search(_standard(z, split), labels, split, Sphere())
+                per_query = search(_standard(z, split), material.labels, split, Sphere())
                 cells = {"mAP": 100 * per_query.values["ap_min", TOP].mean(), "moved": moved}
                 rows.append({"network": state, "repeat": split.repeat, "exchanged": name} | cells)
     return pd.DataFrame(rows)
@@ -206,20 +176,19 @@ def attention(network: ConsolidatedHash, shallow: Tensor, deep: Tensor) -> dict[
     }
 
 
-def levels(by_level: Mapping[str, Sequence[Answer]]) -> pd.DataFrame:
+def levels(by_level: Mapping[str, Sequence[Scored]]) -> pd.DataFrame:
     """mAP of every level: columns level, network, mAP, spread (over trainings), class_mean, chance (percent),
     loss_first, loss (last) and steps of the training, n_seeds.
     """
-    rows = of_answers({"closed": by_level}).means().query("metric == 'ap_min' and k == @TOP")
+    rows = of_answers({"closed": by_level}, measure=first_loss).means().query("metric == 'ap_min' and k == @TOP")
     parts = rows["method"].str.rsplit(", ", n=1)
-    named = {"level": parts.str[0], "network": parts.str[1], "loss_first": rows["method"].map(first_losses(by_level))}
-    rows = rows.assign(**named).drop(columns="spread").rename(columns={"ours": "mAP", "seeds_spread": "spread"})
+    rows = rows.assign(level=parts.str[0], network=parts.str[1]).drop(columns="spread")
+    rows = rows.rename(columns={"ours": "mAP", "seeds_spread": "spread"})
     rows.loc[rows["method"] == POOLED, ["level", "network"]] = [POOLED, "–"]
     columns = ["level", "network", "mAP", "spread", "class_mean", "chance", "loss_first", "loss", "steps", "n_seeds"]
     return rows[columns].reset_index(drop=True)
 
 
-SHALLOW, _, PIXELS, TOKEN, NUMBERS, CODE = LEVELS
 PAIRS = (
     *((f"{level}, {TRAINED}", f"{level}, {UNTRAINED}") for level in LEVELS),
     *(
@@ -231,13 +200,16 @@ PAIRS = (
 """What is tested: each level trained against untrained, trained levels among them, and two against no network."""
 
 
-def tests(by_level: Mapping[str, Sequence[Answer]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
+def tests(by_level: Mapping[str, Sequence[Scored]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
     """Paired tests of :data:`PAIRS` over patients and trainings."""
     return of_answers({"closed": by_level}, groups).tests(PAIRS, [TOP], seed=seed).drop(columns="rule")
 
 
 LAYOUTS = {
-    "table_parts": layout,
+    "table_open": markdown_table,
+    "table_parts": parts.LAYOUT,
+    "table_tests": paired.tests_layout(),
+    "table_rates": rates_layout(),
     "table_levels": Layout(
         [
             Column("level"),
