@@ -8,7 +8,8 @@ from lib.metrics import retrieval
 from lib.metrics.classes import over_classes
 from lib.metrics.retrieval import PerQuery
 from lib.papers.acir import hashing
-from lib.papers.acir.ablations import networks, tables
+from lib.papers.acir.ablations import rows
+from lib.papers.acir.training import Scored as OfNetwork
 from lib.papers.beyond import storage
 from lib.papers.hyper_dino import queries
 from lib.papers.hyper_dino import retrieval as hyper_dino
@@ -52,16 +53,18 @@ def of_acir() -> float:
 
 def of_ablations() -> float:
     both = retrieval.together([per_query(fold) for fold in RIGHT])
-    return tables.frame({"row": [networks.Scored("row", 0, both)]})["first_class"].item()
+    split = Split(0, np.arange(20, 30), np.arange(8), 0)
+    return rows.frame({"row": [OfNetwork(split, both)]})["first_class"].item()
 
 
 def of_label_tree() -> float:
     several = []
     for fold in RIGHT:
         one = per_query(fold)
-        values = pd.DataFrame(dict.fromkeys(label_tree.SHARES, one.values["ap_min", 1])).assign(leaf=one.classes)
+        values = pd.DataFrame(dict.fromkeys(label_tree.SHARES, one.values["ap_min", 1]))
+        values = values.assign(leaf=one.classes, group="a")
         split = Split(fold, np.arange(20, 30), np.arange(4), 0)
-        several.append(Scored("no head", split, Health(), [], values, []))
+        several.append(Scored("no head", split, Health(), [], values))
     return label_tree.rows({"no head": several}).query("measure == 'top1'")["class_mean"].item()
 
 

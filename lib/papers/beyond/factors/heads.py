@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -15,12 +14,12 @@ from lib.datasets import trees
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.geometry import Geometry, Sphere
-from lib.heads import HyperbolicMapper
+from lib.losses.batch import which
 from lib.losses.hashing import CSQ
-from lib.losses.hyper_dino import ContrastiveLoss, contrastive
+from lib.losses.hyper_dino import ContrastiveLoss
 from lib.losses.level_margin import LevelAwareMargin
 from lib.taxonomy import Taxonomy, from_paths
-from lib.training import hashing, hyp_vit, hyper_dino, sweep
+from lib.training import hashing, hyp_vit, hyper_dino
 from lib.training.by_class import ByClass
 from lib.training.fit import Schedule
 from lib.training.label_tree import Objective
@@ -57,9 +56,9 @@ class TreeLoss:
     objective: Objective
     branches: tuple[int, ...]
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         """Embeddings (S, B, d), labels (S, B) and which rows count (S, B) give the loss (S,)."""
-        parts = zip(h, labels, valid, strict=True)
+        parts = zip(h, labels, which(labels, valid), strict=True)
         return torch.stack([self._one(z[rows], classes[rows]) for z, classes, rows in parts])
 
     def _one(self, z: Tensor, labels: Tensor) -> Tensor:
@@ -68,7 +67,7 @@ class TreeLoss:
         total = z.sum() * 0
         if len(leaves.unique()) < len(leaves):  # else no image has a positive
             pairs = replace(one, margin_weight=0.0).loss(tree, z.shape[-1], 0).to(z.device)
-            total = total + pairs(z, leaves, torch.arange(len(z), device=z.device))
+            total = total + pairs(z, leaves)
         if one.margin_weight:
             lam = LevelAwareMargin(tree, z.shape[-1], one.geometry, margin=one.margin).to(z.device)
             total = total + one.margin_weight * lam(z, leaves)
@@ -84,51 +83,31 @@ def _tree(branches: tuple[int, ...]) -> tuple[Taxonomy, Tensor]:
 
 
 @dataclass(frozen=True)
-class Tree:
-    """A head of Hyper-DINO's size on the sphere with :class:`TreeLoss`, a :class:`lib.training.methods.Head`.
+class Tree(hyper_dino.Settings):
+    """Hyper-DINO's mapper on the sphere, as it is initialised: only directions count. Its loss is :class:`TreeLoss`.
 
     branches: of each class its branch; SupCon does not read it.
     """
 
-    branches: tuple[int, ...]
-    hidden: int = 256
+    start_norm: float = 0.0
+    geometry: Geometry = field(default_factory=Sphere)
+    half: bool = False
+    branches: tuple[int, ...] = ()
     objective: Objective = field(default_factory=lambda: Objective("HWC", margin_weight=1.0))
-    half: ClassVar[bool] = False
-    nca_images: ClassVar[int] = 2000
-    at_once: ClassVar[int] = sweep.CHUNK
-    reach: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         checks.whole("hidden", self.hidden)
         if not isinstance(self.objective.geometry, Sphere):
             raise InputError(f"this head ends on the sphere, not in {self.objective.geometry}: choose the sphere")
 
-    @property
-    def geometry(self) -> Geometry:
-        """Unit vectors, the paper's Euclidean rows."""
-        return self.objective.geometry
-
-    def make(self, recipe: Recipe, seed: int) -> HyperbolicMapper:
-        """The untrained network of a recipe."""
-        generator = torch.Generator().manual_seed(seed)
-        options = {"hidden": self.hidden, "geometry": self.geometry, "generator": generator}
-        return HyperbolicMapper(recipe.dim_in, recipe.dim_out, **options)
-
-    def start(self, network: HyperbolicMapper, x: np.ndarray) -> None:
-        """The network begins as it is initialised: on the sphere only directions count."""
-
     def lessons(self, views: np.ndarray, labels: np.ndarray, schedule: Schedule, where: str) -> Lessons:
         """The images themselves: the experiment has one view of each."""
         return Lessons(views[0], labels, TreeLoss(self.objective, self.branches), schedule)
 
-    def embed(self, network: HyperbolicMapper | None, values: Tensor) -> Tensor:
-        """Embeddings of reduced features ``values: (n, dim_in)``, the features themselves without a ``network``."""
-        return values if network is None else network(values)
-
 
 @dataclass(frozen=True)
 class EvenPush:
-    """L_pos + ``weight`` · L_neg + R_norm, of :func:`lib.losses.hyper_dino.contrastive` with the settings of ``loss``.
+    """L_pos + ``weight`` · L_neg + R_norm, the terms of ``loss`` weighted anew.
 
     L_neg is a mean over all pairs of images of two classes. Of C classes, all alike, the pull inside of one has the
     weight 1/C and the push of one on another 2/(C(C − 1)): a class is pushed from its one look-alike 2/(C − 1) times
@@ -138,9 +117,9 @@ class EvenPush:
     loss: ContrastiveLoss
     weight: float
 
-    def __call__(self, h: Tensor, labels: Tensor, valid: Tensor | None = None) -> Tensor:
+    def __call__(self, h: Tensor, labels: Tensor, *, valid: Tensor | None = None) -> Tensor:
         """Embeddings (..., B, d), labels (..., B) and which rows count (..., B) give the loss (...)."""
-        parts = contrastive(h, labels, valid=valid, **vars(self.loss))
+        parts = self.loss.parts(h, labels, valid=valid)
         return parts.total + (self.weight - 1) * parts.negative
 
 
@@ -237,12 +216,12 @@ def methods(
     single = replace(classes, lr=single_lr)
     even = hashing.Even(schedule.epochs, schedule.batch_size, single_lr, schedule.weight_decay)
     clipped, code = hyp_vit.Settings(), replace(recipe, dim_out=n_bits)
-    flat = Tree(tuple(range(n_classes)), hidden, Objective("SupCon"))
+    flat = Tree(hidden, branches=tuple(range(n_classes)), objective=Objective("SupCon"))
     return [
         Method(HYPERBOLIC, recipe, clipped, single),
         Method(SPHERICAL, recipe, hyp_vit.spherical(clipped), single),
         Method(SUPCON, recipe, flat, schedule),
-        *([] if kin is None else [Method(TREE, recipe, Tree(kin, hidden), schedule)]),
+        *([] if kin is None else [Method(TREE, recipe, Tree(hidden, branches=kin), schedule)]),
         Method(ACIR, code, hashing.Settings(), even),
         Method(CENTRES, code, hashing.Settings(loss=CSQ(n_classes, n_bits)), even),
     ]

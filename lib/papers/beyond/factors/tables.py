@@ -4,20 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from textwrap import fill
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib import figure as mpl
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
-from lib.figures import style
+from lib.figures.forest import forest
 from lib.figures.lines import lines
 from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import experiment as names
 from lib.papers.beyond.factors import heads
 from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, Results
-from lib.study import answerable, denominators, differences, own_group, paired
+from lib.study import answers, denominators, differences, paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import of_answers
 from lib.study.shown import Figure, Table
@@ -74,26 +70,17 @@ def _scores(*columns: Column, block: str = "archive") -> Layout:
     return Layout(shown, [column.key for column in columns], block)
 
 
-def tests_layout(tests: pd.DataFrame) -> str:
-    """The tests of the factors as Markdown."""
-    titles = {name: name for name in ("factor", "archive", "k")}
-    return paired.tests_layout(denominators.named(tests), titles, "points earned")
-
-
+TESTED = paired.tests_layout({name: name for name in ("factor", "archive", "k")}, "points earned")
 LAYOUTS = {
     "table_factors": _scores(Column("encoder"), Column("method")),
     "table_costs": _scores(Column("method"), Column("bytes per image", "bytes", "0")),
     "table_push": _scores(Column("method"), block="rule"),
     "table_tree": _scores(Column("method"), block="rule"),
     "table_margins": _scores(Column("head"), Column("m0", form="{:g}")),
-    "table_factors_tests": tests_layout,
-    "table_factors_tests_by_class": tests_layout,
+    "table_factors_tests": TESTED,
+    "table_factors_tests_by_class": TESTED,
+    **{f"table_{name}_tests": paired.by_length("archive") for name in ("costs", "margins", "push", "tree")},
 }
-
-
-def table(name: str, title: str, rows: pd.DataFrame, text: str) -> Table:
-    """A table of :data:`LAYOUTS`."""
-    return Table(title, rows, text, markdown=LAYOUTS[name](rows))
 
 
 def scores(results: Results, place: str = "archive", **measures: object) -> pd.DataFrame:
@@ -108,7 +95,7 @@ def of_encoders(results: Results) -> pd.DataFrame:
     apart = rows.pop("method").str.partition(", ")
     rows.insert(1, "encoder", apart[0])
     rows.insert(2, "method", apart[2])
-    return answerable.counted(rows, results, "archive")
+    return answers.counted(rows, results, "archive")
 
 
 def stored(method: Method) -> int:
@@ -149,23 +136,24 @@ def strict(results: Mapping[str, object]) -> list[str]:
 
 
 def fair(results: Results) -> Results:
-    """Those of :func:`strict` that :func:`lib.study.answerable.fair` lets be tested."""
-    return answerable.fair({archive: results[archive] for archive in strict(results)})
+    """Those of :func:`strict` that :func:`lib.study.answers.fair` lets be tested."""
+    return answers.fair({archive: results[archive] for archive in strict(results)})
 
 
 def factors(encoder: str, beside: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Factor → what is compared with what: one thing changes, everything else stays.
 
-    beside: the other encoders. An untrained one is compared with without a head and below the ball, as a head may make
-    up for it; the descriptor of texture, whose numbers are not of one scale, below a linear classifier on both.
+    beside: the other encoders. Networks are compared without a head and below the ball, as a head may make up for a
+    poor one; the descriptor of texture, whose numbers are not of one scale, below a linear classifier on both.
 
     >>> factors("network", ["texture"])["encoder: pretrained, not texture (linear classifier on both)"]
     ('network, linear classifier, probability', 'texture, linear classifier, probability')
     """
     rivals = {}
-    for untrained in (name for name in beside if name.endswith("-untrained")):
+    for other in (name for name in beside if name != TEXTURE):
+        change = "pretrained, not untrained" if other.endswith("-untrained") else f"{encoder}, not {other}"
         for method, how in ((NONE, "no head on either"), (BALL, "ball on both")):
-            rivals[f"encoder: pretrained, not untrained ({how})"] = (encoder, method), (untrained, method)
+            rivals[f"encoder: {change} ({how})"] = (encoder, method), (other, method)
     if TEXTURE in beside:
         both = (encoder, PROBABILITY), (TEXTURE, PROBABILITY)
         rivals["encoder: pretrained, not texture (linear classifier on both)"] = both
@@ -229,10 +217,10 @@ def _of_images(several: Sequence[Answer], k: int) -> pd.Series:
 
 def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
     """The tests of the factors; ``of``: what is added to the text."""
-    own = own_group.asked(tests)
+    own = paired.of_own_group(tests)
     apart = f"The own group is another question, corrected apart, and tested {own}." if own else ""
-    text = " ".join(part for part in (ABOUT, of, paired.SAYS, denominators.SAYS, apart) if part)
-    return table("table_factors_tests", "what earns how many points", tests, text)
+    text = " ".join(part for part in (ABOUT, of, denominators.SAYS, apart) if part)
+    return Table("what earns how many points", tests, text)
 
 
 def with_rim(tests: pd.DataFrame, results: Results) -> pd.DataFrame:
@@ -245,48 +233,19 @@ def with_rim(tests: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 
 def figure_earned(tests: pd.DataFrame) -> Figure:
-    """What one change earns: the longest list by min(k, R), in the first archive of the tests."""
+    """What one change earns, the largest gain first: the longest list by min(k, R), first archive of the tests."""
     tests = denominators.by_min(tests)
     k, archive = tests["k"].max(), tests["archive"].iloc[0]
     part = tests[(tests["k"] == k) & (tests["archive"] == archive)]
     text = (
         f"Points of MAP@{k} that one change earns, with all else the same ({archive}). Lines: 95 % interval over "
-        f"groups and trainings. Full bars and dots are clear after Holm's correction. {ABOUT}"
+        f"groups and trainings. Filled: clear after Holm's correction. {ABOUT}"
     )
+    rows = part.sort_values("difference", ascending=False, kind="stable")
+    rows = rows.assign(name=[fill(factor, 34) for factor in rows["factor"]], clear=rows["p_holm"] <= 0.05)
+    figure = forest(rows, xlabel=f"points of MAP@{k} that it earns", row_height=0.36)
     kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
-    return Figure("what one change earns", kept, text, figure=earned(part))
-
-
-def earned(tests: pd.DataFrame) -> mpl.Figure:
-    """A bar for each factor, the largest gain first, its number beside; hollow, and its dot, where it is not clear."""
-    rows = tests.sort_values("difference", ascending=False, kind="stable")
-    with style.house():
-        figure, axis = plt.subplots(figsize=(style.WIDTH, 1.2 + 0.36 * len(rows)))
-        for place, row in enumerate(rows.itertuples()):
-            clear = row.p_holm <= 0.05
-            bar, dot = _verdict(clear)
-            axis.barh(place, row.difference, 0.62, **bar)
-            axis.plot([row.low, row.high], [place, place], color="black", linewidth=0.9)
-            axis.plot(row.difference, place, **dot)
-            text = f"{row.difference:+z.1f}" + ("" if clear else ", not clear")
-            axis.text(1.02, place, text, transform=axis.get_yaxis_transform(), va="center", fontsize=9)
-        axis.axvline(0, color="black", linewidth=1)
-        axis.set_yticks(range(len(rows)), [fill(factor, 34) for factor in rows["factor"]])
-        axis.invert_yaxis()
-        axis.grid(False, axis="y")
-        axis.set_xlabel(f"points of MAP@{rows['k'].iloc[0]} that it earns")
-        kinds = [(Patch(**bar), Line2D([], [], **dot)) for bar, dot in map(_verdict, (True, False))]
-        kinds.append(Line2D([], [], color="black", linewidth=0.9))
-        figure.legend(kinds, ["clear", "not clear", "95 % interval"], loc="outside lower center", ncols=3)
-        plt.close(figure)
-    return figure
-
-
-def _verdict(clear: bool) -> tuple[dict[str, object], dict[str, object]]:
-    """The bar and the dot at its end: a bar may be too short to be seen into."""
-    bar = {"facecolor": style.PALETTE[0] if clear else "white", "edgecolor": style.PALETTE[0], "linewidth": 1.2}
-    dot = {"color": "black", "marker": "o", "linestyle": "", "markersize": 4.5, "markeredgecolor": "black"}
-    return bar, dot | {"markerfacecolor": "black" if clear else "white", "zorder": 3}
+    return Figure("what one change earns", kept, text, figure=figure)
 
 
 def figure_margins(rows: pd.DataFrame, archive: str) -> Figure:

@@ -46,14 +46,11 @@ def test_ball_and_flat_head_differ_in_curvature_and_half_of_the_margin():
     ball, flat = by_name[BALL], by_name[FLAT]
     assert {name for name in vars(ball) if getattr(ball, name) != getattr(flat, name)} == {"geometry", "m0"}
     assert (ball.geometry, flat.geometry, flat.m0) == (PoincareBall(1.0), Euclidean(), ball.m0 / 2)
-    wide = [(one.name, one.head.m0) for one in experiment.margins(RECIPE, SETTINGS, SCHEDULE, [1.0, 4.0])]
-    assert wide[:2] == [("ball, m0 = 1", 1.0), ("flat head, m0 = 1", 0.5)] and wide[3] == ("flat head, m0 = 4", 2.0)
-
-
-def test_an_even_push_and_longer_trainings_come_apart_and_together():
     even = experiment.even(RECIPE, SETTINGS, SCHEDULE)
     assert [one.schedule.epochs for one in even] == [3, 3, 12, 12]
     assert [isinstance(one.head, EvenSettings) for one in even] == [True, True, False, True]
+    wide = [(one.name, one.head.m0) for one in experiment.margins(RECIPE, SETTINGS, SCHEDULE, [1.0, 4.0])]
+    assert wide[:2] == [("ball, m0 = 1", 1.0), ("flat head, m0 = 1", 0.5)] and wide[3] == ("flat head, m0 = 4", 2.0)
 
 
 def test_the_open_archive_is_of_the_strictest_rule_and_leaves_the_own_group_out(results):
@@ -61,9 +58,6 @@ def test_the_open_archive_is_of_the_strictest_rule_and_leaves_the_own_group_out(
     answer = results["open, by patient"][f"net, {NONE}"][0]
     own = [np.sum(GROUPS[answer.split.test] == GROUPS[query]) for query in answer.split.test]
     assert answer.per_query.n_gallery.tolist() == [len(answer.split.test) - n for n in own]
-
-
-def test_an_open_archive_too_small_for_the_list_is_left_out():
     with pytest.warns(UserWarning, match="no open gallery"):
         assert list(studies((1, 30))) == ["closed, by image", "closed, by patient"]
 

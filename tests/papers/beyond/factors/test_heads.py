@@ -39,6 +39,8 @@ def fitted():
 def test_all_take_as_many_steps_from_the_same_components_and_learn(fitted):
     assert list(fitted) == list(heads.PAPERS)
     assert {(one.recipe.source, one.recipe.dim_in) for one in METHODS} == {("PCA", 10)}
+    slower = dict.fromkeys((heads.SUPCON, heads.TREE), 0.001)
+    assert {one.name: one.schedule.lr for one in METHODS} == dict.fromkeys(heads.PAPERS, 0.01) | slower
     for name, several in fitted.items():
         assert {one.health.steps for one in several} == {16}, name
         first, last = np.mean([[one.history[0], one.history[-1]] for one in several], axis=0)
@@ -46,11 +48,6 @@ def test_all_take_as_many_steps_from_the_same_components_and_learn(fitted):
     answers = ask(fitted, X, LABELS, (1,), workers=1)
     for name, several in answers.items():
         assert np.mean([one.per_query.values["ap_min", 1].mean() for one in several]) > 0.6, name
-
-
-def test_single_layers_have_the_rate_of_the_classifier_and_the_label_trees_that_of_the_heads():
-    slower = dict.fromkeys((heads.SUPCON, heads.TREE), 0.001)
-    assert {one.name: one.schedule.lr for one in METHODS} == dict.fromkeys(heads.PAPERS, 0.01) | slower
 
 
 def test_a_batch_by_class_holds_as_many_images_of_each_and_no_more_than_there_are():
@@ -69,12 +66,12 @@ def test_the_loss_of_the_tree_is_hwc_and_the_margin_to_the_means_of_the_batch():
     valid = torch.ones(2, 9, dtype=torch.bool)
     valid[1, 8] = False
     loss = heads.TreeLoss(Objective("HWC", margin_weight=0.5, margin=0.4), KIN)
-    found = loss(z, labels, valid)
+    found = loss(z, labels, valid=valid)
     for row, n in ((0, 9), (1, 8)):
         points, classes = z[row, :n], labels[row, :n]
         tree = from_paths("kin", [f"{KIN[c]}/{c}" for c in range(4)])
         codes = torch.as_tensor(tree.codes([f"{KIN[c]}/{c}" for c in classes.tolist()]))
-        wanted = HierarchyWeighted(tree)(points, codes, torch.arange(n))
+        wanted = HierarchyWeighted(tree)(points, codes)
         side = np.array(KIN)[classes.numpy()]
         means = [points[side == branch].mean(0) for branch in (0, 1)]
         means = [mean / mean.norm() for mean in means]
@@ -96,13 +93,13 @@ def test_supcon_is_the_mean_of_each_image_over_its_class_whatever_the_tree():
         own = [total - value for k, value in logits.items() if labels[0, k] == labels[0, i]]
         losses += [np.mean(own)] if own else []
     for kin in (supcon.branches, KIN):
-        found = heads.TreeLoss(supcon.objective, kin)(z, labels, torch.ones(1, 7, dtype=torch.bool))
+        found = heads.TreeLoss(supcon.objective, kin)(z, labels)
         assert found.item() == pytest.approx(np.mean(losses), rel=1e-9)
 
 
-def test_a_batch_without_two_images_of_a_class_teaches_the_margin_alone_and_has_a_gradient():
+def test_a_batch_without_two_images_of_a_class_teaches_the_margin_and_has_a_gradient():
     z = torch.eye(4)[None].requires_grad_()
-    loss = heads.TreeLoss(Objective("HWC", margin_weight=1.0), KIN)(z, torch.arange(4)[None], torch.ones(1, 4) > 0)
+    loss = heads.TreeLoss(Objective("HWC", margin_weight=1.0), KIN)(z, torch.arange(4)[None])
     loss.sum().backward()
     assert z.grad.isfinite().all()
 
@@ -112,22 +109,14 @@ def test_classes_hang_on_the_branch_of_their_images_or_on_no_tree():
     assert heads.branches(LABELS, None) is None and heads.branches(LABELS, pd.Series(["one"] * N)) is None
     with pytest.raises(InputError, match="more than one branch"):
         heads.branches(LABELS, pd.Series(["lung", "colon", "skin"] * (N // 3)))
-
-
-@pytest.mark.parametrize(
-    "which, wanted", [("malignancy", ["malignant", "benign"]), ("image_id", ["a", "b"]), ("none", None)]
-)
-def test_a_branch_is_a_column_or_the_first_level_of_a_tree_that_the_dataset_has(which, wanted):
     rows = pd.DataFrame({name: ["a", "b"] for name in ("image_id", "path", "group")} | {"label": ["mel", "nv"]})
-    found = heads.above(ImageTable("ham10000", Path("nowhere"), rows, "lesion"), which)
-    assert (None if found is None else found.tolist()) == wanted
-
-
-def test_without_a_tree_its_head_is_left_out_and_it_lives_on_the_sphere():
+    table = ImageTable("ham10000", Path("nowhere"), rows, "lesion")
+    assert heads.above(table, "malignancy").tolist() == ["malignant", "benign"]  # of a tree, and of a column
+    assert heads.above(table, "image_id").tolist() == ["a", "b"] and heads.above(table, "none") is None
     names = [one.name for one in heads.methods(Recipe("PCA", 10, 6), SCHEDULE, 0.01, CLASSES, 4, None, 8, 16)]
     assert names == [name for name in heads.PAPERS if name != heads.TREE]
     with pytest.raises(InputError, match="sphere"):
-        heads.Tree(KIN, objective=Objective("HWC", PoincareBall(1.0)))
+        heads.Tree(branches=KIN, objective=Objective("HWC", PoincareBall(1.0)))
 
 
 @pytest.mark.parametrize("geometry", [PoincareBall(), Euclidean(), Sphere()], ids=str)
