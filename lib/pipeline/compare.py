@@ -17,7 +17,7 @@ from lib.devices import CPU
 from lib.files import MARKER
 from lib.paths import BUILD, REPORTS, ROOT
 from lib.study import saved
-from lib.study.tolerance import ELSEWHERE_POINTS, ELSEWHERE_SHARE, SHARE
+from lib.study.saved import ELSEWHERE_POINTS, ELSEWHERE_SHARE, SHARE
 
 REBUILT = BUILD / "rebuilt"
 """Sections that were built again and agreed with those in ``reports/``, which stayed."""

@@ -7,7 +7,6 @@
 """
 
 import argparse
-import ast
 import json
 import os
 import re
@@ -75,8 +74,8 @@ def stripped(notebook: NotebookNode) -> NotebookNode:
     return nbformat.from_dict({"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5})
 
 
-def parameters(notebook: NotebookNode) -> dict[str, Any]:
-    """Names and defaults in the cell tagged ``parameters``; a notebook without one has none.
+def defaults(notebook: NotebookNode) -> dict[str, Any]:
+    """What stands in the cell tagged ``parameters``; a notebook without one has none.
 
     Raises:
         InputError: if the cell holds anything but plain assignments of literals.
@@ -84,7 +83,7 @@ def parameters(notebook: NotebookNode) -> dict[str, Any]:
     for cell in notebook.cells:
         if "parameters" in cell.metadata.get("tags", []):
             try:
-                return {node.targets[0].id: ast.literal_eval(node.value) for node in ast.parse(cell.source).body}
+                return params.assigned(cell.source)
             except (AttributeError, ValueError) as error:
                 raise InputError(
                     f"the parameters cell must hold lines like `name = 1.0` and nothing else ({error}):\n{cell.source}"
@@ -92,56 +91,12 @@ def parameters(notebook: NotebookNode) -> dict[str, Any]:
     return {}
 
 
-def read_arguments(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
-    """Turn ``--name value ...`` into notebook parameters, each with the type of its default; the last one wins.
-
-    Args:
-        words: as DVC unpacks a mapping of params.yaml; ``--flag`` and ``--no-flag`` are booleans.
-        defaults: the notebook's own parameters.
-
-    Raises:
-        InputError: for a name that the notebook does not have, or a value of another type.
-
-    >>> read_arguments(["--lr", "1e-05", "--lengths", "5", "full", "--no-whiten"],
-    ...                {"lr": 0.1, "lengths": [5], "whiten": True})
-    {'lr': 1e-05, 'lengths': [5, 'full'], 'whiten': False}
-    """
-    given: dict[str, list[str]] = {}
-    for word in words:
-        if word.startswith("--"):
-            given[word[2:]] = current = []
-        elif not given:
-            raise InputError(f"expected --name value, found {word!r}")
-        else:
-            current.append(word)
-    values = {}
-    for name, texts in given.items():
-        if name.startswith("no-") and name not in defaults:
-            name, texts = name[3:], ["False"]
-        if name not in defaults:
-            raise InputError(f"the notebook has no parameter {name!r}; it has: {', '.join(defaults) or 'none'}")
-        values[name] = _typed(name, texts, defaults[name])
-    return values
-
-
-def _typed(name: str, texts: list[str], default: Any) -> Any:
-    if isinstance(default, list):
-        return [_literal(text) for text in texts]
-    if isinstance(default, bool):
-        texts = texts or ["True"]
-    value = " ".join(texts) if isinstance(default, str) else _literal(" ".join(texts))
-    if isinstance(default, float) and type(value) is int:
-        value = float(value)
-    if type(value) is not type(default):
-        raise InputError(f"parameter {name!r} is {value!r}, but the notebook expects a value like {default!r}")
-    return value
-
-
-def _literal(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+def parameters(notebook: NotebookNode) -> dict[str, Any]:
+    """The parameters of a notebook by name; each item of a dictionary in its cell is a parameter."""
+    flat: dict[str, Any] = {}
+    for name, value in defaults(notebook).items():
+        flat |= value if isinstance(value, dict) else {name: value}
+    return flat
 
 
 def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
@@ -150,7 +105,7 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
     Args:
         name: file name without suffix, for example ``13_hyper_dino_retrieval``.
         profile, dataset: where the executed copy goes; passed on as parameters if the notebook has them.
-        words: further parameters, see :func:`read_arguments`.
+        words: further parameters, see :func:`lib.pipeline.params.read_arguments`.
 
     Raises:
         InputError: unknown notebook or parameter, a value without meaning, or when a cell raised one; the message is
@@ -160,11 +115,12 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
     if not source.exists():
         known = ", ".join(sorted(path.stem for path in SOURCE.glob("*.ipynb"))) or "none; run `dvc repro source` first"
         raise InputError(f"there is no notebook {name!r} in {SOURCE.relative_to(ROOT)}; there is: {known}")
-    defaults = parameters(read(source))
-    values = {key: value for key, value in (("profile", profile), ("dataset", dataset)) if key in defaults}
-    given = read_arguments(words, defaults)
-    params.check_parameters(given, defaults, f"notebook {name}")
-    values |= given
+    notebook = read(source)
+    known = parameters(notebook)
+    values = {key: value for key, value in (("profile", profile), ("dataset", dataset)) if key in known}
+    given = params.read_arguments(words, known)
+    params.check_parameters(given, known, f"notebook {name}")
+    values = params.grouped(values | given, defaults(notebook))
     check_writable(REPORTS)
     target, done = EXECUTED / profile / dataset / f"{name}.ipynb", DONE / profile / dataset / name
     done.unlink(missing_ok=True)

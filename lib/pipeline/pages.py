@@ -19,7 +19,7 @@ from lib.files import whole
 from lib.pipeline import profiles
 from lib.study import saved
 from lib.study.markdown import markdown_table
-from lib.study.papers import PAPERS, place
+from lib.study.saved import PAPERS, place
 
 PART = re.compile(r"<!-- ([\w ]+) -->\n\n.*?\n\n<!-- /\1 -->", re.S)
 PROFILES = ("demo", "sample", "gpu", "paper")
@@ -197,7 +197,7 @@ def write_own(name: str) -> Path:
 
 
 def references() -> list[dict[str, Any]]:
-    """The papers of ``CITATION.cff``; ``abbreviation`` is the paper's name in :data:`lib.study.papers.PAPERS`."""
+    """The papers of ``CITATION.cff``; ``abbreviation`` is the paper's name in :data:`lib.study.saved.PAPERS`."""
     return yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
 
 

@@ -4,8 +4,9 @@ What a parameter may be stands in :mod:`lib.checks`, on which every training dep
 here, so that a new notebook trains nothing anew. Functions named ``of_…`` give what is wrong, a sentence each.
 """
 
+import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from reprlib import repr as shortened
@@ -14,11 +15,12 @@ from typing import Any
 import yaml
 
 from lib import checks
+from lib.encoders.models import PACKAGED
 from lib.errors import InputError, suggestion
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 UNTRAINED = "-untrained"
-SIZED = re.compile(r"(efficientnet_lite0)_([1-9]\d*)px")
+SIZED = re.compile(rf"({'|'.join(PACKAGED)})_([1-9]\d*)px")
 """A network and the side of the square that it sees, which it halves five times."""
 OF_THE_RUN = ("profile", "dataset")
 """Parameters of a notebook that are not set by hand: they say where its results go."""
@@ -66,6 +68,85 @@ def load(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: line {line} cannot be read as YAML ({error.problem})") from error
     except (yaml.YAMLError, OSError, ValueError, LookupError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as YAML ({' '.join(str(error).split())})") from error
+
+
+def assigned(source: str) -> dict[str, Any]:
+    """What lines of literals assign. Raises AttributeError or ValueError for anything else.
+
+    >>> assigned("epochs = 5\\nlr, ks = 0.1, [1, 5]")
+    {'epochs': 5, 'lr': 0.1, 'ks': [1, 5]}
+    """
+    values = {}
+    for node in ast.parse(source).body:
+        (target,), value = node.targets, ast.literal_eval(node.value)
+        several = isinstance(target, ast.Tuple)
+        names = [name.id for name in (target.elts if several else [target])]
+        values |= zip(names, value if several else [value], strict=True)
+    return values
+
+
+def grouped(values: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` of parameters as a notebook's ``cell`` has them: an item of a dictionary within that dictionary.
+
+    >>> grouped({"lr": 0.1, "seed": 3}, {"training": {"epochs": 5, "lr": 0.01}, "seed": 0, "ks": [1]})
+    {'training': {'epochs': 5, 'lr': 0.1}, 'seed': 3}
+    """
+    whole = {
+        name: of | {key: values[key] for key in of if key in values} for name, of in cell.items() if type(of) is dict
+    }
+    return {name: whole.get(name, values.get(name)) for name in cell if name in whole or name in values}
+
+
+def read_arguments(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
+    """Turn ``--name value ...`` into notebook parameters, each with the type of its default; the last one wins.
+
+    Args:
+        words: as DVC unpacks a mapping of params.yaml; ``--flag`` and ``--no-flag`` are booleans.
+        defaults: the notebook's own parameters.
+
+    Raises:
+        InputError: for a name that the notebook does not have, or a value of another type.
+
+    >>> read_arguments(["--lr", "1e-05", "--lengths", "5", "full", "--no-whiten"],
+    ...                {"lr": 0.1, "lengths": [5], "whiten": True})
+    {'lr': 1e-05, 'lengths': [5, 'full'], 'whiten': False}
+    """
+    given: dict[str, list[str]] = {}
+    for word in words:
+        if word.startswith("--"):
+            given[word[2:]] = current = []
+        elif not given:
+            raise InputError(f"expected --name value, found {word!r}")
+        else:
+            current.append(word)
+    values = {}
+    for name, texts in given.items():
+        if name.startswith("no-") and name not in defaults:
+            name, texts = name[3:], ["False"]
+        if name not in defaults:
+            raise InputError(f"the notebook has no parameter {name!r}; it has: {', '.join(defaults) or 'none'}")
+        values[name] = _typed(name, texts, defaults[name])
+    return values
+
+
+def _typed(name: str, texts: list[str], default: Any) -> Any:
+    if isinstance(default, list):
+        return [_literal(text) for text in texts]
+    if isinstance(default, bool):
+        texts = texts or ["True"]
+    value = " ".join(texts) if isinstance(default, str) else _literal(" ".join(texts))
+    if isinstance(default, float) and type(value) is int:
+        value = float(value)
+    if type(value) is not type(default):
+        raise InputError(f"parameter {name!r} is {value!r}, but the notebook expects a value like {default!r}")
+    return value
+
+
+def _literal(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def check_parameters(given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:

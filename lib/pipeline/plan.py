@@ -12,11 +12,11 @@ from lib import paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
 from lib.datasets.categories import ASIDE
-from lib.encoders.models import MODELS, OURS
+from lib.encoders.models import MODELS, OURS, PACKAGED
 from lib.pipeline import params, profiles
 from lib.pipeline.notebooks import parameters, read
 from lib.study.markdown import markdown_table
-from lib.study.papers import PAPERS
+from lib.study.saved import PAPERS
 
 GPU = "gpu"
 NETWORKS = ("encoder", "beside", "network", "also")
@@ -50,9 +50,9 @@ def text(profile: str) -> str:
         if dataset in DATASETS and not paths.images(dataset).exists():
             parts.append(str(catalogue.missing(dataset, paths.images(dataset), "is not there", profile)))
     for name in backbones(profile):
-        from lib.encoders import absent  # which takes seconds to import
+        from lib.encoders import zoo  # which takes seconds to import
 
-        if how := absent.wanting(name):
+        if how := zoo.wanting(name):
             known = f"{MODELS[name].row} ({name})" if name in MODELS else name
             parts.append(f"needs weights of {known}: {how}")
     return "\n\n".join(parts)
@@ -273,5 +273,5 @@ def _ours(name: str) -> bool:
     >>> [_ours(name) for name in ("texture", "efficientnet_lite0_128px", "resnet50-untrained", "resnet50", "uni")]
     [True, True, True, False, False]
     """
-    sized = name.startswith("efficientnet_lite0")
+    sized = name.startswith(PACKAGED)
     return sized or name.endswith(params.UNTRAINED) or name in {"none", *OURS} - set(MODELS)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lib import checks, paths
-from lib.datasets.loaders import LOADERS
+from lib.datasets.catalogue import DATASETS
 from lib.encoders import registry
 from lib.encoders.models import OURS
 from lib.errors import InputError
@@ -79,7 +79,7 @@ def faults(content: dict[str, Any], own: str | None, encoders: Collection[str]) 
     if wrong:
         yield from wrong
         return
-    known = [*LOADERS, *filter(None, [own])]
+    known = [*DATASETS, *filter(None, [own])]
     defaults = {stage: parameters(read(paths.NOTEBOOKS / f"{file}.ipynb")) for stage, file in notebooks().items()}
     if wrong := [*params.of_runs(content["runs"], defaults, known, encoders)]:
         yield from wrong

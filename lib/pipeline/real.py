@@ -10,8 +10,8 @@ from pathlib import Path
 
 from lib import errors, paths
 from lib.files import whole
-from lib.study.papers import place
 from lib.study.real import GPU, PROFILE
+from lib.study.saved import place
 
 REAL = paths.BUILD / "real"
 READERS = {"demo": True, "sample": False, "gpu": False, "paper": False, "own": False}

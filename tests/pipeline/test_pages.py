@@ -11,7 +11,7 @@ from lib.datasets.catalogue import DATASETS
 from lib.pipeline import pages, profiles
 from lib.study import saved
 from lib.study.markdown import percent
-from lib.study.papers import PAPERS, place
+from lib.study.saved import PAPERS, place
 
 NAMES = ("README.md", "reports/findings.md", "reports/index.md")
 TEXTS = {name: (paths.ROOT / name).read_text(encoding="utf-8") for name in NAMES}

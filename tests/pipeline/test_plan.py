@@ -6,7 +6,7 @@ import pytest
 
 from lib import paths
 from lib.datasets.catalogue import DATASETS
-from lib.encoders import absent
+from lib.encoders import zoo
 from lib.pipeline import plan, profiles
 
 
@@ -69,7 +69,7 @@ def test_weights_that_a_run_needs_are_announced_whatever_parameter_names_them(mo
     monkeypatch.setattr(profiles, "profile", lambda name: content)
     names = ["resnet50_a1", "vit_tiny_patch16_224.augreg_in21k", "vit_small_patch8_224.dino"]
     assert plan.backbones("demo") == names
-    *missing, here = map(absent.wanting, names)
+    *missing, here = map(zoo.wanting, names)
     assert here is None
     assert [re.search(r"No weights for (\S+) \(about \d+ MB\)", how)[1] for how in missing] == [
         "resnet50.a1_in1k",

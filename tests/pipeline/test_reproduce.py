@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from lib import errors, paths
-from lib.datasets import finding, kather
+from lib.datasets import finding, named
 from lib.errors import InputError
 from lib.pipeline import notebooks, plan, profiles, reproduce
 
@@ -31,7 +31,7 @@ def data(tmp_path, monkeypatch):
     return tmp_path / "data"
 
 
-KATHER = tuple(f"k/{folder}/1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif" for folder in kather.FOLDERS)
+KATHER = tuple(f"k/{folder}/1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif" for folder in named.KATHER)
 
 
 def test_found_datasets_are_linked_and_linked_anew(data, tmp_path):

@@ -16,7 +16,7 @@ import yaml
 
 from lib import paths
 from lib.pipeline import notebooks, profiles
-from lib.study.papers import place
+from lib.study.saved import place
 
 PAPERS = sorted(path.name for path in (paths.ROOT / "lib/papers").iterdir() if path.is_dir())
 TEXTS = [paths.PIPELINES / profile / "dvc.yaml" for profile in ("demo", "sample", "gpu", "paper")]
@@ -118,8 +118,8 @@ LOSS = HYPER_DINO | {"linear_prototypes_retrieval"}  # which has the mapper besi
             "folds_used: 2, epochs: 5, n_folds: 3}",
             {"linear_prototypes_space"},
         ),
-        ("lib/losses/hyper_dino.py", "m0: float = 0.5", "m0: float = 0.6", LOSS),
-        ("lib/losses/hyper_dino.py", "m0: float = 0.5,", "m0: float = 0.5,  # as printed", set()),
+        ("lib/losses/hyper_dino.py", "m0: float | Tensor = 0.5", "m0: float | Tensor = 0.6", LOSS),
+        ("lib/losses/hyper_dino.py", "| Tensor = 0.5\n", "| Tensor = 0.5  # as printed\n", set()),
         (
             "lib/encoders/texture.py",
             "SIZE = 96",
