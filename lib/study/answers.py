@@ -141,7 +141,7 @@ def sentences(rows: pd.DataFrame) -> list[str]:
     n_classes if it was counted.
 
     >>> row = {"gallery": "open", "n_queries": 10, "n_without_relevant": 4, "n_classes": 1}
-    >>> print("\n".join(sentences(pd.DataFrame([row]))))
+    >>> print("\\n".join(sentences(pd.DataFrame([row]))))
     open: 4 of 10 queries have no image of their class there, and are left out
     open: only one class has any answer there; nothing can be concluded
     >>> sentences(pd.DataFrame([row | {"n_without_relevant": 0, "n_classes": 8}]))

@@ -104,7 +104,8 @@ BEYOND = {"beyond_factors", "beyond_storage"}
 TRAINED = BEYOND | {f"hyper_dino_{name}" for name in ("mapper", "retrieval", "queries", "beyond")}
 HYPER_DINO = TRAINED | {"hyper_dino_embeddings"}
 PROTOTYPES = {f"linear_prototypes_{name}" for name in ("plane", "retrieval", "significance", "space")}
-LOSS = HYPER_DINO | {"linear_prototypes_retrieval"}  # which has the mapper beside its own head
+LOSS = HYPER_DINO | {"linear_prototypes_retrieval", "hyper_dino_pretraining"}
+"""The one has the mapper as a rival; in the other the mapper's settings fill a place of methods without a head."""
 
 
 @pytest.mark.parametrize(
