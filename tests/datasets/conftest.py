@@ -57,3 +57,17 @@ def check_published(tmp_path, place) -> Callable[[str, Any], None]:
             assert table.groups.tolist() == table.rows["image_id"].tolist()
 
     return check
+
+
+@pytest.fixture
+def check_left_out(place, make) -> Callable[[str, Any, Mapping[str, str]], None]:
+    """Check that ``others``, files with the reasons why no image of the dataset is in them, are not read but listed."""
+
+    def check(name: str, case: Any, others: Mapping[str, str]) -> None:
+        table = loaders.load(name, make(place(case), list(others)))
+        assert len(table) == len(next(iter(case.rows.values())))
+        skipped = dict(table.skipped)
+        assert len(skipped) == len(others) + len(case.skipped)
+        assert all(reason in skipped[other] for other, reason in others.items())
+
+    return check
