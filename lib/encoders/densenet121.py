@@ -29,9 +29,11 @@ STORED = {CONVOLUTION: "conv2d", NORMALISATION: "batch_normalization"}
 
 
 def file() -> Path:
-    """The package's network; ImportError if the package is not installed."""
-    (path,) = [path for path in files(PACKAGE) if path.name == ENDING]
-    return Path(path.locate())
+    """The package's network; ImportError if the package is not installed, or no longer has it."""
+    found = [path for path in files(PACKAGE) or () if path.name == ENDING]
+    if not found:
+        raise ImportError(f"{PACKAGE} has no {ENDING}")
+    return Path(found[0].locate())
 
 
 def state(path: Path) -> dict[str, Tensor]:

@@ -111,13 +111,14 @@ class PairwiseCrossEntropy:
                 f"{labels.shape[-1]} rows are no classes of samples = {self.samples} images each: take batches of "
                 "lib.training.by_class"
             )
-        valid = which(labels, valid)
+        same, valid = labels[..., :, None] == labels[..., None, :], which(labels, valid)
+        own = (same & valid[..., None, :]).sum(-1)  # rows of its class that count
+        valid = valid & ~((own < self.samples) & (same & ~valid[..., None, :]).any(-1))
+        check_classes(labels, own, valid, self.samples)
         # By class, classes as they come first: rows that stand like that already stay where they are.
-        first = (labels[..., :, None] == labels[..., None, :]).byte().argmax(-1)
-        order = first.masked_fill(~valid, labels.shape[-1]).argsort(dim=-1, stable=True)
-        h, labels, valid = reordered(order, h, labels, valid)
+        order = same.byte().argmax(-1).masked_fill(~valid, labels.shape[-1]).argsort(dim=-1, stable=True)
+        h, valid = reordered(order, h, valid)
         counts = valid.unflatten(-1, (-1, self.samples)).all(-1)
-        check_classes(labels.unflatten(-1, (-1, self.samples)), counts)
         return pairwise_cross_entropy(self.distance(h), self.samples, self.temperature, counts)
 
 
@@ -126,18 +127,15 @@ def spherical(temperature: float = TEMPERATURE, samples: int = 2) -> PairwiseCro
     return PairwiseCrossEntropy(Sphere(), temperature, samples, cosine=True)
 
 
-def check_classes(labels: Tensor, counts: Tensor) -> None:
-    """Raise InputError where ``labels: (..., N, d)``, as far as ``counts: (..., N)``, are not N classes of d rows.
+def check_classes(labels: Tensor, own: Tensor, valid: Tensor, samples: int) -> None:
+    """Raise InputError where a row that counts is of a class whose rows that count, ``own: (..., B)``, are not d.
 
     A class that came twice would be pushed away from itself. Labels on a GPU are not looked at.
     """
     if not checks.at_hand(labels):
         return
-    classes, both = labels[..., 0], counts[..., :, None] & counts[..., None, :]
-    twice = (both & (classes[..., :, None] == classes[..., None, :])).sum(-1) > 1
-    wrong = counts & ((labels != labels[..., :1]).any(-1) | twice)
-    if wrong.any():
+    if (wrong := valid & (own != samples)).any():
         raise InputError(
-            f"class number {classes[wrong][0].item()} has not samples = {labels.shape[-1]} images in its batch, as "
-            "every class needs: take batches of lib.training.by_class"
+            f"class number {labels[wrong][0].item()} has not samples = {samples} images in its batch, as every class "
+            "needs: take batches of lib.training.by_class"
         )

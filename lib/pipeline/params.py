@@ -15,11 +15,10 @@ from typing import Any
 import yaml
 
 from lib import checks
-from lib.encoders.models import PACKAGED
+from lib.encoders.models import PACKAGED, UNTRAINED
 from lib.errors import InputError, suggestion
 
 TEXT, MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
-UNTRAINED = "-untrained"
 SIZED = re.compile(rf"({'|'.join(PACKAGED)})_([1-9]\d*)px")
 """A network and the side of the square that it sees, which it halves five times."""
 OF_THE_RUN = ("profile", "dataset")
@@ -228,7 +227,7 @@ def of_names(what: str, given: Any, known: Collection[str]) -> Iterator[str]:
         yield f"{given!r} cannot be used: write a list of {what}s, such as [{next(iter(known))}]"
         return
     for name in given:
-        plain = _network(name) if what == "encoder" and isinstance(name, str) else name
+        plain = network(name) if what == "encoder" and isinstance(name, str) else name
         if not isinstance(name, str) or plain not in known:
             yield f"there is no {what} {name!r}: {suggestion(str(name), known)}"
 
@@ -240,10 +239,10 @@ def encoders_of(given: Any) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def _network(name: str) -> str:
+def network(name: str) -> str:
     """The network that an encoder's name is of: trained or not, at any side that it can see.
 
-    >>> _network("texture-untrained"), _network("efficientnet_lite0_64px"), _network("efficientnet_lite0_65px")
+    >>> network("texture-untrained"), network("efficientnet_lite0_64px"), network("efficientnet_lite0_65px")
     ('texture', 'efficientnet_lite0', 'efficientnet_lite0_65px')
     """
     plain = name.removesuffix(UNTRAINED)

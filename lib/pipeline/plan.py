@@ -12,7 +12,7 @@ from lib import paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
 from lib.datasets.categories import ASIDE
-from lib.encoders.models import MODELS, OURS, PACKAGED
+from lib.encoders.models import MODELS, OURS, PACKAGED, UNTRAINED
 from lib.pipeline import params, profiles
 from lib.pipeline.notebooks import parameters, read
 from lib.study.markdown import markdown_table
@@ -103,7 +103,7 @@ def _images(profile: str, dataset: str, settings: dict[str, Any]) -> int:
 def _speed(encoder: str, settings: dict[str, Any]) -> float:
     """Images that an encoder takes in a second, forward; untrained as many as trained."""
     known, other = settings["plan"]["images_per_second"], settings["plan"]["other_images_per_second"]
-    return known.get(encoder) or known.get(encoder.removesuffix(params.UNTRAINED), other)
+    return known.get(encoder) or known.get(encoder.removesuffix(UNTRAINED), other)
 
 
 @cache
@@ -273,5 +273,4 @@ def _ours(name: str) -> bool:
     >>> [_ours(name) for name in ("texture", "efficientnet_lite0_128px", "resnet50-untrained", "resnet50", "uni")]
     [True, True, True, False, False]
     """
-    sized = name.startswith(PACKAGED)
-    return sized or name.endswith(params.UNTRAINED) or name in {"none", *OURS} - set(MODELS)
+    return params.network(name) in PACKAGED or name.endswith(UNTRAINED) or name in {"none", *OURS} - set(MODELS)

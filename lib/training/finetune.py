@@ -173,7 +173,7 @@ class _Judge:
         self, network: nn.Sequential, seen: dict[str, tuple[Decoded, ImageTable]], preparation: Preparation
     ) -> None:
         self.network, self.seen, self.preparation = network, seen, preparation
-        self.best, self.scores = deepcopy(network), []
+        self.best, self.scores = deepcopy(network).cpu(), []  # one network less on the GPU
 
     def __call__(self, step: int) -> None:
         score = {"step": step}

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 Store = Path | str | None
 """A folder for what was trained; "trained" is :data:`lib.paths.TRAINED`, None keeps nothing."""
 
-WORDS = ("lib/datasets/catalogue.py",)
+WORDS = ("lib/datasets/catalogue/",)
 """Modules that say what datasets are called, and train nothing: images count by what they hold."""
 
 SHA256 = 32

@@ -48,6 +48,18 @@ def test_one_class_has_nothing_to_be_told_from():
     assert value.item() == 0 and torch.equal(h.grad, torch.zeros_like(h))
 
 
+def test_a_class_of_which_a_row_does_not_count_counts_for_nothing_wherever_it_stands():
+    h, labels = batch(4, 3)
+    for order in (torch.arange(12), torch.randperm(12, generator=torch.Generator().manual_seed(0))):
+        row, rest = 5, labels[order] != labels[order][5]
+        x = h[order].requires_grad_()
+        value = PairwiseCrossEntropy(samples=3)(x, labels[order], valid=torch.arange(12) != row)
+        alone = PairwiseCrossEntropy(samples=3)(x[rest], labels[order][rest])
+        assert value.item() == pytest.approx(alone.item(), rel=1e-12)
+        (gradient,) = torch.autograd.grad(value, x)
+        assert (gradient[~rest] == 0).all() and gradient.isfinite().all()
+
+
 def test_a_tiny_temperature_does_not_overflow():
     h, labels = batch(4, 2, dtype=torch.float32)
     h.requires_grad_()

@@ -1,9 +1,7 @@
 """Encoder and head trained together, and the encoder as it was before (section 3.3)."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +9,6 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from lib import paths
 from lib.datasets.categories import Halves, held_out
 from lib.datasets.content import content
 from lib.datasets.pixels import decode
@@ -55,7 +52,7 @@ def rates(
     temperatures: Sequence[float] = (),
     n_seeds: int = 1,
     seed: int = 0,
-    store: Path | str | None = "trained",
+    store: kept.Store = "trained",
 ) -> pd.DataFrame:
     """Recall@1 of the head of every kind at each learning rate of the encoder, on categories set aside.
 
@@ -69,7 +66,7 @@ def rates(
     """
     splits = _splits(halves, seed, n_seeds)
     learnt, aside = held_out(halves, seed)
-    task = _Task(images, halves, plan, _folder(store), content(images))
+    task = _Task(images, halves, plan, store, content(images))
 
     def tried(grid: Sequence[tuple[str, float, float]]) -> tuple[pd.DataFrame, list[Any]]:
         rows, values = [], []
@@ -104,7 +101,7 @@ def end_to_end(
     lr_of: Mapping[str, float] | None = None,
     n_seeds: int = 1,
     seed: int = 0,
-    store: Path | str | None = "trained",
+    store: kept.Store = "trained",
 ) -> tuple[dict[str, list[Answer]], pd.DataFrame]:
     """Answers of the head and of the encoder of every kind and training, and the course of all trainings.
 
@@ -114,7 +111,7 @@ def end_to_end(
     unseen images and c. ``lr_of``: kind → learning rate of the encoder, else the plan's.
     """
     splits = _splits(halves, seed, n_seeds)
-    task = _Task(images, halves, plan, _folder(store), content(images))
+    task = _Task(images, halves, plan, store, content(images))
     before = _before(task, next(iter(kinds.values())), splits[0], ks)
     answers = {BEFORE: [replace(before, split=split) for split in splits]}
     courses = []
@@ -128,10 +125,6 @@ def end_to_end(
     return answers, pd.concat(courses, ignore_index=True)
 
 
-def _folder(store: Path | str | None) -> Path | None:
-    return paths.TRAINED if store == "trained" else store
-
-
 def _splits(halves: Halves, seed: int, n_seeds: int = 1) -> list[Split]:
     return list(repeated([Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)], n_seeds))
 
@@ -143,16 +136,15 @@ class _Task:
     images: ImageTable
     halves: Halves
     plan: EndToEnd
-    store: Path | None
+    store: kept.Store
     shown: str
 
     def key(self, *others: object) -> str:
-        """A hash of what the images hold, of ``others``, by what they print, and of the code that trains."""
+        """A hash of what the images hold, of ``others``, and of the code that trains."""
         code = kept.code(
             {__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision", "lightning_fabric"
         )
-        about = [self.shown, kept.digest(list(self.halves.names)), *others, code]
-        return hashlib.sha256(repr(about).encode()).hexdigest()
+        return kept.key(self.shown, self.halves.names, *others, code)
 
     def at(self, lr: float) -> "_Task":
         """The same with another learning rate of the encoder."""
@@ -201,7 +193,7 @@ def _once(
 
     learnt, aside: rows of the images that teach, and of those that choose the step.
     """
-    key = task.key(kept.digest(learnt, aside, split.held_out), kind, task.plan, split.seed)
+    key = task.key(learnt, aside, split.held_out, split.test, kind, task.plan, split.seed)
     parts = task.part(learnt), task.part(aside)
     return kept.once(task.store, key, lambda: _trained(task, name, kind, split, parts, key))
 
@@ -212,8 +204,11 @@ def _trained(
     encoder, plan = task.encoder(), task.plan
     head = kind.make(Recipe("raw", encoder.num_features, plan.dim_out), split.seed)
     loss = PairwiseCrossEntropy(head.geometry, kind.temperature, plan.settings.samples, kind.cosine)
-    checkpoint = None if task.store is None else task.store / f"{key}.checkpoint"
-    options = {"seed": split.seed, "store": checkpoint, "what": f"{name}, end to end, seed {split.seed}"}
+    options = {
+        "seed": split.seed,
+        "store": kept.checkpoint(task.store, key),
+        "what": f"{name}, end to end, seed {split.seed}",
+    }
     options["unseen"] = task.part(task.halves.queries) if plan.unseen else None
     preparation = plan.preparation.seen_by(encoder)
     given = encoder, head, loss, *parts, plan.settings, preparation

@@ -3,20 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib import paths
 from lib.datasets.table import ImageTable
 from lib.geometry import Geometry, Sphere
 from lib.heads import HyperbolicMapper
 from lib.losses.hyper_dino import ContrastiveLoss
 from lib.metrics import retrieval
-from lib.training import two_views
+from lib.training import kept, two_views
 from lib.training.hyper_dino import Settings, flat
 from lib.training.methods import Answer, Health, Method, points_at_rim
 from lib.training.recipes import Recipe
@@ -62,7 +60,7 @@ def run(
     plan: Plan,
     ks: Sequence[int],
     *,
-    store: Path | None = paths.TRAINED,
+    store: kept.Store = "trained",
 ) -> dict[str, dict[str, list[Answer]]]:
     """Rule of the folds → "ball, end to end, head", "..., encoder", the same of the flat twin, and ``BEFORE``.
 

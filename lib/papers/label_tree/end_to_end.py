@@ -3,19 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib import paths
 from lib.datasets.table import ImageTable
 from lib.geometry import Geometry, Sphere
 from lib.heads.label_tree import ProjectionHead
 from lib.losses import label_tree as losses
 from lib.papers.label_tree import experiment
 from lib.papers.label_tree.experiment import Images, Scored
+from lib.training import kept
 from lib.training.label_tree import Objective
 from lib.training.methods import Health, points_at_rim
 from lib.training.splits import Split
@@ -32,7 +31,7 @@ def run(
     splits: Sequence[Split],
     plan: Plan,
     *,
-    store: Path | None = paths.TRAINED,
+    store: kept.Store = "trained",
 ) -> dict[str, list[Scored]]:
     """Every objective trained on every split: "HWC, end to end, head" and "..., encoder", and ``BEFORE``.
 

@@ -1,9 +1,7 @@
 """One experiment for Tables 1 to 3 and Fig. 2: train objectives on splits, and measure their embeddings."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -12,7 +10,6 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from lib import paths
 from lib.datasets import folds, trees
 from lib.datasets.table import ImageTable
 from lib.geometry import Geometry, Sphere
@@ -101,13 +98,14 @@ def run(
     schedule: Schedule,
     *,
     what: str = "heads",
-    store: Path | None = paths.TRAINED,
+    store: kept.Store = "trained",
     workers: int = -1,
 ) -> dict[str, list[Scored]]:
     """Every objective trained and measured on every split: name → one per split.
 
     ``NONE`` among the names is the encoder's feature without a head, by the cosine; its objective is not used.
     """
+    store = kept.folder(store)
     heads = {name: objective for name, objective in objectives.items() if name != NONE}
     tasks = [Task(name, objective, split.train, split.seed) for name, objective in heads.items() for split in splits]
     options = {"store": store, "workers": workers, "what": what}
@@ -136,10 +134,9 @@ def measuring() -> str:
     return kept.code({__name__, probe.__name__, hierarchy.__name__, retrieval.__name__}, "torch", "sklearn")
 
 
-def measured(z: Tensor, space: Geometry, seen: Images, split: Split, store: Path | None, code: str) -> pd.DataFrame:
+def measured(z: Tensor, space: Geometry, seen: Images, split: Split, store: kept.Store, code: str) -> pd.DataFrame:
     """:func:`measures`, with groups, kept in ``store`` for the next time; ``code`` of :func:`measuring`."""
-    about = kept.digest(z, repr(space), seen.leaves, sorted(seen.tree.parents.items()), split.train, split.test)
-    key = hashlib.sha256(f"{about} {code}".encode()).hexdigest()
+    key = kept.key(z, repr(space), seen.leaves, sorted(seen.tree.parents.items()), split.train, split.test, code)
     values = kept.once(store, key, lambda: measures(z, space, seen.leaves, seen.tree, split).to_dict("list"))
     return pd.DataFrame(values).assign(group=seen.groups[split.test])
 
