@@ -21,7 +21,7 @@ from lib.errors import InputError
 from lib.progress import track
 from lib.study.markdown import markdown_table
 
-PEERS = ("geoopt", "faiss-cpu", "qdrant-client", "torchmetrics", "pytorch-metric-learning")
+PEERS = ("geoopt", "faiss-cpu", "pymilvus", "torchmetrics", "pytorch-metric-learning")
 FOLDER = paths.REPORTS / "bench"
 ON_ANY = ("ceilings", "images", "distances", "sweeping")
 ON_CPU = ("searching", "hashes", "scoring")
@@ -65,7 +65,7 @@ def main() -> None:
 
     speed(folder, "bench", (*ON_ANY, *ON_CPU), resume)
     where = f"Measured on {machine()}."
-    title = "Recall of a graph by hyperbolic radius"
+    title = "Recall by hyperbolic radius"
     print(_write(folder, "recall", title, recall.measure(), f"{recall.CAPTION} {where}"))
     times = latency.measure()
     print(_write(folder, "latency", "Latency and cost of an index", times, f"{latency.CAPTION} {where}"))

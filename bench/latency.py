@@ -6,76 +6,119 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pandas as pd
+import torch
 from torch import Tensor
 
+from bench import milvus_server
 from lib.geometry import PoincareBall
+from lib.geometry.inner import InnerProduct
 from lib.papers.beyond.storage import overlap
 from lib.progress import track
 from lib.search import nearest
-from lib.search.index import FaissFlat, FaissHnsw, Index, Qdrant
+from lib.search.index import Index
+from lib.search.local import Exact
+from lib.search.milvus import Milvus
+from lib.search.quick import Quick
 from lib.search.synthetic import hierarchy
 
 BALL = PoincareBall(1.0)
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-DIM, K, QUERIES = 32, 20, 200
-STRUCTURES: dict[str, tuple[type[Index], int]] = {
-    "FAISS flat": (FaissFlat, 10**9),
-    "FAISS HNSW": (FaissHnsw, 10**9),
-    "Qdrant, embedded": (Qdrant, 10_000),  # meant for trials: it compares all vectors in Python
-}
-"""Each with the largest gallery that it is asked to hold here."""
+DIM, K, QUERIES, SINGLE, BATCHES = 32, 20, 200, 30, 3
 
 CAPTION = (
-    f"Codes of {DIM} numbers on a made-up hierarchy, the {K} nearest of each query, every answer re-ranked by its true "
-    f"distance. single_ms: median of 30 queries, one at a time; batch_ms: each of {QUERIES} that come at once; bytes: "
-    "one code on disk; recall: share of the exact neighbours. The search without an index prepares the gallery anew "
-    f"for every call. Qdrant: its embedded mode, up to {STRUCTURES['Qdrant, embedded'][1]:,} codes, not its server."
+    f"Codes of {DIM} numbers on a made-up hierarchy, the {K} nearest of each query. single_ms: median of {SINGLE} "
+    f"queries, one at a time; batch_ms: each of {QUERIES} that come at once, median of {BATCHES}; the structures take "
+    "turns. build_s: the measuring of the own recall included; bytes: one code on disk; recall: share of the exact "
+    "neighbours. FAISS flat: faiss.IndexFlatIP on d + 2 numbers, alone, with the preparation of the query. exact, no "
+    "index: lib.search.nearest, which prepares the gallery anew for every call. Milvus: a database on this machine, as "
+    "a file and as a server; what the database itself writes is not counted."
 )
 
-Search = Callable[[Tensor], tuple[Tensor, Tensor]]
+Search = Callable[[Tensor], Tensor]
 
 
 def measure(sizes: tuple[int, ...] = SIZES) -> pd.DataFrame:
     """One row per structure and size.
 
-    Columns: structure, size, build_s (seconds to build), bytes (per code on disk), single_ms (median of queries that
-    come alone), batch_ms (per query, when 200 come at once), recall (of the 20 nearest, after the re-rank).
+    Columns: structure, size, numbers (of a code), build_s (seconds to build), bytes (per code on disk), single_ms
+    (median of queries that come alone), batch_ms (per query, when 200 come at once), recall (of the 20 nearest).
     """
-    rows = []
-    jobs = [(size, name) for size in sizes for name, (_, most) in STRUCTURES.items() if size <= most]
-    query = hierarchy(QUERIES, DIM, seed=1)
-    for size, name in track(jobs, total=len(jobs), what="latency", unit="indexes"):
+    query, rows = hierarchy(QUERIES, DIM, seed=1), []
+    for size in track(sizes, total=len(sizes), what="latency", unit="sizes"):
         gallery = hierarchy(size, DIM, seed=2)
-        exact = partial(nearest, gallery=gallery, k=K, geometry=BALL)
-        truth = exact(query)[1]
-        if name == next(iter(STRUCTURES)):
-            rows.append(_row("exact, no index", size, exact, query, truth, 0.0, 4.0 * DIM))
-        start = time.perf_counter()
-        index = STRUCTURES[name][0].build(gallery, BALL, "hierarchy")
-        seconds = time.perf_counter() - start
-        rows.append(_row(name, size, partial(index.search, k=K), query, truth, seconds, _bytes(index) / size))
+        truth = nearest(query, gallery, K, BALL)[1]
+        here = {name: make for name, (make, largest) in DATABASES.items() if SMALLEST <= size <= largest}
+        made = {name: make(gallery) for name, make in (STRUCTURES | here).items()}
+        found = {name: search(query) for name, (search, _, _) in made.items()}
+        single = _turns({name: search for name, (search, _, _) in made.items()}, query[:SINGLE].split(1))
+        batch = _turns({name: search for name, (search, _, _) in made.items()}, [query] * BATCHES)
+        for name, (_, seconds, bytes_) in made.items():
+            values = {"build_s": seconds, "bytes": bytes_ / size, "single_ms": single[name]}
+            values |= {"batch_ms": batch[name] / len(query), "recall": overlap(found[name], truth)}
+            row = {"structure": name, "size": size, "numbers": DIM}
+            rows.append(row | {key: float(f"{value:.4g}") for key, value in values.items()})
     return pd.DataFrame(rows)
 
 
-def _row(
-    name: str, size: int, search: Search, query: Tensor, truth: Tensor, build_s: float, size_of_one: float
-) -> dict[str, object]:
-    single = []
-    for one in query[:30].split(1):
-        start = time.perf_counter()
-        search(one)
-        single.append(time.perf_counter() - start)
+def _turns(searches: dict[str, Search], queries: list[Tensor]) -> dict[str, float]:
+    """Median milliseconds of each search for the ``queries``; the searches take turns."""
+    times: dict[str, list[float]] = {name: [] for name in searches}
+    for query in queries:
+        for name, search in searches.items():
+            start = time.perf_counter()
+            search(query)
+            times[name].append(time.perf_counter() - start)
+    return {name: 1000 * float(np.median(taken)) for name, taken in times.items()}
+
+
+def _none(gallery: Tensor) -> tuple[Search, float, float]:
+    return lambda query: nearest(query, gallery, K, BALL)[1], 0.0, 4.0 * gallery.numel()
+
+
+def _flat(gallery: Tensor) -> tuple[Search, float, float]:
     start = time.perf_counter()
-    found = search(query)[1]
-    batch = time.perf_counter() - start
-    values = {"build_s": build_s, "bytes": size_of_one, "single_ms": 1000 * float(np.median(single))}
-    values |= {"batch_ms": 1000 * batch / len(query), "recall": overlap(found, truth)}
-    return {"structure": name, "size": size} | {key: float(f"{value:.4g}") for key, value in values.items()}
+    form = InnerProduct.about(BALL, gallery)
+    flat = faiss.IndexFlatIP(DIM + 2)
+    flat.add(form.gallery(gallery).numpy())
+    seconds = time.perf_counter() - start
+
+    def search(query: Tensor) -> Tensor:
+        return torch.from_numpy(flat.search(form.query(query).numpy(), K)[1])
+
+    return search, seconds, 4.0 * (DIM + 2) * len(gallery)
 
 
-def _bytes(index: Index) -> int:
+def _kept(kind: type[Index], gallery: Tensor, **options: str) -> tuple[Search, float, float]:
+    start = time.perf_counter()
+    index = kind.build(gallery, BALL, "hierarchy", **options)
+    seconds = time.perf_counter() - start
     with tempfile.TemporaryDirectory() as folder:
         index.save(Path(folder) / "index")
-        return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+    return lambda query: index.search(query, K)[1], seconds, size
+
+
+def _server(gallery: Tensor) -> tuple[Search, float, float]:
+    return _kept(Milvus, gallery, place=milvus_server.running().url)
+
+
+Make = Callable[[Tensor], tuple[Search, float, float]]
+"""Makes of a gallery a search, and says in how many seconds and of how many bytes."""
+
+STRUCTURES: dict[str, Make] = {
+    "FAISS flat": _flat,
+    "exact, no index": _none,
+    "exact": partial(_kept, Exact),
+    "quick": partial(_kept, Quick),
+}
+
+DATABASES: dict[str, tuple[Make, int]] = {"Milvus, a file": (partial(_kept, Milvus), 100_000)}
+if milvus_server.installed():
+    DATABASES["Milvus, a server"] = (_server, 1_000_000)
+"""Each with the largest size that it is meant for."""
+
+SMALLEST = 100_000
+"""Databases are measured from so many codes on: to fill one takes time."""

@@ -1,4 +1,6 @@
-"""Nearest neighbours in the ball: exact against FAISS's inner products and a loop of queries, indexes against exact."""
+"""Nearest neighbours in the ball: exact against FAISS's inner products and a loop of queries, indexes against FAISS."""
+
+from functools import partial
 
 import faiss
 import torch
@@ -6,13 +8,16 @@ from torch import Tensor
 
 from bench.timing import Row, Work, milliseconds
 from lib.geometry import PoincareBall
+from lib.geometry.inner import InnerProduct
 from lib.papers.beyond.storage import overlap
 from lib.search import nearest
-from lib.search.index import FaissHnsw, Index, Qdrant
-from lib.search.inner import InnerProduct
+from lib.search.index import Index
+from lib.search.local import Exact
+from lib.search.quick import Quick
 
 BALL = PoincareBall(1.0)
 K = 20
+FLAT = "faiss.IndexFlatIP on d + 2 numbers"
 
 
 def codes(n: int, d: int, seed: int) -> Tensor:
@@ -22,12 +27,10 @@ def codes(n: int, d: int, seed: int) -> Tensor:
     return BALL.exp0(centres[torch.arange(n) % 8] + 0.15 * torch.randn(n, d, generator=generator))
 
 
-def rows(queries: int = 1000, size: int = 100_000, d: int = 32, embedded: int = 20_000) -> list[Row]:
-    """Top-20 of ``queries`` in ``size`` codes; Qdrant's embedded mode in the first ``embedded`` of them."""
+def rows(queries: int = 1000, size: int = 100_000, d: int = 32, large: int = 1_000_000) -> list[Row]:
+    """Top-20 of ``queries`` in ``size`` codes, and of one query among ``large``."""
     query, gallery = codes(queries, d, 1), codes(size, d, 2)
-    form = InnerProduct.about(BALL, gallery)
-    flat = faiss.IndexFlatIP(d + 2)
-    flat.add(form.gallery(gallery).numpy())
+    form, flat = _flat(gallery)
     what = f"top {K} of {queries:,} queries in {size:,} codes of {d} numbers"
 
     def timed(what: str, ours: str, work: Work, peer: str, other: Work, aim: str, check: str, repeats: int = 5) -> Row:
@@ -42,15 +45,13 @@ def rows(queries: int = 1000, size: int = 100_000, d: int = 32, embedded: int = 
     order = _order64(query, gallery)
     equal = "the float64 order" if torch.equal(exact(), order) else f"{_agreement(exact(), order):.4%} of the order"
     floor = _agreement(torch.from_numpy(flat.search(form.query(query).numpy(), K)[1]), order)
-    hnsw = FaissHnsw.build(gallery, BALL, "bench")
-    few = gallery[:embedded]
-    qdrant = Qdrant.build(few, BALL, "bench")
+    quick = Quick.build(gallery, BALL, "bench")
     return [
         timed(
             what,
             "search.nearest",
             exact,
-            "faiss.IndexFlatIP on d + 2 numbers",
+            FLAT,
             lambda: flat.search(form.query(query).numpy(), K),
             "≥ 1/1.5",
             f"ours {equal}; FAISS alone {floor:.2%} of it",
@@ -58,24 +59,36 @@ def rows(queries: int = 1000, size: int = 100_000, d: int = 32, embedded: int = 
         timed(what, "search.nearest", exact, "one query after another", loop, "", "", repeats=1),
         timed(
             what,
-            "FAISS HNSW, re-ranked",
-            lambda: hnsw.search(query, K),
-            "search.nearest",
-            exact,
+            "Quick",
+            lambda: quick.search(query, K),
+            FLAT,
+            lambda: flat.search(form.query(query).numpy(), K),
             "",
-            _recall(hnsw, query, order),
+            _recall(quick, query, order),
         ),
-        timed(
-            f"top {K} of {queries:,} queries in {embedded:,} codes of {d} numbers",
-            "Qdrant embedded, re-ranked",
-            lambda: qdrant.search(query, K),
-            "search.nearest",
-            lambda: nearest(query, few, K, BALL),
-            "",
-            _recall(qdrant, query, nearest(query, few, K, BALL)[1]),
-            repeats=1,
-        ),
+        *_alone(codes(large, d, 2), query[:1]),
     ]
+
+
+def _alone(gallery: Tensor, query: Tensor) -> list[Row]:
+    """One query in a large gallery that is prepared."""
+    form, flat = _flat(gallery)
+    order = nearest(query, gallery, K, BALL)[1]
+    what = f"top {K} of one query in {len(gallery):,} codes of {gallery.shape[1]} numbers"
+    made = []
+    for kind, aim in ((Exact, "≥ 3"), (Quick, "")):
+        index = kind.build(gallery, BALL, "bench")
+        ours = partial(index.search, query, K)
+        times = milliseconds(ours, lambda: flat.search(form.query(query).numpy(), K), 30)
+        made.append(Row(what, "ms", kind.__name__, FLAT, *times, aim, _recall(index, query, order)))
+    return made
+
+
+def _flat(gallery: Tensor) -> tuple[InnerProduct, faiss.IndexFlatIP]:
+    form = InnerProduct.about(BALL, gallery)
+    flat = faiss.IndexFlatIP(gallery.shape[1] + 2)
+    flat.add(form.gallery(gallery).numpy())
+    return form, flat
 
 
 def _order64(query: Tensor, gallery: Tensor) -> Tensor:

@@ -4,9 +4,7 @@ from typing import ClassVar, Protocol
 
 from torch import Tensor
 
-from lib import checks
-from lib.errors import InputError
-from lib.geometry.points import Points, sets
+from lib.geometry.points import Points
 
 
 class Geometry(Protocol):
@@ -42,17 +40,3 @@ class Geometry(Protocol):
         ``query: (..., q, d)``, ``gallery: (..., m, d)`` points, returns ``(..., q, m)``. Keys of different rows
         cannot be compared.
         """
-
-    def order_by_distance(self, query: Points, gallery: Points, k: int | None = None) -> Tensor:
-        """Gallery indices, nearest first, equal distances by index.
-
-        ``query: (..., q, d)``, ``gallery: (..., m, d)`` points, 1 ≤ k ≤ m (all m if None), returns ``(..., q, k)``.
-        Raises InputError if the gallery has fewer than k points.
-        """
-        query, gallery = sets(query, gallery)
-        size = gallery.shape[-2]
-        if k is not None:
-            checks.values(k=k)
-        if k is not None and k > size:
-            raise InputError(f"k = {k} does not fit a gallery of {size} points: choose 1 <= k <= {size}")
-        return self.rank_key(query, gallery).sort(dim=-1, stable=True).indices[..., :k]

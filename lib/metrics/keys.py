@@ -39,8 +39,9 @@ def rank_keys(
     for name, points in (("query", query), ("gallery", gallery)):
         if points.numel() == 0:
             raise InputError(f"the {name} is empty (shape {tuple(points.shape)})")
-        if (bad := ~points.isfinite().all(dim=1)).any():
-            raise InputError(f"{name} row {bad.nonzero()[0].item()} holds NaN or infinity; drop or repair it")
+        if not torch.stack(points.aminmax()).isfinite().all():
+            row = (~points.isfinite()).nonzero()[0, 0].item()
+            raise InputError(f"{name} row {row} holds NaN or infinity; drop or repair it")
         if isinstance(geometry, PoincareBall):
             geometry.check_inside(points, f"{name} row")
     if (query_ids is None) != (gallery_ids is None):
@@ -81,6 +82,27 @@ def common_codes(
     codes, _ = pd.factorize(np.concatenate(arrays))
     query_codes, gallery_codes = torch.from_numpy(codes).to(query.device).split([len(query), len(gallery)])
     return query_codes, gallery_codes
+
+
+def counts(classes: tuple[Tensor, Tensor], ids: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+    """Relevant items and all items of each query's gallery, (q,) each, from :func:`common_codes` of classes and ids.
+
+    >>> counts((torch.tensor([0, 1]), torch.tensor([0, 0, 1])), (torch.tensor([7, 8]), torch.tensor([7, 9, 9])))
+    (tensor([1, 1]), tensor([2, 3]))
+    """
+    relevant, size = _alike(*classes), torch.full_like(classes[0], len(classes[1]))
+    if ids is None:
+        return relevant, size
+    width = 1 + max(codes.max() for codes in ids)
+    both = (of_class * width + of_id for of_class, of_id in zip(classes, ids, strict=True))
+    return relevant - _alike(*both), size - _alike(*ids)
+
+
+def _alike(query: Tensor, gallery: Tensor) -> Tensor:
+    """How many of the gallery's codes are the query's, (q,)."""
+    codes, n = gallery.unique(return_counts=True)
+    place = torch.searchsorted(codes, query).clamp_max(len(codes) - 1)
+    return n[place] * (codes[place] == query)
 
 
 def classes_of(labels: ArrayLike, name: str) -> tuple[np.ndarray, np.ndarray]:

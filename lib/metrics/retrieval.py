@@ -31,10 +31,11 @@ from torch import Tensor
 
 from lib import checks
 from lib.errors import InputError
-from lib.geometry import Geometry
+from lib.geometry import Geometry, by_name
 from lib.geometry.points import Points, as_tensor
 from lib.metrics.classes import over_classes
-from lib.metrics.keys import DISTANCES, common_codes, rank_keys
+from lib.metrics.keys import DISTANCES, common_codes, counts, rank_keys
+from lib.metrics.shortlist import shortlists
 
 Denominator = Literal["min", "hits", "k"]
 
@@ -130,23 +131,39 @@ def evaluate(
     """
     checks.values(ks=ks)
     ks = list(dict.fromkeys(ks))
-    query, gallery = as_tensor(query, "query"), as_tensor(gallery, "gallery")
+    query, gallery, geometry = as_tensor(query, "query"), as_tensor(gallery, "gallery"), by_name(geometry)
     key = rank_keys(query, gallery, geometry, query_ids, gallery_ids)
-    query_class, gallery_class = common_codes(query_labels, gallery_labels, query, gallery, "label")
-    values, n_relevant, n_gallery = [], [], []
+    ids = None if query_ids is None else common_codes(query_ids, gallery_ids, query, gallery, "id")
+    classes = common_codes(query_labels, gallery_labels, query, gallery, "label")
+    n_relevant, n_gallery = counts(classes, ids)
     if block is None:
         block = max(1, DISTANCES // len(gallery))
     checks.whole("block", block)
+    short = shortlists(query, gallery, geometry, ids, min(max(ks), len(gallery)))
+
+    def cut(rows: slice | Tensor, keys: Tensor, relevant: Tensor) -> _Cut:
+        all_relevant = n_relevant[rows, None].cpu().double().expand(-1, len(ks))
+        return _cut(keys, relevant, ks)._replace(n_relevant=all_relevant)
+
+    def thorough(rows: slice | Tensor) -> _Cut:
+        return cut(rows, key(rows, slice(None)), classes[0][rows, None] == classes[1])
+
+    def quick(rows: slice) -> _Cut:
+        keys, columns, certain = short(rows)
+        found = cut(rows, keys, classes[0][rows, None] == classes[1][columns])
+        if certain.all():
+            return found
+        rest = (~certain).nonzero()[:, 0]
+        exact = thorough(rest + rows.start)
+        return _Cut(*(part.index_copy(0, rest, values) for part, values in zip(found, exact, strict=True)))
+
+    values = []
     for start in range(0, len(query), block):
-        rows = slice(start, start + block)
-        keys = key(rows, slice(None))
-        cut = _cut(keys, query_class[rows, None] == gallery_class, ks)
-        n_gallery.append((keys != torch.inf).sum(dim=1).cpu())
-        values.append(torch.cat([metric(cut) for metric in _METRICS.values()], dim=1))
-        n_relevant.append(cut.n_relevant[:, 0].long())
+        found = (quick if short else thorough)(slice(start, start + block))
+        values.append(torch.cat([metric(found) for metric in _METRICS.values()], dim=1))
     columns = pd.MultiIndex.from_product([list(_METRICS), ks], names=["metric", "k"])
     frame = pd.DataFrame(torch.cat(values).numpy(), columns=columns)
-    return PerQuery(frame, np.asarray(query_labels), torch.cat(n_relevant).numpy(), torch.cat(n_gallery).numpy())
+    return PerQuery(frame, np.asarray(query_labels), n_relevant.cpu().numpy(), n_gallery.cpu().numpy())
 
 
 def average_precision_at_k(

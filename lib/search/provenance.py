@@ -1,4 +1,4 @@
-"""What the points of an index are, and the file that keeps them together."""
+"""What the points of an index are, and the file that says it."""
 
 import json
 import math
@@ -6,15 +6,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+import torch
 from torch import Tensor
 
 from lib import checks, geometry
 from lib.errors import InputError
 
-FORMAT = "3"
-POINTS = "points.safetensors"
+FORMAT = "4"
+ABOUT = "about.json"
 
 
 @dataclass(frozen=True)
@@ -51,40 +50,32 @@ class Provenance:
                 )
 
 
-def write(folder: Path, kind: str, provenance: Provenance, points: Tensor, centre: Tensor) -> None:
-    """Write ``points: (m, d)``, their ``centre: (d,)`` and what they are into ``folder``."""
-    about = {"format": FORMAT, "kind": kind, **asdict(provenance)}
-    tensors = {"points": points, "centre": centre}
-    save_file(tensors, folder / POINTS, {"about": json.dumps(about, sort_keys=True)})
+def write(folder: Path, kind: str, provenance: Provenance, centre: Tensor, next_id: int) -> None:
+    """Write into ``folder`` what the points of an index are, the ``centre: (d,)`` of its form and its next free id."""
+    about = {"format": FORMAT, "kind": kind, "next_id": next_id, "centre": centre.tolist(), **asdict(provenance)}
+    (folder / ABOUT).write_text(json.dumps(about, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def read(folder: Path, kind: str) -> tuple[Provenance, Tensor, Tensor]:
-    """What :func:`write` has written: provenance, points and centre.
+def read(folder: Path, kind: str) -> tuple[Provenance, Tensor, int]:
+    """What :func:`write` has written: provenance, centre and next id.
 
     Raises InputError where the file is missing, of another kind or format, or says what cannot be.
     """
-    about, points, centre = _contents(folder / POINTS)
+    about = _contents(folder / ABOUT)
     stored, version = about.pop("kind", "nameless"), about.pop("format", "unknown")
     if (stored, version) != (kind, FORMAT):
-        raise InputError(f"{folder} holds a {stored} index of format {version}, not {kind} of format {FORMAT}")
+        raise InputError(f"{folder} holds an index {stored!r} of format {version}, not {kind!r} of format {FORMAT}")
     try:
+        centre = torch.tensor(about.pop("centre", []), dtype=torch.float64)
+        next_id = about.pop("next_id", None)
+        checks.whole("next_id", next_id, least=0, most=2**62)
         provenance = _provenance(about)
-        if points.ndim != 2 or centre.shape != points.shape[1:] or not points.isfinite().all():
-            raise InputError(f"points {tuple(points.shape)} about {tuple(centre.shape)}, or not finite")
-        provenance.check(dim=points.shape[1], size=len(points))
+        if centre.shape != (provenance.dim,) or not centre.isfinite().all():
+            raise InputError(f"the centre has the shape {tuple(centre.shape)}, or is not finite")
         provenance.geometry  # noqa: B018  a space that there is
-    except InputError as error:
-        raise InputError(f"{folder / POINTS} is no part of an index: {error}. Build the index again") from error
-    return provenance, points, centre
-
-
-def holds_index(folder: Path) -> bool:
-    """Whether ``folder`` holds the files of an index of any format, and nothing else."""
-    try:
-        only = {path.name for path in folder.iterdir()} <= {POINTS, "vectors.faiss"}
-        return only and "kind" in _contents(folder / POINTS)[0]
-    except InputError:
-        return False
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{folder / ABOUT} is no part of an index: {error}. Build the index again") from error
+    return provenance, centre, next_id
 
 
 def _provenance(about: dict[str, Any]) -> Provenance:
@@ -104,12 +95,10 @@ def _provenance(about: dict[str, Any]) -> Provenance:
     return Provenance(**about)
 
 
-def _contents(file: Path) -> tuple[dict[str, Any], Tensor, Tensor]:
+def _contents(file: Path) -> dict[str, Any]:
     try:
-        with safe_open(file, framework="pt") as opened:
-            about = dict(json.loads((opened.metadata() or {})["about"]))
-            return about, opened.get_tensor("points"), opened.get_tensor("centre")
+        return dict(json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         raise InputError(f"{file.parent} is not an index: {file.name} is missing; build it again") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+    except (TypeError, ValueError) as error:
         raise InputError(f"{file} is damaged or no index ({error}); build it again") from error

@@ -32,7 +32,7 @@ def clusters(n: int, d: int, radii: tuple[float, float], seed: int = 0) -> Tenso
 
     They lie about 200 directions, so that some are near and others far at every radius. The directions are always the
     same; ``seed`` draws the points. Where ``radii`` are far apart, the norms of the d + 2 numbers of
-    :mod:`lib.search.inner` spread.
+    :mod:`lib.geometry.inner` spread.
 
     >>> clusters(1000, 32, (8, 12)).norm(dim=1).min() > 0.999
     tensor(True)

@@ -8,14 +8,14 @@ from lib import geometry
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere, by_name, clip
 from lib.geometry.hyperbolicity import hyperbolicity, max_min_product, sampled
+from lib.geometry.inner import InnerProduct
 from lib.geometry.means import frechet_mean
 from lib.geometry.points import as_tensor, floating
 from lib.metrics.keys import rank_keys
 from lib.metrics.retrieval import average_precision_at_k, evaluate
 from lib.search import nearest
 from lib.search.codecs import decode, encode
-from lib.search.index import FaissFlat
-from lib.search.inner import InnerProduct
+from lib.search.local import Exact
 
 X = 0.3 * np.random.default_rng(0).normal(size=(9, 3)).astype(np.float32)
 X[X > 0.5] = 0.5
@@ -35,7 +35,6 @@ CALLS = {
             "pairwise": lambda x, y, space=space: space.pairwise(x, y),
             "between": lambda x, y, space=space: space.between(x, y),
             "rank_key": lambda x, y, space=space: space.rank_key(x, y),
-            "order": lambda x, y, space=space: space.order_by_distance(x, y, 3),
             "exp0": lambda x, y, space=space: space.exp0(x),
             "log0": lambda x, y, space=space: space.log0(x),
             "project": lambda x, y, space=space: space.project(x),
@@ -52,7 +51,7 @@ CALLS = {
     "evaluate": lambda x, y: torch.tensor(evaluate(x, y, LABELS, LABELS, "poincare", (2,)).values.to_numpy()),
     "AP": lambda x, y: average_precision_at_k(as_form(x, DISTANCES), as_form(x, RELEVANT), [3]),
     "nearest": lambda x, y: torch.cat(nearest(x, y, 4, "poincare")),
-    "index": lambda x, y: torch.cat(FaissFlat.build(y, "sphere", "e").search(x, 4)),
+    "index": lambda x, y: torch.cat(Exact.build(y, "sphere", "e").search(x, 4)),
     "inner products": lambda x, y: InnerProduct.about("poincare", y).query(x),
     "keys": lambda x, y: InnerProduct.about("euclidean", y).keys(x, as_form(x, np.stack([Y] * 9))),
     "codec": lambda x, y: decode(encode(x, "float16 tangent", 1.0), "float16 tangent", 1.0),
@@ -94,13 +93,13 @@ def test_what_holds_no_numbers_is_refused_in_words(bad, message):
         with pytest.raises(InputError, match=f"the query .*({message})"):
             evaluate(bad, good, ["a"], ["a"], space)
     with pytest.raises(InputError, match=f"the query .*({message})"):
-        FaissFlat.build(good, "euclidean", "e").search(bad, 1)
+        Exact.build(good, "euclidean", "e").search(bad, 1)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: space.name)
 def test_a_single_point_is_told_how_to_become_a_set(space):
     query, gallery = torch.zeros(3), torch.full((5, 3), 0.1)
-    for call in (space.pairwise, space.rank_key, space.order_by_distance):
+    for call in (space.pairwise, space.rank_key):
         with pytest.raises(InputError, match=r"single x is the set x\[None\]"):
             call(query, gallery)
     with pytest.raises(InputError, match=r"query\[None\]"):
@@ -108,7 +107,7 @@ def test_a_single_point_is_told_how_to_become_a_set(space):
     with pytest.raises(InputError, match=r"query\[None\]"):
         evaluate(query, gallery, ["a"], list("ababa"), space)
     with pytest.raises(InputError, match=r"query\[None\]"):
-        FaissFlat.build(gallery, space, "e").search(query, 1)
+        Exact.build(gallery, space, "e").search(query, 1)
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: space.name)
@@ -132,7 +131,7 @@ def test_what_is_no_geometry_is_refused_wherever_one_is_asked_for(bad):
         lambda: evaluate(x, x, [0] * 3, [0] * 3, bad),
         lambda: rank_keys(x, x, bad),
         lambda: sampled(x, bad),
-        lambda: FaissFlat.build(x, bad, "e"),
+        lambda: Exact.build(x, bad, "e"),
         lambda: InnerProduct.about(bad, x),
     ):
         with pytest.raises(InputError, match=message):

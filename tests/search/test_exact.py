@@ -6,6 +6,7 @@ import torch
 
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
+from lib.geometry.inner import InnerProduct, groups_of
 from lib.search import exact, nearest
 
 GEOMETRIES = [Euclidean(), Sphere(), PoincareBall(c=0.7)]
@@ -112,24 +113,23 @@ def test_points_on_the_rim_are_refused_on_either_side_of_it(far, d, dtype):
 
 
 @pytest.fixture
-def thorough(monkeypatch):
-    """How many queries were searched thoroughly."""
-    counts, search = [], exact._thoroughly
-    monkeypatch.setattr(
-        exact, "_thoroughly", lambda key, rows, *rest: (counts.append(len(rows)), search(key, rows, *rest))
-    )
-    return counts
+def slower(monkeypatch):
+    """Which queries needed more than the proposals: "again", one each, and how many "thoroughly"."""
+    ways, within, thoroughly = [], exact.Prepared._within, exact._thoroughly
+    monkeypatch.setattr(exact.Prepared, "_within", lambda *a: (ways.append("again"), within(*a))[1])
+    monkeypatch.setattr(exact, "_thoroughly", lambda key, n, *a: (ways.append(n), thoroughly(key, n, *a))[1])
+    return ways
 
 
 @by_name
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("block", [(7, 300), (256, 131072)])
-def test_proposals_have_the_order_of_float64(geometry, dtype, block, thorough):
+def test_proposals_have_the_order_of_float64(geometry, dtype, block, slower):
     query, gallery = points_in_ball(60, 20, dtype), points_in_ball(3000, 21, dtype)
     distances, indices = nearest(query, gallery, 20, geometry, block=block)
     assert indices.tolist() == by_full_sort(query, gallery, 20, geometry)
     torch.testing.assert_close(distances, geometry.between(query[:, None], gallery[indices]))
-    assert thorough == [0]
+    assert slower == []
 
 
 @pytest.mark.parametrize("radius", [0.5, 0.9999])
@@ -155,11 +155,11 @@ def test_ids_are_left_out_of_proposals_too(geometry):
         assert found == [others[j] for j in expected]
 
 
-def test_equal_points_beyond_the_proposals_come_in_gallery_order(thorough):
+def test_equal_points_beyond_the_proposals_come_in_gallery_order(slower):
     gallery = torch.cat([points_in_ball(300, 27, torch.float32), torch.zeros(200, 4)])
     indices = nearest(torch.zeros(1, 4), gallery, 20, PoincareBall())[1]
     assert indices.tolist() == [list(range(300, 320))]
-    assert thorough == [1]
+    assert slower == ["again"]
     few = torch.from_numpy(np.random.default_rng(10).integers(0, 40, size=(2000, 1))).float()
     query = torch.tensor([[0.0], [3.0], [17.25]])  # ties within the first k and beyond, where topk shuffles them
     for k in (10, 300):
@@ -168,21 +168,42 @@ def test_equal_points_beyond_the_proposals_come_in_gallery_order(thorough):
 
 
 @pytest.mark.parametrize("far", [0.0, 1e25], ids=["zero on the sphere", "too far for float32 products"])
-def test_what_has_no_place_in_the_products_is_searched_thoroughly(far, thorough):
+def test_what_has_no_place_in_the_products_is_searched_thoroughly(far, slower):
     gallery = points_in_ball(400, 28, torch.float32)
     gallery[3] = far
     geometry = Euclidean() if far else Sphere()
     assert nearest(gallery[3:4], gallery, 1, geometry)[1].tolist() == [[3]]
-    assert thorough == [1]
+    assert slower == [1]
 
 
-@pytest.mark.parametrize("shape", [(5, 100), (4, 64 * 40 + 13)])
-@pytest.mark.parametrize("n", [1, 33])
-def test_the_largest_are_those_of_a_sort(shape, n):
-    scores = torch.randn(shape, generator=torch.Generator().manual_seed(n))
-    best, columns = exact._largest(scores, n)
-    torch.testing.assert_close(best, scores.gather(1, columns))
-    assert torch.equal(best.sort(descending=True).values, scores.sort(descending=True).values[:, :n])
+@pytest.mark.parametrize("width", [0, 1, 63, 64, 2573])
+def test_what_reaches_a_score_is_what_is_not_below_it(width):
+    scores = torch.randint(0, 50, (width,), generator=torch.Generator().manual_seed(width)).float()
+    for least in torch.tensor([-torch.inf, 0, 25, 49, 60]):
+        assert torch.equal(exact._reaching(least, groups_of(scores[None])), (scores >= least).nonzero()[:, 0])
+
+
+@by_name
+@pytest.mark.parametrize("flat", [True, False], ids=["few directions", "all alike"])
+def test_a_lead_tells_nothing_else(geometry, flat, monkeypatch):
+    """Where it tells enough, single queries are answered by it, and where it does not, there is none."""
+    monkeypatch.setattr(exact, "MANY", 3000)
+    stretched = torch.from_numpy(np.random.default_rng(5).normal(size=(6200, 16))).float() * 0.05
+    if flat:
+        stretched[:, 4:] *= 0.02
+    gallery, query = stretched[:6000], stretched[6000:]
+    plain = exact.Prepared.of(gallery, InnerProduct.about(geometry, gallery))
+    led = plain.led()
+    assert (led.lead is not None) == flat
+    used = 0
+    gone = torch.arange(6000) % 3 == 0
+    for one in query.split(1):
+        for hidden in (None, lambda rows, columns: gone[columns]):
+            assert torch.equal(led.find(one, 10, hidden), plain.find(one, 10, hidden))
+        used += flat and led._by_lead(one, slice(0, 1), 10, None) is not None
+    assert used > 100 or not flat
+    few = led.find(query[:1], 10, lambda rows, columns: (torch.arange(6000) > 3)[columns])
+    assert (few[0, :4] >= 0).all() and (few[0, 4:] == -1).all()
 
 
 POINTS = torch.zeros(4, 2)

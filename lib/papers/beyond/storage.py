@@ -15,12 +15,14 @@ from lib.geometry import Euclidean, Geometry, PoincareBall
 from lib.metrics import retrieval
 from lib.progress import track
 from lib.search import codecs, nearest
-from lib.search.index import FaissFlat, FaissHnsw, Index, Qdrant
+from lib.search.index import Index
+from lib.search.local import Exact
+from lib.search.quick import Quick
 from lib.study import scores
 from lib.study.columns import HEALTH, Column, Layout
 from lib.training.methods import Fitted
 
-STRUCTURES: tuple[type[Index], ...] = (FaissFlat, FaissHnsw, Qdrant)
+STRUCTURES: tuple[type[Index], ...] = (Exact, Quick)
 FLAT_CODECS: tuple[codecs.Codec, ...] = ("float32", "float16 tangent")  # flat space is its own tangent space
 SCORES, CLASS_MEANS = {"value": "map", "chance": "chance"}, {"class_mean": "class_mean"}
 """What :meth:`lib.metrics.retrieval.PerQuery.mean` calls a score, and how its columns begin here."""
@@ -50,7 +52,7 @@ LAYOUTS = {
     "table_index": Layout(
         [
             *(Column("gallery"), Column("size", form="0"), Column("structure")),
-            Column("recall, {} proposed", "recall", over="proposed"),
+            *(Column("recall"), Column("own recall", "own")),
         ],
         by=("gallery", "structure"),
     ),
@@ -155,24 +157,20 @@ def figure_storage(rows: pd.DataFrame) -> Figure:
     return lines(every, xlabel="bytes per stored image", ylabel="MAP@k (%)", log=True)
 
 
-def index_rows(galleries: Mapping[str, tuple[Tensor, Tensor, Geometry]], k: int, most: int = 20_000) -> pd.DataFrame:
+def index_rows(galleries: Mapping[str, tuple[Tensor, Tensor, Geometry]], k: int) -> pd.DataFrame:
     """Every index structure on every gallery, against the exact search.
 
-    galleries: name → query (q, d), gallery (m, d) and their space. Qdrant's embedded mode, meant for trials, is left
-    out of galleries larger than ``most``. Columns gallery, size, structure, proposed (how many candidates the structure
-    hands to the re-rank), recall (percent).
+    galleries: name → query (q, d), gallery (m, d) and their space. Columns gallery, size, structure, recall and own
+    (percent; own: what the index measured on its own gallery when it was built, where it is least by radius).
     """
     rows = []
     for name, (query, gallery, space) in galleries.items():
         truth = nearest(query, gallery, k, space)[1]
         for structure in STRUCTURES:
-            if structure is Qdrant and len(gallery) > most:
-                continue
             index = structure.build(gallery, space, name)
-            for proposed in (k, 4 * k + 16):
-                recall = 100 * overlap(index.search(query, k, candidates=proposed)[1], truth)
-                row = {"gallery": name, "size": len(gallery), "structure": structure.kind}
-                rows.append(row | {"proposed": proposed, "recall": recall})
+            shares = {"recall": overlap(index.search(query, k)[1], truth), "own": index.provenance.recall}
+            row = {"gallery": name, "size": len(gallery), "structure": structure.kind}
+            rows.append(row | {of: 100 * share for of, share in shares.items()})
     return pd.DataFrame(rows)
 
 
@@ -195,27 +193,16 @@ def figure_latency(rows: pd.DataFrame) -> Figure:
 
 
 def at_a_billion(times: pd.DataFrame, dims: Sequence[int], size: int = 10**9) -> pd.DataFrame:
-    """Bytes and time of an exact search by FAISS flat in a gallery that nobody built, by proportion.
+    """Bytes and time of an exact search in a gallery that nobody built, in proportion to its codes and their numbers.
 
-    times: of ``reports/bench/latency.csv``. A code takes 2 bytes a number on disk and :func:`flat_bytes` in memory;
-    d + 2 numbers of each are compared.
+    times: of ``reports/bench/latency.csv``. A code takes 2 bytes a number where it is only stored.
     """
-    flat = times[times["structure"] == "FAISS flat"]
-    row = flat.loc[flat["size"].idxmax()]
-    measured = round((row["bytes"] / 4 - 2) / 2)  # numbers of its codes; a file's head is a small part
+    exact = times[times["structure"] == "exact"]
+    row = exact.loc[exact["size"].idxmax()]
     rows = []
     for d in dims:
-        seconds = size / row["size"] * (d + 2) / (measured + 2) / 1e3
-        sizes = {"stored in float16 (GB)": 2 * d * size / 1e9, "in memory (GB)": flat_bytes(d) * size / 1e9}
-        took = {"one query (s)": row["single_ms"] * seconds, "a query among 200 (s)": row["batch_ms"] * seconds}
-        rows.append({"numbers": d} | sizes | took)
+        more = size * d / row["numbers"]
+        sizes = {"stored in float16 (GB)": 2 * d * size / 1e9, "to be searched (GB)": row["bytes"] * more / 1e9}
+        took = {"one query (s)": row["single_ms"], "a query among 200 (s)": row["batch_ms"]}
+        rows.append({"numbers": d} | sizes | {name: ms * more / row["size"] / 1e3 for name, ms in took.items()})
     return pd.DataFrame(rows)
-
-
-def flat_bytes(d: int) -> int:
-    """Bytes of a code of ``d`` numbers in FAISS flat: d + 2 numbers for the inner products and the code, in float32.
-
-    >>> flat_bytes(32)
-    264
-    """
-    return 4 * (d + 2 + d)

@@ -6,7 +6,7 @@ import torch
 
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
-from lib.search.inner import InnerProduct, beside_sphere, on_sphere, optimistic
+from lib.geometry.inner import InnerProduct, beside_sphere, groups_of, largest, on_sphere, optimistic, with_norms
 
 SPACES = [Euclidean(), Sphere(), PoincareBall(0.0), PoincareBall(1.0), PoincareBall(0.3)]
 every_space = pytest.mark.parametrize("space", SPACES, ids=str)
@@ -63,7 +63,7 @@ def test_the_optimistic_product_is_never_below_the_exact_one(space, reach):
     if isinstance(space, PoincareBall):
         x, y = (space.project(p, margin=1e-6) for p in (x, y))
     form = InnerProduct.about(space, y)
-    left, right = optimistic(form.query(x), form.gallery(y))
+    left, right = optimistic(form.query(x)), with_norms(form.gallery(y))
     assert ((left @ right.T).double() >= -form.keys(x, y.expand(300, 300, 6))).all()
 
 
@@ -87,3 +87,13 @@ def test_points_without_a_place_are_named():
         ball.query(torch.full((1, 6), torch.nan))
     with pytest.raises(InputError, match="row 0 is zero"):
         InnerProduct.about(Sphere(), points(4, 12)).gallery(torch.zeros(1, 6))
+
+
+@pytest.mark.parametrize("shape", [(5, 100), (4, 64 * 40 + 13)])
+@pytest.mark.parametrize("n", [1, 33])
+@pytest.mark.parametrize("size", [16, 64])
+def test_the_largest_are_those_of_a_sort(shape, n, size):
+    scores = torch.randn(shape, generator=torch.Generator().manual_seed(n))
+    best, columns = largest(scores, n, groups_of(scores, size))
+    torch.testing.assert_close(best, scores.gather(1, columns))
+    assert torch.equal(best.sort(descending=True).values, scores.sort(descending=True).values[:, :n])
