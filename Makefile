@@ -5,11 +5,19 @@ DATA ?=
 FORCE ?=
 RENEW ?=
 NAME ?=
+NOTEBOOKS ?=
 OPTIONS ?=
 PYTHON ?= >=3.11,<3.14
 PYTHONS ?= python3.12 python3.13
 MINUTES ?= 9
 OUT ?= build/gpu
+ENCODER ?=
+METHOD ?=
+ARCHIVE ?=
+IMAGE ?=
+LEAVE_OUT ?=
+ONLY ?=
+K ?= 10
 
 UV := $(shell command -v uv || echo .uv/bin/uv)
 READY := .venv/.ready
@@ -26,7 +34,7 @@ export MALLOC_MMAP_THRESHOLD_ := 4294967296
 export MALLOC_TRIM_THRESHOLD_ := 17179869184
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce plan data bench gpu test lint unit versions check-notebooks lab notebooks lock clean
+.PHONY: help env reproduce plan data check archive ask app export bench gpu test lint unit versions check-notebooks lab notebooks lock clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -43,14 +51,23 @@ $(READY): requirements.lock pyproject.toml | $(UV)
 	python3 -m venv .uv
 	.uv/bin/pip install --quiet uv
 
-reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, gpu, paper) from DATA (called NAME) and compare with the committed ones (RENEW=1 replaces them even if they agree, PROCESSES=4 shares end-to-end trainings among as many GPUs, FORMAT=svg also draws figures into build/svg)
-	python -m lib.pinned lib.pipeline.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(NAME),--name "$(NAME)") $(if $(FORCE),--force)
+reproduce: $(READY)  ## rebuild the results of PROFILE (demo, sample, gpu, paper) from DATA (called NAME) and compare with the committed ones; of your own images say which method serves them (NOTEBOOKS=all adds the papers' notebooks) (RENEW=1 replaces them even if they agree, PROCESSES=4 shares end-to-end trainings among as many GPUs, FORMAT=svg also draws figures into build/svg)
+	python -m lib.pinned lib.pipeline.reproduce run $(PROFILE) $(if $(DATA),--data "$(DATA)") $(if $(NAME),--name "$(NAME)") $(if $(NOTEBOOKS),--notebooks $(NOTEBOOKS)) $(if $(FORCE),--force)
 
 plan: $(READY)  ## say what PROFILE would run: stages, missing datasets and weights, estimated hours
 	$(if $(DATA),$(error make plan says what a profile needs, not what your folder needs: leave DATA out))@python -m lib.pipeline.reproduce plan $(PROFILE)
 
 data: $(READY)  ## download a dataset: NAME=kather, breakhis or ham10000
 	@python -m lib.datasets.fetch $(NAME)
+
+check: $(READY)  ## say what a run on DATA would find, what it leaves out and why, which folder is the patient, and how long it takes
+	@python -m lib.pipeline.archive check "$(DATA)" $(if $(NAME),--name "$(NAME)") $(if $(ENCODER),--encoder "$(ENCODER)")
+
+archive: $(READY)  ## build an archive of DATA that can be asked, in ARCHIVE=archive/<name>; ENCODER=efficientnet_lite0 or a file of embeddings (.npz, .parquet), METHOD=plain, hyper_dino, ...
+	@python -m lib.pinned lib.pipeline.archive build "$(DATA)" $(if $(NAME),--name "$(NAME)") $(if $(ENCODER),--encoder "$(ENCODER)") $(if $(METHOD),--method "$(METHOD)") $(if $(ARCHIVE),--archive "$(ARCHIVE)")
+
+ask: $(READY)  ## the K=10 images of an archive that are most like IMAGE; LEAVE_OUT=<patient> and ONLY=<class,class> leave others out, ARCHIVE=<folder> says which of several
+	@python -m lib.pinned lib.pipeline.archive ask "$(IMAGE)" --k $(K) $(if $(ARCHIVE),--archive "$(ARCHIVE)") $(if $(LEAVE_OUT),--leave-out "$(LEAVE_OUT)") $(if $(ONLY),--only "$(ONLY)")
 
 bench: $(READY)  ## measure our speed against the peers' in one run, as ratios; on a GPU also against what it can do (DEVICE=cpu leaves it alone)
 	python -m bench
@@ -85,6 +102,12 @@ check-notebooks: $(READY)
 lab: $(READY)  ## draw what the notebooks need and open JupyterLab on copies in build/lab (OPTIONS=--port=9000)
 	python -m lib.pipeline.reproduce features demo
 	python -m lib.pipeline.lab $(OPTIONS)
+
+app: $(READY)  ## open the page of an archive on this computer: ARCHIVE=<folder>, PORT=8000 (HOST=0.0.0.0 shows it to everybody in the network)
+	@python -m lib.pinned lib.pipeline.archive app $(if $(ARCHIVE),--archive "$(ARCHIVE)") $(if $(filter command,$(origin PORT)),--port $(PORT)) $(if $(filter command,$(origin HOST)),--host $(HOST))
+
+export: $(READY)  ## write the page of an archive as files for colleagues, who need no server: ARCHIVE=<folder> OUT=<folder>
+	@python -m lib.pinned lib.pipeline.archive export $(if $(ARCHIVE),--archive "$(ARCHIVE)") $(if $(filter command,$(origin OUT)),--out "$(OUT)")
 
 notebooks: export RENEW := 1
 notebooks: $(READY)  ## bring the executed demo notebooks and the README's generated parts up to date

@@ -2,12 +2,16 @@
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from tqdm.auto import tqdm
 
 T = TypeVar("T")
+_here = threading.local()
+"""Whether this thread reports nothing."""
 
 
 def watched() -> bool:
@@ -16,6 +20,16 @@ def watched() -> bool:
         return False
     ipython = sys.modules.get("IPython")
     return sys.stderr.isatty() or bool(ipython and ipython.get_ipython())
+
+
+@contextmanager
+def silently() -> Iterator[None]:
+    """Inside of this nothing is reported: it is a part of something larger, and that reports."""
+    before, _here.silent = getattr(_here, "silent", False), True
+    try:
+        yield
+    finally:
+        _here.silent = before
 
 
 def track(
@@ -37,6 +51,9 @@ def track(
         size: how many units an item is, for work in batches.
         note: what to say about the last item, for example its loss.
     """
+    if getattr(_here, "silent", False):
+        yield from items
+        return
     done = 0
     with tqdm(total=total, desc=what, unit=f" {unit}", disable=not watched()) as bar:
         for item in items:

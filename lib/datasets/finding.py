@@ -16,7 +16,7 @@ from lib.datasets.catalogue import PRIVATE, facts
 from lib.datasets.images import is_image, visible_files
 from lib.datasets.loaders import LAYOUTS
 from lib.datasets.reading import Place
-from lib.datasets.table import check_names
+from lib.datasets.table import ImageTable, check_names
 from lib.errors import InputError
 
 DEPTH = 5  # BreaKHis_v1/histology_slides/breast lies three below the folder that it was unpacked in
@@ -71,6 +71,16 @@ def link(data: Path, name: str | None = None) -> dict[str, Path]:
         InputError: if there is no dataset below ``data``, ``data/`` has a folder of your own under the same name, or
             one of the files cannot be read (:func:`check_files`).
     """
+    places = found(data, name)
+    paths.DATA.mkdir(exist_ok=True)
+    linked = {dataset: _linked(dataset, place, named=name is not None) for dataset, place in places.items()}
+    for place in linked.values():
+        check_files(place)
+    return linked
+
+
+def found(data: Path, name: str | None = None) -> dict[str, Path]:
+    """What :func:`find` finds below ``data``; InputError, saying what it holds instead, if there is no dataset."""
     places = find(data, name)
     if not places:
         endings = Counter(path.suffix.lower() for path in visible_files(data) if path.suffix)
@@ -81,11 +91,22 @@ def link(data: Path, name: str | None = None) -> dict[str, Path]:
             f"original layouts of {', '.join(facts(known).title for known, of in LAYOUTS.items() if of.marks)}; your "
             "own images need one sub-folder per class"
         )
-    paths.DATA.mkdir(exist_ok=True)
-    linked = {dataset: _linked(dataset, place, named=name is not None) for dataset, place in places.items()}
-    for place in linked.values():
+    return places
+
+
+def tables(data: Path, name: str | None = None) -> list[ImageTable]:
+    """The table of every dataset below ``data``, of images that may all be read; nothing is linked into ``data/``.
+
+    Arguments and errors as for :func:`find` and :func:`check_files`; InputError also if there is no dataset.
+    """
+    read = []
+    for dataset, place in found(data, name).items():
         check_files(place)
-    return linked
+        with warnings.catch_warnings():
+            if dataset not in LAYOUTS:
+                warnings.simplefilter("ignore")  # finding it has said so
+            read.append(LAYOUTS.get(dataset, loaders.OWN).read(Place(dataset, place)))
+    return read
 
 
 def check_files(root: Path) -> None:

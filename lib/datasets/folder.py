@@ -31,7 +31,8 @@ def read(place: Place) -> ImageTable:
 
     Hidden files are ignored. Other files are listed in ``skipped``, and those in class folders counted in a warning.
     Further warnings: class folders without images, which are left out; which folder is the patient if several lie above
-    an image; classes of one image; files with the same bytes in two classes.
+    an image; classes of one image; files with the same bytes in two classes, or
+    of two patients.
 
     Raises MissingDataset without any image; InputError for images outside class folders, a single class, class folders
     that are called train and test, and an image that :data:`GROUPS` does not list.
@@ -71,7 +72,7 @@ def read(place: Place) -> ImageTable:
         f"no images in these class folders, which are left out: {', '.join(empty)}." * bool(empty),
         _level(rows) if kind == "patient" else "",
         _single(table),
-        _in_two_classes(table),
+        *_copies(table),
     ]
     for notice in filter(None, notices):
         warnings.warn(f"{root}: {notice}", stacklevel=3)
@@ -107,16 +108,22 @@ def _single(table: ImageTable) -> str:
     return f"classes of one image ({len(single)}): {some(single)}. It has no other to find." if single else ""
 
 
-def _in_two_classes(table: ImageTable) -> str:
-    """Files of two classes that hold the same bytes, links included."""
-    row_of, labels = {table.path(row): row for row in range(len(table))}, table.labels
+def _copies(table: ImageTable) -> list[str]:
+    """Files that hold the same bytes, links included: those of two classes, and those of two patients in one class."""
+    row_of, labels, groups = {table.path(row): row for row in range(len(table))}, table.labels, table.groups
     pictures = [[row_of[file] for file in files] for files in alike(row_of)]
-    twins = [table.rows["image_id"].iloc[rows] for rows in pictures if len(set(labels[rows])) > 1]
-    if not twins:
-        return ""
-    return (
-        f"pictures in more than one class ({len(twins)}): {some([' = '.join(ids) for ids in twins])}. "
-        "Their own copy counts as a wrong answer: keep each in one class."
+    torn = [rows for rows in pictures if len(set(labels[rows])) > 1]
+    shared = [rows for rows in pictures if len(set(labels[rows])) == 1 and len(set(groups[rows])) > 1]
+    kind, ids = table.group_kind, table.rows["image_id"]
+
+    def named(twins: list[list[int]]) -> str:
+        return f"({len(twins)}): {some([' = '.join(ids.iloc[rows]) for rows in twins])}"
+
+    in_classes = "Their own copy counts as a wrong answer: keep each in one class."
+    of_groups = f"With one {kind} left out, the copy is still found: keep each once."
+    notices = [f"pictures in more than one class {named(torn)}. {in_classes}"] * bool(torn)
+    return notices + [f"pictures of more than one {kind} {named(shared)}. {of_groups}"] * bool(
+        shared and kind != "image"
     )
 
 

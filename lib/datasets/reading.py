@@ -10,7 +10,7 @@ import pandas as pd
 
 from lib.datasets.catalogue import missing
 from lib.datasets.images import is_image, visible_files
-from lib.datasets.table import COLUMNS, ImageTable
+from lib.datasets.table import COLUMNS, ImageTable, check_names
 from lib.errors import MissingDataset
 
 UNLISTED = "not in the list of images"
@@ -25,8 +25,10 @@ class Place:
 
     @cached_property
     def files(self) -> list[PurePosixPath]:
-        """All visible files, relative to the folder and sorted."""
-        return visible_files(self.root)
+        """All visible files, relative to the folder and sorted; InputError for a name that no table can hold."""
+        files = visible_files(self.root)
+        check_names(map(str, files))
+        return files
 
     @property
     def images(self) -> list[PurePosixPath]:

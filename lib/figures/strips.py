@@ -26,13 +26,14 @@ CROSS, DOT, SAME = "×", "●", "identical"
 class Answer:
     """One reference image: its class, its distance to the query (None: not shown), and what is to be marked.
 
-    Without an image (photographs that may not be published) its place stays grey, and is lower if no other has one.
+    ``right`` is None where nobody knows the query's class; the answer then has no frame. Without an image (photographs
+    that may not be published) its place stays grey, and is lower if no other has one.
     """
 
     image: Image.Image | None
     label: str
     distance: float | None
-    right: bool
+    right: bool | None
     identical: bool = False
     own_group: bool = False
 
@@ -78,7 +79,9 @@ def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10)
                 left = big + 2 * GAP + column * (side + GAP)
                 _answer(figure, answer, (left, top - (row + 1) * step, side, tall))
             top -= n * step + BETWEEN
-        _legend(figure, group_kind, any(answer.identical for strip in shown for answer in strip.answers))
+        answers = [answer for strip in shown for answer in strip.answers]
+        known = any(answer.right is not None for answer in answers)
+        _legend(figure, group_kind, any(answer.identical for answer in answers), known)
         plt.close(figure)
     return figure
 
@@ -99,9 +102,10 @@ def _answer(figure: Figure, answer: Answer, box: tuple) -> None:
     distance = [] if answer.distance is None else [f"{answer.distance:.3f}"]
     title = "\n".join([*distance, _wrapped(answer.label)])
     axis = _image(figure, answer.image, PIXELS["answer"], box, title, 5.5)
-    frame = RIGHT if answer.right else WRONG
-    axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, fill=False, clip_on=False, zorder=4, **frame))
-    if not answer.right:
+    if answer.right is not None:
+        frame = RIGHT if answer.right else WRONG
+        axis.add_patch(Rectangle((0, 0), 1, 1, transform=axis.transAxes, fill=False, clip_on=False, zorder=4, **frame))
+    if answer.right is False:
         _mark(axis, 0.93, 0.93, CROSS, va="top", ha="right")
     if answer.own_group:
         _mark(axis, 0.07, 0.93, DOT, va="top", ha="left")
@@ -123,18 +127,18 @@ def _wrapped(label: str) -> str:
     return style.legible(" ".join(label.replace("_", " ").split()), 12, 2)
 
 
-def _legend(figure: Figure, group_kind: str, identical: bool) -> None:
-    """What the frames and marks mean, at the foot of the figure; identical: whether a picture is so marked."""
+def _legend(figure: Figure, group_kind: str, identical: bool, framed: bool) -> None:
+    """What the frames and marks mean, at the foot of the figure; identical, framed: whether pictures are."""
     width, height = figure.get_size_inches()
     axis = figure.add_axes((0, 0, 1, LEGEND / height))
     axis.set(xlim=(0, width), ylim=(0, LEGEND))
     axis.set_axis_off()
     left, middle = 0.1, 0.13
-    for frame, text in ((RIGHT, "class of the query"), (WRONG, f"{CROSS} another class")):
+    for frame, text in ((RIGHT, "class of the query"), (WRONG, f"{CROSS} another class")) if framed else ():
         axis.add_patch(Rectangle((left, middle - 0.07), 0.14, 0.14, fill=False, **frame))
         axis.text(left + 0.22, middle, text, va="center", fontsize=7)
         left += 1.5
     marks = [f"{SAME}: the same picture as the query"] if identical else []
-    if group_kind != "image":
+    if framed and group_kind != "image":
         marks.append(f"{DOT} same {group_kind} as the query")
     axis.text(left, middle, "     ".join(marks), va="center", fontsize=7)

@@ -8,6 +8,7 @@
 
 import argparse
 import json
+import logging
 import os
 import re
 import shutil
@@ -74,8 +75,8 @@ def stripped(notebook: NotebookNode) -> NotebookNode:
     return nbformat.from_dict({"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5})
 
 
-def defaults(notebook: NotebookNode) -> dict[str, Any]:
-    """What stands in the cell tagged ``parameters``; a notebook without one has none.
+def parameters(notebook: NotebookNode) -> dict[str, Any]:
+    """The parameters of a notebook, what its cell tagged ``parameters`` assigns; without such a cell it has none.
 
     Raises:
         InputError: if the cell holds anything but plain assignments of literals.
@@ -89,14 +90,6 @@ def defaults(notebook: NotebookNode) -> dict[str, Any]:
                     f"the parameters cell must hold lines like `name = 1.0` and nothing else ({error}):\n{cell.source}"
                 ) from error
     return {}
-
-
-def parameters(notebook: NotebookNode) -> dict[str, Any]:
-    """The parameters of a notebook by name; each item of a dictionary in its cell is a parameter."""
-    flat: dict[str, Any] = {}
-    for name, value in defaults(notebook).items():
-        flat |= value if isinstance(value, dict) else {name: value}
-    return flat
 
 
 def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
@@ -120,7 +113,7 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
     values = {key: value for key, value in (("profile", profile), ("dataset", dataset)) if key in known}
     given = params.read_arguments(words, known)
     params.check_parameters(given, known, f"notebook {name}")
-    values = params.grouped(values | given, defaults(notebook))
+    values |= given
     check_writable(REPORTS)
     target, done = EXECUTED / profile / dataset / f"{name}.ipynb", DONE / profile / dataset / name
     done.unlink(missing_ok=True)
@@ -136,6 +129,7 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
 def _execute(source: Path, draft: Path, values: dict[str, Any], failed: Path, without: str | None) -> None:
     """Run ``source``, ``without`` cells of that tag, into ``draft``; if one fails, what ran is kept as ``failed``."""
     os.environ["HEADLESS"] = "1"
+    logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes a line that sets two parameters for none
     notebook = read(source)
     notebook.cells = [cell for cell in notebook.cells if without not in cell.metadata.get("tags", [])]
     try:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import yaml
 from dvc.repo import Repo
 from dvc.stage import Stage
 
@@ -20,13 +21,20 @@ from lib.pipeline import notebooks, profiles
 from lib.pipeline.running import explained
 
 
-def pipeline(name: str) -> Path:
-    """Write the pipeline of the own dataset ``name``; returns its dvc.yaml. What it recorded of earlier runs stays."""
+def pipeline(name: str, every: bool = False) -> Path:
+    """Write the pipeline of the own dataset ``name``; returns its dvc.yaml. What it recorded of earlier runs stays.
+
+    every: the papers' notebooks too, not only the one that says which method serves these images.
+    """
     folder = paths.BUILD / f"own-{name}"
     template = string.Template((paths.PIPELINES / "own.yaml").read_text(encoding="utf-8"))
+    content = yaml.safe_load(template.substitute(name=name))
+    papers = content.pop("papers", {})
+    if every:
+        content |= papers | {"runs": content["runs"] | papers.get("runs", {})}
     texts = {
         "dvc.yaml": (paths.PIPELINES / "sample" / "dvc.yaml").read_text(encoding="utf-8"),
-        "params.yaml": template.substitute(name=name),
+        "params.yaml": yaml.safe_dump(content, sort_keys=False, allow_unicode=True),
     }
     for file, text in texts.items():
         with whole(folder / file) as draft:
@@ -34,8 +42,10 @@ def pipeline(name: str) -> Path:
     return folder / "dvc.yaml"
 
 
-def run(name: str, force: bool = False) -> None:
+def run(name: str, force: bool = False, every: bool = False) -> None:
     """Build what is not built yet for the own dataset ``name``; results of stages that will run are cleared first.
+
+    every: as for :func:`pipeline`.
 
     Raises:
         InputError: if another run is under way, or a stage failed; what failed stands above. All stages that do not
@@ -43,7 +53,7 @@ def run(name: str, force: bool = False) -> None:
     """
     for other in paths.BUILD.glob("own-*"):
         pipeline(other.name.removeprefix("own-"))  # DVC reads them all, those of an earlier version too
-    file = pipeline(name)
+    file = pipeline(name, every)
     profiles.check(file.with_name("params.yaml"), own=name)
     target = str(file.relative_to(paths.ROOT))
     os.chdir(paths.ROOT)

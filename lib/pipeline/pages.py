@@ -18,8 +18,8 @@ from lib.encoders.models import MODELS
 from lib.files import whole
 from lib.pipeline import profiles
 from lib.study import saved
-from lib.study.markdown import markdown_table
-from lib.study.saved import PAPERS, place
+from lib.study.markdown import literal, markdown_table
+from lib.study.saved import place
 
 PART = re.compile(r"<!-- ([\w ]+) -->\n\n.*?\n\n<!-- /\1 -->", re.S)
 PROFILES = ("demo", "sample", "gpu", "paper")
@@ -97,13 +97,18 @@ def sections(root: str = "") -> str:
     root: how links begin, from where they are shown.
     """
     parts = []
-    for paper, title in PAPERS.items():
+    for paper, title in titles().items():
         names = [path.stem for path in _notebooks() if place(path.stem)[0] == paper]
         rows = pd.DataFrame([_section(name, root) for name in names])
         parts += [f"## {title}", markdown_table(rows)]
         if lines := lacking(paper):
             parts += ["Not here yet; `make plan PROFILE=paper` says how to get it:", "\n".join(lines)]
     return "\n\n".join(parts)
+
+
+def titles() -> dict[str, str]:
+    """Every paper and its name for people, in the order of the notebooks."""
+    return {paper: saved.title(paper) for paper in dict.fromkeys(place(file.stem)[0] for file in _notebooks())}
 
 
 def _notebooks() -> list[Path]:
@@ -181,23 +186,51 @@ def licences() -> str:
 
 
 def write_own(name: str) -> Path:
-    """Write ``reports/own-<name>.md``, a list of what there is for the own dataset ``name``; returns its path."""
-    lines = [f"# {name}", "", "Pages of your own images. None of this is under version control.", ""]
+    """Write ``reports/own-<name>.md``: which method serves the own dataset ``name``; returns its path.
+
+    Verdict, what is in the folder, one picture, one table; then a list of all pages that there are.
+    """
+    lines = [f"# {name}", *_verdict(paths.report("your", "own", name, "archive"))]
+    links = []
     for notebook in _notebooks():
         paper, section = place(notebook.stem)
         for file in (file for file in _records(paper, "own", section) if file.parts[-3] == name):
-            lines.append(f"- [{PAPERS[paper]}, {section.replace('_', ' ')}]({_page(file)})")
+            links.append(f"- [{saved.title(paper)}, {section.replace('_', ' ')}]({_page(file)})")
+    lines += ["Every page of your own images. None of this is under version control.", "\n".join(links)]
     target = paths.REPORTS / f"own-{name}.md"
     with whole(target) as draft:
-        draft.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        draft.write_text("\n\n".join([*lines, ""]), encoding="utf-8")
     return target
+
+
+def _verdict(folder: Path) -> Iterator[str]:
+    """The parts of the page that rest on notebook 93, whose reports are in ``folder``; nothing where it was not run."""
+    if not (folder / saved.RECORD).exists():
+        return
+    link = folder.relative_to(paths.REPORTS).as_posix()
+    yield saved.text(folder / "table_verdict.csv").split("\n\n")[1]
+    yield f"## What is in the folder\n\n{_found(folder)}"
+    for shown in ("figure_gain", "table_methods"):
+        yield saved.text(folder / f"{shown}.csv").replace(f"]({shown}.png)", f"]({link}/{shown}.png)")
+
+
+def _found(folder: Path, most: int = 20) -> str:
+    """Images, classes and patients in words, then what was left out, by name."""
+    found = pd.read_csv(folder / "table_found.csv", dtype={"class": str})
+    classes = ", ".join(f"{row.name_} ({row.images})" for row in found.rename(columns={"class": "name_"}).itertuples())
+    said = [f"{saved.record(folder / 'table_found.csv')['images']}. Images of each class: {classes}."]
+    if (file := folder / "table_left_out.csv").exists():
+        rows = pd.read_csv(file, dtype=str)
+        said += ["Left out:", *(f"- {row.what}: {row.why}" for row in rows[:most].itertuples())]
+        said += [f"- and {len(rows) - most:,} more, in {file.name} beside the tables"] * (len(rows) > most)
+    return literal("\n".join([said[0], *([""] if len(said) > 1 else []), *said[1:]]))
 
 
 # The papers
 
 
 def references() -> list[dict[str, Any]]:
-    """The papers of ``CITATION.cff``; ``abbreviation`` is the paper's name in :data:`lib.study.saved.PAPERS`."""
+    """The papers of ``CITATION.cff``; ``abbreviation`` is the paper's name in :func:`titles`."""
     return yaml.safe_load((paths.ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
 
 
@@ -224,7 +257,7 @@ def papers() -> str:
 
 def _listed() -> Iterator[str]:
     about = {reference["abbreviation"]: f" {cited(reference)}." for reference in references()}
-    for paper, title in PAPERS.items():
+    for paper, title in titles().items():
         files = [file for file in _notebooks() if place(file.stem)[0] == paper]
         links = "·".join(f"[{file.stem[:2]}](notebooks/{file.name})" for file in files)
         yield f"* **{title}**:{about.get(title, '')} Notebooks {links}"

@@ -84,18 +84,6 @@ def assigned(source: str) -> dict[str, Any]:
     return values
 
 
-def grouped(values: Mapping[str, Any], cell: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` of parameters as a notebook's ``cell`` has them: an item of a dictionary within that dictionary.
-
-    >>> grouped({"lr": 0.1, "seed": 3}, {"training": {"epochs": 5, "lr": 0.01}, "seed": 0, "ks": [1]})
-    {'training': {'epochs': 5, 'lr': 0.1}, 'seed': 3}
-    """
-    whole = {
-        name: of | {key: values[key] for key in of if key in values} for name, of in cell.items() if type(of) is dict
-    }
-    return {name: whole.get(name, values.get(name)) for name in cell if name in whole or name in values}
-
-
 def read_arguments(words: Sequence[str], defaults: dict[str, Any]) -> dict[str, Any]:
     """Turn ``--name value ...`` into notebook parameters, each with the type of its default; the last one wins.
 

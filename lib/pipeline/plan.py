@@ -13,10 +13,11 @@ from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
 from lib.datasets.categories import ASIDE
 from lib.encoders.models import MODELS, OURS, PACKAGED, UNTRAINED
+from lib.errors import InputError
 from lib.pipeline import params, profiles
 from lib.pipeline.notebooks import parameters, read
+from lib.study import saved
 from lib.study.markdown import markdown_table
-from lib.study.saved import PAPERS
 
 GPU = "gpu"
 NETWORKS = ("encoder", "beside", "network", "also")
@@ -72,7 +73,9 @@ def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
         )
 
     def seen(dataset: str, encoder: str) -> float:
-        speed = settings["plan"]["gpu"]["features_per_second"] if profile == GPU else _speed(encoder, settings)
+        speed = (
+            settings["plan"]["gpu"]["features_per_second"] if profile == GPU else images_per_second(encoder, settings)
+        )
         return _images(profile, dataset, settings) / speed / 3600
 
     for block in profiles.FEATURES:
@@ -100,7 +103,7 @@ def _images(profile: str, dataset: str, settings: dict[str, Any]) -> int:
     return (DATASETS[dataset].images if dataset in DATASETS else None) or drawn["n_tiles"]
 
 
-def _speed(encoder: str, settings: dict[str, Any]) -> float:
+def images_per_second(encoder: str, settings: dict[str, Any]) -> float:
     """Images that an encoder takes in a second, forward; untrained as many as trained."""
     known, other = settings["plan"]["images_per_second"], settings["plan"]["other_images_per_second"]
     return known.get(encoder) or known.get(encoder.removesuffix(UNTRAINED), other)
@@ -116,8 +119,11 @@ def _defaults(stage: str) -> dict[str, Any]:
 
 
 def demo_seconds(stage: str, settings: dict[str, Any]) -> float:
-    """Seconds of a notebook on the demo's tiles; one that nobody has timed yet counts as most do."""
-    return settings["plan"]["demo_seconds"].get(stage, settings["plan"]["other_demo_seconds"])
+    """Seconds of a notebook on the demo's tiles. Raises InputError for one that nobody has timed yet."""
+    known = settings["plan"]["demo_seconds"]
+    if stage not in known:
+        raise InputError(f"params.yaml: plan.demo_seconds has no {stage}: add how many seconds its notebook takes")
+    return known[stage]
 
 
 def scaled_hours(stage: str, run: dict[str, Any], n_images: int, settings: dict[str, Any]) -> float:
@@ -151,7 +157,7 @@ def together_seconds(stage: str, run: dict[str, Any], n_images: int, settings: d
     rates = [] if given.get("published_rates") else given.get("end_to_end_rates", [])
     n_choosing = run.get("n_choosing", settings["hyp_vit"]["training"]["n_choosing"])
     seen *= given["n_trainings"] + max(1, len(rates) * n_choosing) - 1  # the chosen rate's first is the first of them
-    seconds = sum(kinds / _speed(network, settings) for network, kinds in _networks(stage, given).items())
+    seconds = sum(kinds / images_per_second(network, settings) for network, kinds in _networks(stage, given).items())
     return BACK_AND_FORTH * seen * seconds
 
 
@@ -228,8 +234,7 @@ STAGES: dict[str, Callable[[dict[str, Any], int], Work]] = {
 
 def work(stage: str, dataset: str, run: dict[str, Any], n: int, settings: dict[str, Any]) -> Work:
     """What a stage of profile gpu comes to; of ``n`` images those count that another shares its category with."""
-    paper = next(paper for paper in PAPERS if stage.startswith(f"{paper}_"))
-    shared = {name: value for group in settings[paper].values() for name, value in group.items()}
+    shared = {name: value for group in settings[saved.of_stage(stage)[0]].values() for name, value in group.items()}
     given = _defaults(stage) | shared | run
     if (built := paths.table(GPU, dataset)).exists() and "category" in given:
         names = pd.read_csv(built, usecols=given["category"].split("/"), dtype=str)

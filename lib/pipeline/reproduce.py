@@ -1,6 +1,6 @@
 """Rebuild all results of a profile and compare them with the committed ones; say what it would run; only its features.
 
-``python -m lib.pipeline.reproduce run demo|sample|gpu|paper [--data FOLDER] [--name NAME] [--force]``
+``python -m lib.pipeline.reproduce run demo|sample|gpu|paper [--data FOLDER] [--name NAME] [--notebooks all] [--force]``
 ``python -m lib.pipeline.reproduce plan demo|sample|gpu|paper``
 ``python -m lib.pipeline.reproduce features demo|sample|gpu|paper``
 """
@@ -85,11 +85,12 @@ def layers(profile: str) -> list[list[str]]:
     return [drawn, *([f"pipelines/{profile}/dvc.yaml:{stage}" for stage in layer] for layer in named)]
 
 
-def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
+def run(profile: str, data: Path | None, name: str | None, force: bool, every: bool = False) -> None:
     """Build what is not built yet of ``profile``, on a fresh clone everything, and compare it with the commit.
 
     data: a folder that holds known datasets, or your own class folders; name: which of them it is, or how your own
-    images are to be called; force: build everything, and train everything anew.
+    images are to be called; force: build everything, and train everything anew; every: of your own images also what
+    the papers' notebooks say, not only which method serves them.
 
     Raises:
         InputError: if the profile asks for what cannot be run, nothing can be built, a stage fails, or a table
@@ -115,8 +116,8 @@ def run(profile: str, data: Path | None, name: str | None, force: bool) -> None:
     if yours:
         _forget(force)
     for dataset in yours:
-        own.run(dataset, force)
-        print(f"every table and figure of {dataset}: {pages.write_own(dataset).relative_to(paths.ROOT)}")
+        own.run(dataset, force, every)
+        print(f"which method serves {dataset}: {pages.write_own(dataset).relative_to(paths.ROOT)}")
     if yours:
         return
     stages, missing = targets(profile, found)
@@ -176,13 +177,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a folder that holds datasets, or your own class folders")
     parser.add_argument("--name", help="which dataset DATA is; or the name of your own images, else the folder's")
     parser.add_argument("--force", action="store_true", help="rebuild everything, also what did not change")
+    parser.add_argument("--notebooks", choices=["archive", "all"], default="archive", help="of your own images")
     arguments = parser.parse_args()
     if arguments.verb == "plan":
         print(plan.text(arguments.profile))
     elif arguments.verb == "features":
         dvc("repro", "--quiet", *(f"pipelines/{arguments.profile}/dvc.yaml:{stage}" for stage in ("features", "views")))
     else:
-        run(arguments.profile, arguments.data, arguments.name, arguments.force)
+        run(arguments.profile, arguments.data, arguments.name, arguments.force, arguments.notebooks == "all")
 
 
 if __name__ == "__main__":

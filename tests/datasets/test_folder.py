@@ -59,6 +59,18 @@ def test_a_class_of_one_image_and_pictures_in_two_classes_are_named(tmp_path, ma
     )
 
 
+def test_a_picture_of_two_patients_is_named(tmp_path, make):
+    make(tmp_path, names := [f"{label}/p{n}/1.png" for label in ("fat", "oil") for n in (1, 2)])
+    for number, name in enumerate(names):
+        Image.new("RGB", (9, 9), (number, 0, 0)).save(tmp_path / name)
+    (tmp_path / "fat/p2/copy.png").hardlink_to(tmp_path / "fat/p1/1.png")
+    (tmp_path / "oil/p1/again.png").hardlink_to(tmp_path / "oil/p1/1.png")
+    with pytest.warns(UserWarning) as heard:
+        loaders.load("folder", tmp_path)
+    (said,) = (str(one.message) for one in heard)
+    assert "pictures of more than one patient (1): fat/p1/1.png = fat/p2/copy.png. With one patient left out" in said
+
+
 def test_groups_come_from_a_list_by_path_or_file_name_in_any_unicode_form(tmp_path, make):
     lines = "path,group\nfat\\1.png,007\n2.png,ann\n./oil/1.png,007\nnot_here.png,zoe\nfat/Jose\u0301.png,a\n"
     table = loaders.load(

@@ -37,7 +37,7 @@ def test_every_file_is_the_tree_of_a_dataset_and_part_of_the_fingerprint():
 )
 def test_a_tree_has_the_classes_of_its_dataset(dataset, which, classes):
     tree = trees.load(dataset, which)
-    assert set(tree.leaves) == classes and tree.is_balanced == (dataset != "odir")
+    assert set(tree.leaves) == classes and (len(set(tree.leaf_depths())) == 1) == (dataset != "odir")
     for letters, subtype in named.SUBTYPES.items() if dataset == "bh40x" else ():
         assert tree.parents[subtype] == {"B": "benign", "M": "malignant"}[letters[0]]
     if which == "malignancy":
@@ -48,7 +48,7 @@ def test_a_tree_has_the_classes_of_its_dataset(dataset, which, classes):
 
 def test_all_200_species_stand_below_their_family_and_one_order():
     tree = trees.load("cub", "taxonomy")
-    assert len(tree.leaves) == 200 and tree.depth == 3 and tree.is_balanced
+    assert len(tree.leaves) == 200 and set(tree.leaf_depths()) == {3} and tree.depth == 3
     assert len(tree.level(2)) == 37
     assert all(order.endswith("formes") for order in tree.level(1))
     assert {tree.parents[family] for family in ("Corvidae", "Parulidae", "Tyrannidae")} == {"Passeriformes"}

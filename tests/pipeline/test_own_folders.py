@@ -16,6 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from lib import paths
+from lib.archive import methods
 from lib.datasets import loaders
 from lib.encoders import registry, views, zoo
 from lib.figures import style
@@ -29,7 +30,7 @@ from lib.training.dino import pretrain as distil
 from lib.training.distillation import Settings
 
 NAME = "eyes"
-PIPELINE = own.pipeline(NAME)
+PIPELINE = own.pipeline(NAME, every=True)
 RUNS = {stage: runs[NAME] for stage, runs in params.load(PIPELINE.with_name("params.yaml"))["runs"].items() if runs}
 TINY = {
     "epochs": 1,
@@ -157,6 +158,8 @@ def folder(request, tmp_path_factory) -> Iterator[Own]:
         patch.setenv("HEADLESS", "1")
         for name, values in SWEEP.items():
             patch.setattr(grid, name, values)
+        for name in ("STEPS", "STEPS_OF_A_CLASS", "EPOCHS"):
+            patch.setattr(methods, name, 1)
         patch.setattr(registry, "make", Colours)
         patch.setattr(zoo, "table", lambda: NETWORKS)
         patch.setattr(style, "save", save)
@@ -189,7 +192,7 @@ def executed(stage: str) -> dict[str, Any]:
         if cell.cell_type == "code":
             exec(compile(cell.source, f"{notebook}, cell {number}", "exec"), names)
         if "parameters" in cell.metadata.get("tags", []):
-            names |= params.grouped(given, notebooks.defaults(source))
+            names |= {name: given[name] for name in notebooks.parameters(source) if name in given}
     return names
 
 

@@ -11,7 +11,7 @@ from lib.datasets.catalogue import DATASETS
 from lib.pipeline import pages, profiles
 from lib.study import saved
 from lib.study.markdown import percent
-from lib.study.saved import PAPERS, place
+from lib.study.saved import place
 
 NAMES = ("README.md", "reports/findings.md", "reports/index.md")
 TEXTS = {name: (paths.ROOT / name).read_text(encoding="utf-8") for name in NAMES}
@@ -109,14 +109,14 @@ def test_the_five_papers_are_cited_under_the_titles_of_the_published_tables():
     published = set.union(*(set(pd.read_csv(file)["paper"]) for file in paths.PUBLISHED.glob("*.csv")))
     assert len(references) == 5 and {reference["title"] for reference in references} == published
     names = [reference["abbreviation"] for reference in references]
-    assert [*names, PAPERS["beyond"]] == list(PAPERS.values())
+    assert [*names, pages.titles()["beyond"], pages.titles()["your"]] == list(pages.titles().values())
     for reference in references:
         assert reference["authors"] and reference["type"] and pages.cited(reference) in TEXTS["README.md"]
         assert "url" in reference or "isbn" in reference or "no public address" in reference["notes"]
 
 
 def test_every_notebook_stands_with_its_paper():
-    for line, (paper, name) in zip(pages.papers().splitlines(), PAPERS.items(), strict=True):
+    for line, (paper, name) in zip(pages.papers().splitlines(), pages.titles().items(), strict=True):
         found = re.findall(r"notebooks/(\w+)\.ipynb", line)
         assert line.startswith(f"* **{name}**") and {place(notebook)[0] for notebook in found} == {paper}
 

@@ -7,6 +7,7 @@ import pytest
 from lib import paths
 from lib.datasets.catalogue import DATASETS
 from lib.encoders import zoo
+from lib.errors import InputError
 from lib.pipeline import plan, profiles
 
 
@@ -15,7 +16,7 @@ def settings():
     """Speeds and seconds by hand: 14 images a second forward, 360 seconds of the demo."""
     found = profiles.settings()
     found["plan"]["images_per_second"] = {"dino_vits16": 14, "efficientnet_lite0_96px": 100, "slow": 2, "slower": 1}
-    found["plan"]["demo_seconds"] = {"hyp_vit_retrieval": 360.0}
+    found["plan"]["demo_seconds"]["hyp_vit_retrieval"] = 360.0
     return found
 
 
@@ -192,9 +193,16 @@ def test_images_are_counted_in_the_table_where_it_is_built(monkeypatch, tmp_path
     assert part.loc["hyper_dino_retrieval@bh200x", "images"] == whole.loc["hyper_dino_retrieval@bh200x", "images"]
 
 
+def test_a_notebook_that_nobody_timed_is_named_and_the_others_all_are_timed():
+    settings = profiles.settings()
+    assert settings["plan"]["demo_seconds"].keys() == profiles.notebooks().keys() - {"start_here"}
+    with pytest.raises(InputError, match=r"plan\.demo_seconds has no hyp_vit_colours"):
+        plan.demo_seconds("hyp_vit_colours", settings)
+
+
 def test_hours_grow_with_images_epochs_and_lengths():
     settings = profiles.settings()
-    settings["plan"]["demo_seconds"] = {"hyper_dino_mapper": 36.0}
+    settings["plan"]["demo_seconds"]["hyper_dino_mapper"] = 36.0
     demo = next(iter(profiles.runs("demo")["hyper_dino_mapper"].values()))
     n = settings["drawn"]["tissue"]["n_tiles"]
     assert plan.scaled_hours("hyper_dino_mapper", demo, n, settings) == pytest.approx(0.01)

@@ -1,0 +1,93 @@
+"""What an archive knows of itself: how often its votes are right."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from lib.archive.novelty import SEED, drawn, others
+from lib.datasets import folds
+from lib.errors import InputError
+from lib.metrics import votes as majority
+from lib.training.experiment import answerable
+from lib.training.methods import Fitted
+from lib.training.splits import Split, splits
+
+VOTES = (1, 3, 5)
+FOLDS = 5
+"""A head is fitted so often for this, each time without the patients that ask."""
+
+Fit = Callable[[np.ndarray, np.ndarray, Sequence[Split]], list[Fitted]]
+"""Fits a method on features (n, dim) and classes (n,) as whole numbers, once for each split."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """accuracy: of the vote of k, the share that is right; asked: by how many images, each without its own patient.
+
+    how: in words, with how many images did not ask, since no other patient has their class.
+    """
+
+    accuracy: dict[int, float]
+    asked: int
+    how: str
+
+
+def measure(
+    fit: Fit, fitted: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, kind: str = "patient"
+) -> Measured:
+    """Let the archive's own images ask, each without the images of its patient.
+
+    What learns is fitted anew for this, without the patients that ask: a head has seen the labels of its own images.
+
+    Args:
+        fit: the method. fitted: on all images, as the archive keeps it.
+        x: (n, dim) features. labels: (n,) classes as whole numbers. groups: (n,) patients, or what ``kind`` says.
+    """
+    parts, how = _parts(fit, fitted, x, labels, groups, kind)
+    voted, right = [], []
+    ks = tuple(k for k in VOTES if k <= others(groups).min())
+    for head, asking in parts:
+        points, with_answer = head.embed(x), answerable(asking, np.arange(len(x)), labels, groups)
+        if ks and len(with_answer):
+            own = groups[with_answer]
+            voted.append(majority.votes(points[with_answer], points, labels, head.space, ks, own, groups))
+            right.append(voted[-1] == labels[with_answer, None])
+    hits = np.concatenate(right) if right else np.empty((0, 0))
+    accuracy = {k: float(hits[:, column].mean()) for column, k in enumerate(VOTES[: hits.shape[1]])}
+    if parts and not accuracy:
+        how = f"not measured: no class has images of enough {kind}s"
+    asking = drawn(len(x))
+    if accuracy and (alone := len(asking) - len(answerable(asking, np.arange(len(x)), labels, groups))):
+        how += f"; without {alone:,} whose class no other {kind} has"
+    return Measured(accuracy, len(hits), how)
+
+
+def has_learnt(fitted: Fitted) -> bool:
+    """Whether a method has seen the classes of the images that it was fitted on."""
+    return fitted.network is not None or fitted.method.recipe.source == "NCA"
+
+
+def _parts(
+    fit: Fit, fitted: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, kind: str
+) -> tuple[list[tuple[Fitted, np.ndarray]], str]:
+    """Heads, and the images that ask with each; and how that was done."""
+    asking = drawn(len(x))
+    of_all = "" if len(asking) == len(x) else f", {len(asking):,} of {len(x):,} images"
+    if not has_learnt(fitted):
+        return [(fitted, asking)], f"own {kind} left out{of_all}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # fewer folds: how often it was fitted is said below
+            fold_of = folds.by_group(labels.astype(str), groups, FOLDS, SEED)
+    except InputError:
+        return [], f"not measured: there are too few {kind}s to keep some aside from what learns"
+    parts = splits(fold_of, SEED)
+    try:
+        heads = fit(x, labels, parts)
+    except InputError as error:  # all images allow the method, but those of some patients do not
+        return [], f"not measured: without some {kind}s, {error}"
+    asked = [np.intersect1d(part.test, asking) for part in parts]
+    how = f"own {kind} left out, also when the head learnt ({len(parts)} times){of_all}"
+    return list(zip(heads, asked, strict=True)), how

@@ -1,0 +1,208 @@
+"""Which method serves these images? A rule that was written before any method was tried decides.
+
+**The score.** Images of some patients ask an archive of all others, from which alone a method has learnt. The score is
+AP of the longest list, divided by min(k, images of the class), as a mean over patients: of each patient's images first,
+so that differences of scores are what is tested.
+
+**The rule.** Each method is compared with plain features of the first encoder by a paired test over patients and
+trainings, with Holm's correction for the number of methods.
+
+1. Of the methods that are clearly better (p ≤ 0.05), the one with the highest score is recommended. A head that is held
+   at the rim of its space is no evidence and does not count.
+2. If none is, and so few patients took part that no difference could have been clear: nothing can be told.
+3. If none is, and a difference could have been clear: nothing beats plain features here.
+
+Where a folder tells patients that no folds can keep apart, nothing can be told of new patients, whatever the images
+say. Where it tells none, every image counts as a patient of its own.
+
+None of a user's images has chosen a setting: all are fixed in :mod:`lib.archive.methods`, the steps by Kather, BreakHis
+and the birds. What is recommended is the best of several on the images that are reported, so that its gain is a little
+flattered.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import pandas as pd
+
+from lib.archive import methods
+from lib.archive.trials import Measured, spoken
+from lib.datasets.table import ImageTable
+from lib.metrics.significance import could_tell
+from lib.study import paired
+
+BETTER, NOTHING, CANNOT = "use it", "nothing beats plain features", "cannot tell"
+"""The outcomes of the rule."""
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rule decides.
+
+    outcome: :data:`BETTER`, :data:`NOTHING` or :data:`CANNOT`. key: the method's name in
+    :data:`lib.archive.methods.METHODS`. method, encoder: what to use; plain features of the first encoder where nothing
+    is better. sentence: for a page, how sure that is and what it costs. further: what else to know, in sentences.
+    """
+
+    outcome: str
+    key: str
+    method: str
+    encoder: str
+    sentence: str
+    further: str
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.method}"
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """One row, as the reports keep it."""
+        return pd.DataFrame([vars(self)])
+
+
+def decide(measured: Measured, given: ImageTable, used: ImageTable) -> Verdict:
+    """The rule of this module.
+
+    measured: what every method got. given: the images as their folder tells them; used: as folds could use them.
+    """
+    lost = given.group_kind != "image" and used.group_kind == "image"
+    tests = paired.counted(measured.tests)
+    clear = tests[(tests["p_holm"] <= LEVEL) & (tests["difference"] > 0)]
+    kind, n_units = given.group_kind, int(measured.tests["n_units"].max())
+    if lost or (clear.empty and not could_tell(measured.tests, LEVEL).any()):
+        outcome, best, n_units = CANNOT, measured.base, given.rows["group"].nunique()
+    elif clear.empty:
+        outcome, best = NOTHING, measured.base
+    else:
+        outcome, best = BETTER, max(clear["first"], key=lambda name: measured.of(name)["group_mean"])
+    row, units = measured.of(best), counted(n_units, kind)
+    words = {
+        BETTER: lambda: _better(measured, row, clear.set_index("first").loc[best], units, kind),
+        NOTHING: lambda: _nothing(measured, row, units),
+        CANNOT: lambda: _lost(row, units, kind) if lost else _cannot(row, units, kind, len(measured.tests)),
+    }
+    further = [_first_answer(measured, best), _at_rim(measured.tests)] * (outcome != CANNOT) + [_unknown(given)]
+    return Verdict(
+        outcome, row["key"], best, row["encoder"], words[outcome](), " ".join(part for part in further if part)
+    )
+
+
+def _better(measured: Measured, row: pd.Series, test: pd.Series, units: str, kind: str) -> str:
+    base = measured.of(measured.base)
+    new, averaged = ("a new image", "") if kind == "image" else (f"images of a new {kind}", f", averaged per {kind}")
+    return (
+        f"Use {_on(row)}: on {new} it scores {row['group_mean']:.1f} (MAP@{measured.k}{averaged}), where plain "
+        f"features score {base['group_mean']:.1f}. The gain is clear: {test['difference']:+.1f} points with {units} "
+        f"(95 % interval {test['low']:+.1f} to {test['high']:+.1f}; p = {test['p_holm']:.4f}, corrected for "
+        f"{counted(int(test['n_tests']), 'method')}). It {_training(row)}, and its code alone has {row['bytes']:,} "
+        f"bytes an image instead of {base['bytes']:,}."
+    )
+
+
+def _nothing(measured: Measured, row: pd.Series, units: str) -> str:
+    least = float(measured.tests["could_show"].replace(np.inf, np.nan).max())
+    shown = f", where a gain of {least:.1f} points would have been" if np.isfinite(least) else ""
+    return (
+        f"Nothing beats plain features here: use {row['method']}, which score {row['group_mean']:.1f} "
+        f"(MAP@{measured.k}). With {units} no method is clearly better{shown}. They {_plain(row)}."
+    )
+
+
+def _cannot(row: pd.Series, units: str, kind: str, n_tests: int) -> str:
+    enough = counted(would_do(n_tests), kind)
+    return (
+        f"{units[0].upper()}{units[1:]} cannot tell which method serves your images: no difference, however large, "
+        f"could be clear. {enough[0].upper()}{enough[1:]} or more would do, several of them with images of each class. "
+        f"Until then use {row['method']}, which {_plain(row)}."
+    )
+
+
+def _lost(row: pd.Series, units: str, kind: str) -> str:
+    return (
+        f"Nothing can be told of new {kind}s: your folder has {units}, and no folds keep them apart, with two classes "
+        f"to learn from and something to find. Each class needs images of several {kind}s. Until then use "
+        f"{row['method']}, which {_plain(row)}."
+    )
+
+
+def _plain(row: pd.Series) -> str:
+    return f"need no training, and {row['bytes']:,} bytes an image (the features alone)"
+
+
+def _training(row: pd.Series) -> str:
+    """What it takes to train: nothing, for plain features of another encoder, and for texture."""
+    return "needs no training" if np.isnan(row["seconds"]) else f"takes {spoken(row['seconds'])} to train"
+
+
+def _at_rim(tests: pd.DataFrame) -> str:
+    """Which gain does not count."""
+    held = tests.drop(paired.counted(tests).index).query("p_holm <= @LEVEL and difference > 0")
+    return " ".join(
+        f"{name} gains more than chance, but lies at the rim of its space: that is no evidence, and does not count."
+        for name in held["first"]
+    )
+
+
+def _on(row: pd.Series) -> str:
+    """A method and what it is learnt on."""
+    return row["method"] if row["key"] == methods.PLAIN else f"{row['method']} on features of {row['encoder']}"
+
+
+def _first_answer(measured: Measured, best: str) -> str:
+    """The first answer alone: how often it is right, and with which method most often."""
+    rows = measured.rows[(measured.rows["archive"] == measured.strict) & (measured.rows["k"] == 1)]
+    if rows.empty:
+        return ""
+    shares = rows.set_index("method")["ours"]
+    most = shares.idxmax()
+    beside = f", most often with {most}, for {shares[most]:.1f} %" if most != best else ", more often than with another"
+    return f"The first answer alone is right for {shares[best]:.1f} % of the images{beside} (not tested)."
+
+
+def _unknown(given: ImageTable) -> str:
+    if given.group_kind != "image":
+        return ""
+    return (
+        "Your folder tells no patients, so that every image counts as one. If several images come from one patient, "
+        "all numbers are too good: put them into a sub-folder of their class that is named after the patient."
+    )
+
+
+def would_do(n_tests: int, level: float = LEVEL) -> int:
+    """The fewest patients with which a difference can be clear beside ``n_tests`` of them.
+
+    All patients agree in one of 2ⁿ patterns of signs, and in its opposite: p cannot be smaller than 2/2ⁿ.
+
+    >>> would_do(1), would_do(8)
+    (6, 9)
+    """
+    return next(n for n in count(2) if n_tests * 2 / 2**n <= level)
+
+
+def counted(n: int, kind: str) -> str:
+    """So many of a kind, small numbers in words.
+
+    >>> counted(3, "patient"), counted(42, "slide"), counted(1, "image")
+    ('three patients', '42 slides', 'one image')
+    """
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    return f"{words[n] if n < len(words) else f'{n:,}'} {kind}{'s' * (n != 1)}"
+
+
+def found(given: ImageTable, used: ImageTable) -> pd.DataFrame:
+    """What is in the folder: columns class, images, groups (patients, or what a group is) and used (images)."""
+    by_class = given.rows.groupby("label")
+    counts = {"images": by_class.size(), "groups": by_class["group"].nunique()}
+    rows = pd.DataFrame(counts).assign(used=used.rows["label"].value_counts())
+    return rows.fillna({"used": 0}).rename_axis("class").reset_index()
+
+
+def left_out(given: ImageTable, used: ImageTable, lacking: Mapping[str, str]) -> pd.DataFrame:
+    """Columns what and why: files and classes that were not used, images that could not be read, methods not run."""
+    ids = given.rows.loc[given.rows["label"].isin(used.classes), "image_id"]
+    rows = [*used.skipped, *((name, "cannot be read as an image") for name in ids[~ids.isin(used.rows["image_id"])])]
+    rows += [(methods.METHODS[name].title, f"method not run: {why}") for name, why in lacking.items()]
+    return pd.DataFrame(rows, columns=["what", "why"])

@@ -1,0 +1,77 @@
+"""Every method is tried once in every archive, patients stay apart, and two runs give the same numbers."""
+
+import re
+from contextlib import redirect_stderr
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lib import paths
+from lib.archive import methods, trials
+from lib.datasets.table import ImageTable
+
+N_PATIENTS = 6
+
+
+@pytest.fixture(scope="module")
+def images() -> ImageTable:
+    """Three classes, of which every patient has two images each."""
+    rows = [(f"{label}/{p}_{i}", label, f"p{p}") for p in range(N_PATIENTS) for label in "abc" for i in range(2)]
+    rows = pd.DataFrame(rows, columns=["image_id", "label", "group"])
+    return ImageTable("mine", paths.ROOT, rows.assign(path=rows["image_id"]), "patient")
+
+
+@pytest.fixture(scope="module")
+def features(images) -> dict[str, np.ndarray]:
+    """Numbers that show the patient far better than the class."""
+    rng = np.random.default_rng(0)
+    patient = 4 * np.eye(N_PATIENTS, 24)[np.unique(images.groups, return_inverse=True)[1]]
+    label = 2 * np.eye(3, 24, k=12)[images.codes]
+    noise = rng.normal(0, 0.5, (len(images), 24))
+    return {"net": (patient + label + noise).astype(np.float32), "texture": noise.astype(np.float32)}
+
+
+@pytest.fixture(scope="module")
+def measured(images, features, tmp_path_factory) -> list[tuple[trials.Measured, str]]:
+    """The same twice, the second time trained anew, and what was reported."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADLESS", "1")
+        patch.setattr(methods, "STEPS", 4)
+        patch.setattr(methods, "EPOCHS", 1)
+        found = []
+        for n in range(2):
+            patch.setattr(paths, "TRAINED", tmp_path_factory.mktemp(f"trained{n}"))
+            with redirect_stderr(StringIO()) as said:
+                one = trials.measure(features, images, (0, 0, 1), [1, 5], 2, 2, workers=1)
+            found.append((one, said.getvalue()))
+    return found
+
+
+def test_every_method_answers_in_every_archive_and_is_tested_against_plain_features(measured):
+    one = measured[0][0]
+    titles = {kind.title for name, kind in methods.METHODS.items() if name != methods.PLAIN}
+    names = titles | {"plain features of net", "texture"}
+    assert one.strict == "closed, by patient" and one.base == "plain features of net"
+    counts = one.rows.groupby("archive")["method"].agg(["nunique", "size"])
+    assert counts.to_numpy().tolist() == [[len(names), 2 * len(names)]] * 3
+    assert set(one.tests["first"]) == names - {one.base} and set(one.tests["second"]) == {one.base}
+    assert set(one.tests["n_units"]) == {N_PATIENTS} and set(one.tests["n_seeds"]) == {2}
+    assert one.rows[["f1_1", "f1_3", "f1_5", "bytes"]].notna().all(axis=None)
+    assert one.of("linear classifier")["seconds"] > 0 and np.isnan(one.of(one.base)["seconds"])
+    gains = {name: one.of(name)["group_mean"] - one.of(one.base)["group_mean"] for name in one.tests["first"]}
+    np.testing.assert_allclose(one.tests["difference"], [*gains.values()])
+
+
+def test_two_runs_give_the_same_bits_but_for_their_time(measured):
+    first, second = (one.rows.drop(columns="seconds") for one, _ in measured)
+    pd.testing.assert_frame_equal(first, second, check_exact=True)
+    pd.testing.assert_frame_equal(measured[0][0].tests, measured[1][0].tests, check_exact=True)
+
+
+def test_one_line_of_progress_over_the_whole_says_how_long_the_rest_takes(measured):
+    lines = measured[0][1].splitlines()
+    assert {line.partition(":")[0] for line in lines} == {"methods"} and len(lines) <= 10
+    assert all(re.search(r", about [\d,]+ (second|minute)s? left$", line) for line in lines[:-1])
+    assert re.fullmatch(r"methods: (\d+) of \1 folds", lines[-1])
