@@ -10,5 +10,6 @@ A room imports only rooms on lower floors:
 3. ``training`` ``search``
 4. ``study`` ``figures`` ``widgets``: what queries got, declared tables, paired tests; plots as pure functions; sliders
 5. ``papers``: one room for each, a module for each notebook
-6. ``pipeline``: running the whole house
+6. ``archive``: images of one's own, which method serves them, and something to ask
+7. ``pipeline``: running the whole house
 """

@@ -120,7 +120,7 @@ MEANING: dict[str, Check] = {
     "nca_lengths": partial(several, each=length),
     "labelled": partial(several, each=or_word("all", two_or_more)),  # one image is a support without a query
     # an index
-    **dict.fromkeys(("candidates", "lists", "probes", "build_effort", "effort"), whole),
+    **dict.fromkeys(("candidates", "lists", "probes"), whole),
     "neighbours": partial(whole, least=2, most=1024),  # FAISS crashes at 1 and 0
     # the loss and its optimiser
     **dict.fromkeys(("temperature", "teacher_temperature", "student_temperature"), warm),

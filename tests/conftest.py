@@ -5,8 +5,9 @@ Real images are there where somebody has them: ``make test DATA=<folder>``.
 
 import importlib
 import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,22 @@ def real() -> Callable[[str], Path]:
         return Path(home) / name
 
     return folder
+
+
+def absent(what: str) -> None:
+    """Skip where somebody works without it; fail where everything must be checked."""
+    (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
+        absent("no Chromium on this machine; on Debian: apt-get install chromium")
+    quiet = ("gpu", "quic", "background-networking", "component-update", "sync", "dev-shm-usage")
+    flags = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    with sync_api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, headless=True, args=flags)
+        yield running
+        running.close()

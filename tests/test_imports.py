@@ -16,7 +16,10 @@ def imported(statements: str) -> set[str]:
 
 
 def test_commands_and_plans_without_weights_to_download_need_nothing_heavy_to_begin():
-    commands = [f"lib.pipeline.{name}" for name in ("reproduce", "notebooks", "code", "lab", "pages", "plan")]
+    commands = [
+        f"lib.pipeline.{name}"
+        for name in ("reproduce", "notebooks", "code", "lab", "pages", "plan", "archive", "check")
+    ]
     commands += ["lib.datasets.fetch", "lib.datasets.__main__", "lib.encoders.__main__"]
     plans = "\n".join(f"lib.pipeline.plan.text({profile!r})" for profile in ("demo", "sample"))
     assert imported(f"import {', '.join(commands)}\n{plans}") == set()

@@ -53,6 +53,14 @@ def test_the_tests_are_pinned_and_so_are_their_processes():
     assert [*spread([joblib.delayed(ask)() for ask in asked], workers=2)] == [ask() for ask in asked] == ["AVX2", 1]
 
 
+def test_optimisers_are_fused_as_others_take_a_square_root_that_no_pin_reaches():
+    texts = [
+        file.read_text("utf-8") for file in [*(paths.ROOT / "lib").rglob("*.py"), *paths.NOTEBOOKS.glob("*.ipynb")]
+    ]
+    calls = [call for text in texts for call in re.findall(r"optim\.Adam\w*\((?:[^()]|\([^()]*\))*\)", text)]
+    assert len(calls) > 10 and [call for call in calls if "fused=True" not in call] == []
+
+
 def test_decompositions_survive_the_pins():
     """NumPy 2.5's OpenBLAS crashes in a singular value decomposition on one thread with the kernels of the pins."""
     statement = (

@@ -32,7 +32,8 @@ FLOORS = {
     "figures": 4,
     "widgets": 4,
     "papers": 5,
-    "pipeline": 6,
+    "archive": 6,
+    "pipeline": 7,
 }
 NEIGHBOURS = {
     ("checks", "errors"),

@@ -61,7 +61,6 @@ def test_a_leaf_that_ends_early_stands_for_itself_below():
     assert tree.ancestor_codes(2).tolist() == [0, 0, 1, 2, 3, 4]
     assert tree.ancestor_codes(1).tolist() == [0, 0, 0, 1, 1, 2]
     assert tree.ancestor_codes(0).tolist() == [0] * 6 and tree.ancestor_codes(3).tolist() == list(range(6))
-    assert not tree.is_balanced and TREES[0].is_balanced
 
 
 def test_cutting_keeps_what_stands_above_the_cut():

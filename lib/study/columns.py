@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from lib.errors import InputError
 from lib.study.markdown import markdown_table
 
 Form = str | Callable[[Any], str]
@@ -59,12 +60,21 @@ class Column:
         value, spread, more = (printed(row.get(key), self.form) for key in (self.key, self.pm, self.brackets))
         return value + f" ± {spread}" * (spread != "–" and bool(self.pm)) + f" ({more})" * (more != "–")
 
-    def by_chance(self, rows: pd.DataFrame) -> str:
-        """The cell of the last line; chance is the same for all rows that have one."""
+    def by_chance(self, lines: Sequence[pd.DataFrame]) -> str:
+        """The cell of the line of chance below ``lines``, each the rows of one line.
+
+        Raises InputError if chance is not the same for all lines that have one: a single line cannot say it.
+        """
         if not self.chance:
             return "–"
-        known = rows.dropna(subset=self.chance)
-        return printed(self._row(known).get(self.chance), self.form)
+        found = dict.fromkeys(printed(self._row(rows).get(self.chance), self.form) for rows in lines)
+        several = [text for text in found if text != "–"]
+        if len(several) > 1:
+            raise InputError(
+                f"column {self.title!r}: {self.chance} is {' and '.join(several)} in rows above one line of chance; "
+                "name in Layout(block=...) the column that tells these rows apart"
+            )
+        return several[0] if several else "–"
 
     def _row(self, rows: pd.DataFrame) -> pd.Series:
         there = rows if self.at is None else rows[rows[self.at[0]] == self.at[1]]
@@ -133,6 +143,8 @@ class Layout:
     every number has a "_spread" (:func:`over_trainings`). prepare: what is made of the rows first, as texts of several
     numbers, or published rows above. Without ``by`` every row is a line.
 
+    Raises InputError where chance differs within a block: its one line of chance would be wrong for some rows.
+
     >>> rows = {"method": ["ball", "ball"], "k": [1, 8], "ours": [50.0, 80.5], "spread": [1.0, None], "chance": [5, 40]}
     >>> recall = Column("Recall@{}", "ours", over="k", pm="spread", chance="chance")
     >>> print(Layout([Column("method"), recall])(pd.DataFrame(rows)))
@@ -159,10 +171,11 @@ class Layout:
         keys = [self.block, *self.by] if self.block else list(self.by)
         lines = []
         for name, part in rows.groupby(self.block, sort=False, dropna=False) if self.block else [("", rows)]:
-            of_lines = part.groupby(keys if self.by else np.arange(len(part)), sort=False, dropna=False)
-            lines += [{column.title: column.cell(line) for column in shown} for _, line in of_lines]
+            grouped = part.groupby(keys if self.by else np.arange(len(part)), sort=False, dropna=False)
+            of_lines = [line for _, line in grouped]
+            lines += [{column.title: column.cell(line) for column in shown} for line in of_lines]
             if any(column.chance for column in shown):
-                lines.append({column.title: column.by_chance(part) for column in shown} | self._named(shown, name))
+                lines.append({column.title: column.by_chance(of_lines) for column in shown} | self._named(shown, name))
         return markdown_table(pd.DataFrame(lines, columns=[column.title for column in shown]))
 
     def _named(self, shown: Sequence[Column], block: str) -> dict[str, str]:

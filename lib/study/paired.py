@@ -1,6 +1,6 @@
 """Paired tests of :mod:`lib.study.differences` as Markdown and as sentences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,12 +79,16 @@ def named(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def tests_layout(
-    names: Mapping[str, str] = METHODS, difference: str = "first − second, points", forms: Mapping[str, Form] = {}
+    names: Mapping[str, str] = METHODS,
+    difference: str = "first − second, points",
+    forms: Mapping[str, Form] = {},
+    without: Collection[str] = (),
 ) -> Layout:
     """How paired tests become a table, a line each.
 
     names: columns that say what was tested → their titles, before the numbers. difference: heads first minus second.
-    forms: how a column of ``names`` prints, if not as it stands.
+    forms: how a column of ``names`` prints, if not as it stands. without: titles of :func:`columns` that a page has no
+    room for, since its caption says them.
 
     >>> from lib.study import differences
     >>> one = {"first": "ball", "second": "flat", "k": 1, "difference": 2.0, "p_value": 0.5, "p_floor": 0.5}
@@ -95,7 +99,7 @@ def tests_layout(
     | ball | flat | 1 | +2.00 | – | ≤ 0.5000 | 0.5000 | cannot tell | nothing | 2 | 1 |
     """
     titles = [Column(title, name, forms.get(name, str)) for name, title in names.items()]
-    return Layout([*titles, *columns(difference)], by=(), prepare=outcomes)
+    return Layout([*titles, *(c for c in columns(difference) if c.title not in without)], by=(), prepare=outcomes)
 
 
 def by_length(what: str = "folds", column: str = "rule") -> Layout:
@@ -229,6 +233,40 @@ def overview(tested: Mapping[str, pd.DataFrame], columns: Sequence[str] = ("firs
             cell = f"{better} better, {worse} worse of {of}" if could_tell(part).any() else "cannot tell"
             lines.setdefault(key, dict(zip(columns, key, strict=True)))[title] = cell
     return markdown_table(pd.DataFrame(lines.values()).fillna("–"))
+
+
+def sizes(tested: Mapping[str, pd.DataFrame], columns: Sequence[str], of: str) -> str:
+    """How large the clear differences are on each dataset, in points, for each value of the column ``of``; Markdown.
+
+    A row for all tests that agree in ``columns``. A cell has, for each value with a clear difference, the smallest and
+    the largest of them, and of several tests how many these are; what is not clear has no size worth printing.
+
+    tested: title of a dataset → its tests, rows of :func:`lib.study.differences.together`.
+
+    >>> test = {"first": "ball", "second": "flat", "p_floor": 0.004, "n_units": 9, "n_tests": 3, "p_holm": 0.01}
+    >>> rows = [test | {"k": k, "difference": size} for k, size in ((1, 2.0), (1, 3.5), (20, -4.0))]
+    >>> rows += [rows[2] | {"p_holm": 0.5}]
+    >>> print(sizes({"birds": pd.DataFrame(rows), "lesions": pd.DataFrame(rows[3:])}, ["first", "second"], "k"))
+    | first | second | birds | lesions |
+    | --- | --- | --- | --- |
+    | ball | flat | k = 1: +2.0 to +3.5 (2 of 2); k = 20: -4.0 (1 of 2) | none of 1 clear |
+    """
+    lines: dict[tuple, dict[str, str]] = {}
+    for title, tests in tested.items():
+        what = f"{of} = " * pd.api.types.is_numeric_dtype(tests[of])  # a name speaks for itself
+        for key, part in named(counted(tests)).groupby(list(columns), sort=False):
+            by_value = part.groupby(of, sort=False)
+            cells = [f"{what}{value}: {size}" for value, rows in by_value if (size := _clear_sizes(rows))]
+            none = f"none of {len(part)} clear" if could_tell(part).any() else "cannot tell"
+            lines.setdefault(key, dict(zip(columns, key, strict=True)))[title] = "; ".join(cells) or none
+    return markdown_table(pd.DataFrame(lines.values()).fillna("–"))
+
+
+def _clear_sizes(rows: pd.DataFrame) -> str:
+    """Smallest and largest clear difference of some tests, and how many are clear; nothing where none is."""
+    clear = sorted(test.difference for test in rows.itertuples() if relation(test) in CLEAR)
+    ends = " to ".join(dict.fromkeys(f"{size:+.1f}" for size in (clear[:1] + clear[-1:])))
+    return ends + f" ({len(clear)} of {len(rows)})" * (len(rows) > 1) if clear else ""
 
 
 OTHERS = {"lesion": "; a lesion is not a patient: other lesions of the same patient stay in the archive"}

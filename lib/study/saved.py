@@ -4,23 +4,16 @@ Both lie in the section's folder ``reports/<paper>/<profile>/<dataset>/<section>
 figure and a png for each figure. The name of these files is the anchor of a table or figure on the page.
 """
 
+import functools
+import importlib
 import json
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any
 
-from lib import devices
+from lib import devices, paths
 from lib.files import whole
-
-PAPERS = {
-    "hyper_dino": "Hyper-DINO",
-    "hyp_vit": "Hyp-ViT",
-    "acir": "ACIR",
-    "linear_prototypes": "Linear prototypes",
-    "label_tree": "Label tree",
-    "beyond": "Beyond the papers",
-}
-"""Short name, which notebooks, stages and folders carry, and the name for people."""
 
 PAGE = "README.md"
 RECORD = "run.json"
@@ -48,9 +41,29 @@ def place(notebook: str) -> tuple[str, str]:
     >>> place("13_hyper_dino_retrieval")
     ('hyper_dino', 'retrieval')
     """
-    stage = notebook.partition("_")[2]
-    paper = next(paper for paper in PAPERS if stage.startswith(f"{paper}_"))
+    return of_stage(notebook.partition("_")[2])
+
+
+def of_stage(stage: str) -> tuple[str, str]:
+    """The paper and the section of a stage, such as hyper_dino_retrieval; papers are the folders of lib/papers."""
+    paper = next(paper for paper in _papers() if stage.startswith(f"{paper}_"))
     return paper, stage.removeprefix(f"{paper}_")
+
+
+def title(paper: str) -> str:
+    """The name for people of a paper: ``TITLE`` of its room; a folder of reports without one is called as it is.
+
+    It stands in the room of each paper, so that a new paper changes nothing that the others import.
+
+    >>> title("hyp_vit")
+    'Hyp-ViT'
+    """
+    return importlib.import_module(f"lib.papers.{paper}").TITLE if paper in _papers() else paper
+
+
+@functools.cache
+def _papers() -> list[str]:
+    return [module.name for module in pkgutil.iter_modules([str(paths.ROOT / "lib/papers")]) if module.ispkg]
 
 
 def add(folder: Path, name: str, run: dict[str, Any], about: dict[str, Any], text: str) -> None:
@@ -68,9 +81,9 @@ def add(folder: Path, name: str, run: dict[str, Any], about: dict[str, Any], tex
     record["shown"][name] = about | own
     _write(folder / RECORD, json.dumps(record, indent=1, ensure_ascii=False))
     paper, profile, dataset, section = folder.parts[-4:]
-    title = f"# {PAPERS.get(paper, paper)}, {section}, {profile}" + f" on {dataset}" * (dataset != "all")
+    heading = f"# {title(paper)}, {section}, {profile}" + f" on {dataset}" * (dataset != "all")
     parts = _parts(folder) | {name: text}
-    _write(folder / PAGE, "\n\n".join([title, *(f'<a id="{key}"></a>\n\n{part}' for key, part in parts.items())]))
+    _write(folder / PAGE, "\n\n".join([heading, *(f'<a id="{key}"></a>\n\n{part}' for key, part in parts.items())]))
 
 
 def device(record: dict[str, Any]) -> str:

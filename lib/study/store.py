@@ -56,7 +56,7 @@ class Run:
 
     @property
     def paper(self) -> str:
-        """The paper whose notebook this is, one of :data:`lib.study.saved.PAPERS`."""
+        """The paper whose notebook this is, a folder of ``lib/papers``."""
         return saved.place(self.notebook)[0]
 
     @property
@@ -90,7 +90,7 @@ class Run:
         picture, above the caption) and of its record (where they come from and how far a rebuild may deviate), see
         :mod:`lib.study.saved`; a figure also ``<name>.png``. A table without Markdown gets it from its csv.
         """
-        title = f"{saved.PAPERS[self.paper]}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
+        title = f"{saved.title(self.paper)}, {shown.title}" + f" on {self.dataset}" * (self.dataset != "all")
         with whole(self.folder / f"{name}.csv") as draft:
             shown.rows.to_csv(draft, index=False, float_format=_number, lineterminator="\n")
         if isinstance(shown, Table) and shown.markdown is None:

@@ -73,11 +73,6 @@ class Taxonomy:
         """Whether all leaves are children of the root, so that the tree says nothing."""
         return self.depth == 1
 
-    @property
-    def is_balanced(self) -> bool:
-        """Whether all leaves have the same depth."""
-        return bool((self.leaf_depths() == self.depth).all())
-
     def children(self, node: str) -> tuple[str, ...]:
         """The nodes right below ``node``, sorted; none for a leaf."""
         return self._children.get(self._known(node), ())

@@ -230,20 +230,26 @@ ARCHIVES = {"closed": "closed", "whole": "all"}
 
 
 def votes(
-    fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, labels: np.ndarray, groups: np.ndarray, *, workers: int = -1
+    fitted: Mapping[str, Sequence[Fitted]],
+    x: np.ndarray,
+    labels: np.ndarray,
+    groups: np.ndarray,
+    *,
+    archives: Sequence[str] = tuple(ARCHIVES),
+    workers: int = -1,
 ) -> dict[str, dict[str, list[Voted]]]:
     """Leave one patient out: what the nearest images of other groups vote for; archive → name → one per split.
 
-    Each of :data:`ARCHIVES` is searched, without the query's group. In the whole one are also images that nobody
-    learnt from, those of the query's own fold. Nothing was fitted on the query's group: InputError where the splits are
-    not by group. Other arguments and errors as :func:`ask`.
+    Each of ``archives``, of :data:`ARCHIVES`, is searched, without the query's group. In the whole one are also images
+    that nobody learnt from, those of the query's own fold. Nothing was fitted on the query's group: InputError where
+    the splits are not by group. Other arguments and errors as :func:`ask`.
     """
     heads = [head for of_splits in fitted.values() for head in of_splits]
-    jobs = (joblib.delayed(_vote)(head, x, labels, groups, part) for part in ARCHIVES.values() for head in heads)
-    voted = track(spread(jobs, workers), total=len(ARCHIVES) * len(heads), what="votes", unit="searches")
+    jobs = (joblib.delayed(_vote)(head, x, labels, groups, ARCHIVES[name]) for name in archives for head in heads)
+    voted = track(spread(jobs, workers), total=len(archives) * len(heads), what="votes", unit="searches")
     return {
         archive: {name: list(islice(voted, len(of_splits))) for name, of_splits in fitted.items()}
-        for archive in ARCHIVES
+        for archive in archives
     }
 
 

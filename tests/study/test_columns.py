@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from lib import paths
+from lib.errors import InputError
 from lib.study import saved
 from lib.study.columns import HEALTH, Column, Layout, declared
 
@@ -45,6 +46,14 @@ def test_every_block_has_a_chance_of_its_own():
         ["patient", "ball", "20.00 ± 0.50"],
         ["patient", "chance", "3.00"],
     ]
+
+
+def test_one_line_of_chance_is_refused_where_rows_have_several():
+    columns = [Column("folds", "rule"), Column("method"), MAP]
+    with pytest.raises(InputError, match=r"'MAP@1': chance is 5\.00 and 3\.00 in rows above one line of chance.*block"):
+        Layout(columns, by=("rule", "method"))(ROWS)
+    unknown = ROWS.assign(chance=ROWS["chance"].where(ROWS["rule"] == "image"))
+    assert lines(Layout(columns, by=("rule", "method")), unknown)[-1] == ["chance", "–", "5.00", "4.00"]
 
 
 def test_brackets_and_optional_columns():

@@ -1,8 +1,6 @@
 """The lab and its sliders in a real browser: run all, then move every slider with the keyboard, as a reader does."""
 
 import json
-import os
-import shutil
 import socket
 import subprocess
 import time
@@ -26,11 +24,6 @@ SETTINGS = {
     "notebook-extension/tracker": {"windowingMode": "none"},  # cells out of sight exist as well
     "apputils-extension/notification": {"checkForUpdates": False, "doNotDisturbMode": True, "fetchNews": "false"},
 }
-
-
-def absent(what: str) -> None:
-    """Skip where somebody works without it; fail where everything must be checked."""
-    (pytest.fail if os.environ.get("CI") else pytest.skip)(what)
 
 
 @pytest.fixture(scope="module")
@@ -103,20 +96,6 @@ def wait_for(ready: Callable[[], bool], seconds: float, log: Path) -> None:
     while not ready():
         assert time.monotonic() < end, f"JupyterLab does not answer:\n{log.read_text()}"
         time.sleep(0.2)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator:
-    sync_api = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        absent("no Chromium on this machine; on Debian: apt-get install chromium")
-    quiet = ("gpu", "quic", "background-networking", "component-update", "sync", "dev-shm-usage")
-    flags = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
-    with sync_api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, headless=True, args=flags)
-        yield running
-        running.close()
 
 
 def run_all(page, address: str, path: Path) -> None:

@@ -3,11 +3,13 @@
 Below: the course of these trainings.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -142,44 +144,54 @@ DASHES = dict(zip(PLACES, ("-", ":"), strict=True))
 """What is searched after a training end to end, and how its line is drawn."""
 
 
-def course(rows: pd.DataFrame) -> Figure:
-    """Loss, a panel per method as their distances differ; below, Recall@1 on categories set aside, over the steps.
+ABREAST = 3
+"""Methods side by side on a page."""
 
-    A line per training; the step that its head chose is ringed. The untrained encoder has a panel of its own.
+
+def course(rows: pd.DataFrame) -> Figure:
+    """A column per method: its loss, and below Recall@1 on categories set aside, over the steps.
+
+    A line per training, solid the head, dotted the encoder; the step that its head chose is ringed. Losses of two heads
+    cannot be compared. Recall@1 has one scale for all trained encoders and another for untrained ones.
 
     rows: columns method, repeat, step, loss, head, encoder (percent); NaN where a step has no value.
     """
     methods = list(dict.fromkeys(rows["method"]))
-    untrained = [name for name in methods if name.startswith(UNTRAINED)]
-    groups = [names for names in ([name for name in methods if name not in untrained], untrained) if names]
+    n_wide = min(ABREAST, len(methods))
+    n_high = 2 * math.ceil(len(methods) / n_wide)
     with style.house():
-        figure = plt.figure(figsize=(style.WIDTH, 5.4))
-        above, below = figure.subfigures(2, 1, height_ratios=[1, 1.5])
-        losses = above.subplots(1, len(methods), squeeze=False)[0]
-        for number, (axis, method) in enumerate(zip(losses, methods, strict=True)):
-            for _, part in rows[rows["method"] == method].dropna(subset="loss").groupby("repeat"):
-                means = part["loss"].rolling(10, min_periods=1).mean()
-                axis.plot(part["step"], means, color=style.PALETTE[number], linewidth=1.1)
-            axis.set(title=method.removesuffix(END.rstrip(", ")), xlabel="steps")
-        losses[0].set_ylabel("loss (mean of the\nlast ten steps, or fewer)")
-        axes = below.subplots(1, len(groups), squeeze=False)[0]
-        for axis, names in zip(axes, groups, strict=True):
-            for (method, _), part in rows[rows["method"].isin(names)].groupby(["method", "repeat"], sort=False):
-                _scores(axis, part, method, methods.index(method))
-            axis.set(title="categories set aside", xlabel="steps")
-        axes[0].set_ylabel("Recall@1 (%)")
-        handles = {label: h for axis in axes for h, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-        below.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2)
+        figure, axes = plt.subplots(n_high, n_wide, figsize=(style.WIDTH, 2.2 * n_high), squeeze=False)
+        pairs = [pair for two in np.split(axes, n_high // 2) for pair in two.T]  # of loss and score
+        for axis in np.ravel(pairs[len(methods) :]):
+            axis.remove()
+        below: dict[bool, list[plt.Axes]] = {}
+        for number, (method, (loss, score)) in enumerate(zip(methods, pairs, strict=False)):
+            for _, part in rows[rows["method"] == method].groupby("repeat"):
+                losses = part.dropna(subset="loss")
+                means = losses["loss"].rolling(10, min_periods=1).mean()
+                loss.plot(losses["step"], means, color=style.PALETTE[number], linewidth=1.1)
+                _scores(score, part, number)
+            loss.set(title=method.removesuffix(END.rstrip(", ")))
+            score.set(xlabel="training steps")
+            below.setdefault(method.startswith(UNTRAINED), []).append(score)
+        for alike in below.values():
+            limits = [axis.get_ylim() for axis in alike]
+            for axis in alike:
+                axis.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
+        for row, axis in enumerate(axes[:, 0]):
+            axis.set_ylabel("Recall@1 (%)" if row % 2 else "loss")
+        handles = dict(zip(*axes[1, 0].get_legend_handles_labels()[::-1], strict=True))
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
 
 
-def _scores(axis: plt.Axes, part: pd.DataFrame, method: str, number: int) -> None:
+def _scores(axis: plt.Axes, part: pd.DataFrame, number: int) -> None:
     """Head and encoder over the steps of one training; the head's best step, of equal ones the first, is ringed."""
     look = {"color": style.PALETTE[number], "marker": style.MARKERS[number % len(style.MARKERS)], "markersize": 4}
     for place, dashes in DASHES.items():
         scores = part.dropna(subset=place)
-        axis.plot(scores["step"], scores[place], dashes, label=f"{method}, {place}", linewidth=1.1, **look)
+        axis.plot(scores["step"], scores[place], dashes, label=place, linewidth=1.1, **look)
     best = part.loc[part["head"].idxmax()]
     ring = {"color": "black", "markerfacecolor": "none", "markersize": 9}
     axis.plot(best["step"], best["head"], "o", label="step that the head chose", **ring)

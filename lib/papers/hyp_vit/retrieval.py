@@ -293,13 +293,19 @@ def clipped(settings: Settings, norms: np.ndarray) -> float:
 
 
 def colour(method: str) -> str:
-    """The colour of a method's head, by its place in :data:`.HEADS`.
+    """The colour of a method's head, by its place in :data:`.HEADS`; an encoder may stand before the head.
 
-    >>> colour("Hyp, end to end, head") == colour("Hyp") != colour("Hyp, not clipped")
+    Raises InputError for a method that begins with no head's name.
+
+    >>> colour("Hyp, end to end, head") == colour("untrained encoder, Hyp") != colour("Hyp, not clipped")
+    True
+    >>> colour("Sph, τ and rate of Hyp, end to end, head") == colour("Sph")
     True
     """
-    declared = [name for name in HEADS if name in method]
-    return style.PALETTE[[*HEADS].index(max(declared, key=len)) % len(style.PALETTE)]
+    for name in (method, method.partition(", ")[2]):
+        if begin := [head for head in HEADS if f"{name}, ".startswith(f"{head}, ")]:
+            return style.PALETTE[[*HEADS].index(max(begin, key=len)) % len(style.PALETTE)]
+    raise InputError(f"{method!r} is no head of Table 2: add it to HEADS, which has {', '.join(HEADS)}")
 
 
 def rest_figure(rows: pd.DataFrame, bounds: Mapping[str, float]) -> Figure:

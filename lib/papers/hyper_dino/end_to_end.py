@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -32,12 +31,12 @@ PAIRS = [
 """What is tested: the ball against its flat twin, by the head and by the encoder below it; both against no training."""
 
 
-def plan(settings: Settings, dim_out: int, weight_decay: float, **sizes: Any) -> Plan:
-    """What is trained; ``sizes``: network, pixels, steps and end_to_end_batch of the parameters."""
-    batch_size, pixels = sizes["end_to_end_batch"], sizes["pixels"]
+def plan(
+    settings: Settings, dim_out: int, weight_decay: float, network: str, pixels: int, steps: int, batch_size: int
+) -> Plan:
+    """What is trained: a ``network`` and the mapper of ``settings``, on images of ``pixels`` by ``pixels``."""
     of = {"weight_decay": weight_decay, "hidden": settings.hidden, "dim_out": dim_out}
-    trained = two_views.Settings(sizes["steps"], batch_size, **of)
-    return Plan(sizes["network"], trained, two_views.Augmented(pixels, pixels))
+    return Plan(network, two_views.Settings(steps, batch_size, **of), two_views.Augmented(pixels, pixels))
 
 
 class OfLabels(nn.Module):

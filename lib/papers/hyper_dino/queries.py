@@ -175,13 +175,13 @@ def _means(rows: pd.DataFrame, k: int, suffix: str = "") -> dict[str, float]:
 
 
 def twin_layout(rows: pd.DataFrame) -> str:
-    """The table of identical pictures; chance is that of all queries."""
+    """The table of identical pictures; chance, in brackets, is another for other queries."""
     k = next(name.removeprefix("chance_") for name in rows if name.startswith("chance_") and name != "chance_1")
     columns = [Column("folds", "rule"), Column("queries"), Column("n", form="0")]
     for suffix, where in (("", ""), ("_without", ", identical left out")):
-        for name, head in (("map", "MAP"), ("class_mean", "class mean")):
-            chance = {at: f"chance_{at}{suffix}" if name == "map" else "" for at in (1, k)}
-            columns += [Column(f"{head}@{at}{where}", f"{name}_{at}{suffix}", chance=chance[at]) for at in (1, k)]
+        for at in (1, k):
+            columns.append(Column(f"MAP@{at}{where}", f"map_{at}{suffix}", brackets=f"chance_{at}{suffix}"))
+        columns += [Column(f"class mean@{at}{where}", f"class_mean_{at}{suffix}") for at in (1, k)]
     return Layout([*columns, *HEALTH], by=("queries",), block="rule")(rows)
 
 
@@ -221,9 +221,9 @@ SHOWN = {
     ),
     "table_twins": (
         "identical pictures",
-        "MAP in percent, AP divided by min(k, relevant), {recipe} over {folds} folds; means over the queries. An "
-        "identical picture has the same pixels as the query. *Identical left out*: the same mappers search a gallery "
-        f"without it. {rows_of.CLASS_MEAN}",
+        "MAP in percent, AP divided by min(k, relevant), {recipe} over {folds} folds; means over the queries, in "
+        "brackets chance, a gallery in random order. An identical picture has the same pixels as the query. *Identical "
+        f"left out*: the same mappers search a gallery without it. {rows_of.CLASS_MEAN}",
     ),
     "figure_confusion": (
         "confusion of the first answer",

@@ -1,11 +1,8 @@
 """What Hyper-DINO trains (Table 1): which features go in, and how long the embedding is."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from lib import checks
-from lib.geometry import PoincareBall
-from lib.training.hyper_dino import Settings
 from lib.training.recipes import Recipe
 
 LENGTHS = (5, 10, 20, 30, 40, 50, 60, 80, 100, 120, 160, 200, 230, 270, 310, 350, 384)
@@ -13,12 +10,6 @@ LENGTHS = (5, 10, 20, 30, 40, 50, 60, 80, 100, 120, 160, 200, 230, 270, 310, 350
 
 RAW = "raw features, cosine"
 """The opponent without scaler, PCA or training."""
-
-
-def settings(shape: Mapping[str, Any], margins: Mapping[str, Any], **options: Any) -> Settings:
-    """The mapper and loss of the paper's parameters; ``shape`` has its curvature, and dim_out, which is a recipe's."""
-    of = {name: value for name, value in shape.items() if name not in ("curvature", "dim_out")}
-    return Settings(geometry=PoincareBall(shape["curvature"]), **of, **margins, **options)
 
 
 def recipes(

@@ -38,6 +38,8 @@ TESTED |= {name + BY_CLASS: title for name, title in CLASS_MEANS.items()}
 """What is tested, and what it is called."""
 SAYS = paired.SAYS.replace("all tests of this table", "all tests of one question")
 """What the paired tests say about themselves."""
+ABOUT = f"A cell left empty is as above; heads are on the sphere where no space is named. {SAYS}"
+"""What they say where :data:`lib.papers.label_tree.results.BY_QUESTION` lays them out."""
 NAMES = paired.METHODS | {"measure": "measure"}
 """What names a test, for :func:`lib.study.paired.tests_layout`."""
 IN_THE_BALL = "is the ball better than the sphere?"
@@ -142,5 +144,5 @@ def by_depth(cuts: Mapping[int, All], between: Sequence[tuple[str, str]], seed: 
 
 
 def overview(tested: Mapping[str, pd.DataFrame]) -> str:
-    """How many tests of each question are clear on each dataset (title → rows of :func:`by_question`), as Markdown."""
-    return paired.overview(tested, ["question"])
+    """The clear differences of each question by measure, on each dataset (title → rows of :func:`by_question`)."""
+    return paired.sizes(tested, ["question"], "measure")

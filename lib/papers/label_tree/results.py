@@ -15,8 +15,21 @@ from lib.figures import style
 from lib.metrics import hierarchy
 from lib.papers.label_tree import tuning
 from lib.papers.label_tree.experiment import BY_CLASS, SHARES, Images, Scored
+from lib.papers.label_tree.names import (
+    AS_PRINTED,
+    AS_TOLD,
+    BALL,
+    BOTH,
+    FLAT,
+    HXE,
+    MARGIN,
+    NONE,
+    OUTSIDE,
+    SIMCLR,
+    SUPCON,
+)
 from lib.study import paired
-from lib.study.columns import HEALTH, Column, Layout
+from lib.study.columns import Column, Layout
 from lib.study.markdown import percent
 from lib.study.scores import Scores, of_values
 from lib.taxonomy import Taxonomy
@@ -77,9 +90,9 @@ ABOUT = (
     "Percent. HF1 with the root among the ancestors; H-Acc, Top-1: of one balanced logistic regression on the "
     "standardised embeddings. PC-Order, Violations: nearest parent prototype; a class that hangs on "
     "the root is its own parent there. R@5: an image of the own leaf among the five nearest training images. Class "
-    "mean: per leaf first, folds together (of answers without looking: fold by fold). ±: of HF1, over trainings. At "
-    "the rim: points at the edge of the ball, worst training; steps: of the optimiser. Chance: an answer drawn without "
-    "looking, each leaf as often as in training; PC-Order of its parent, R@5 of five training images drawn."
+    "mean: per leaf first, folds together (of answers without looking: fold by fold). ±: over trainings. Losses, steps "
+    "and the share at the rim are in the csv. Chance: an answer drawn without looking, each leaf as often as in "
+    "training; PC-Order of its parent, R@5 of five training images drawn."
 )
 NOT_THEIRS = (
     " Published HF1 is not to be compared with ours. ✗ at HF1: below its Top-1, which no predictions can do (LT-4). At "
@@ -120,25 +133,39 @@ def with_blind(table: pd.DataFrame, blind: Mapping[str, Mapping[str, float]]) ->
     return pd.concat([table, pd.DataFrame(lines)], ignore_index=True)
 
 
-def _trained(spread: float) -> str:
-    return percent(spread) if round(spread, 4) else "–"  # without training there is none
+def _of_training(rows: pd.DataFrame) -> pd.DataFrame:
+    """``rows`` without the spread of what is not trained, which is 0."""
+    return rows.assign(seeds_spread=rows["seeds_spread"].where(rows["seeds_spread"].round(4) > 0))
+
+
+def _grouped(tests: pd.DataFrame) -> pd.DataFrame:
+    """Paired tests with each question and each comparison named once; heads on the sphere without their space."""
+    curved = tests["first"].str.contains(BALL, regex=False) | tests["second"].str.contains(BALL, regex=False)
+    shown = paired.outcomes(tests)
+    for name in ("first", "second"):
+        shown[name] = shown[name].where(curved, shown[name].str.replace(FLAT, "", regex=False))
+    named = shown[["question", "first", "second"]]
+    same = named.eq(named.shift()).cumprod(axis=1).astype(bool)  # a comparison only below its own question
+    same["first"] = same["second"]
+    return shown.assign(**named.mask(same, ""))
 
 
 RESULTS = Layout(
     [
         Column("method"),
-        Column("whose"),
-        *(Column(title, "ours", at=("measure", name)) for name, title in COLUMNS.items()),
-        Column("± HF1", "seeds_spread", _trained, at=("measure", "hf1")),
+        *(
+            Column(title, "ours", pm="seeds_spread" * (name == "hf1"), at=("measure", name))
+            for name, title in COLUMNS.items()
+        ),
         *(Column(title, "class_mean", at=("measure", name)) for name, title in CLASS_MEANS.items()),
-        Column("first loss", "first_loss", "3"),
-        *HEALTH,
     ],
-    by=("method", "whose"),
-    prepare=lambda rows: rows.assign(whose="ours"),
+    prepare=_of_training,
 )
 PROBE = {"top1": "classifier, standardised", "top1_unscaled": "classifier, as they are", "hit1": "nearest image"}
-BY_QUESTION = paired.tests_layout({"question": "question"} | paired.METHODS | {"measure": "measure"})
+SAID = ("p", "groups", "seeds")
+"""What the table of tests leaves to its caption and its csv, since it is wide enough."""
+OF_TESTS = {"question": "question"} | paired.METHODS | {"measure": "measure"}
+BY_QUESTION = replace(paired.tests_layout(OF_TESTS, without=SAID), prepare=_grouped)
 LAYOUTS = {
     "table_results": RESULTS,
     "table_longer": RESULTS,
@@ -159,9 +186,9 @@ def _beside(theirs: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for row in theirs.rename(columns={"Recall@5": "R@5"}).to_dict("records"):
         values = {name: 100 * row[title] for name, title in COLUMNS.items()}
-        signs, of = marked(values), {"method": row["method"], "whose": "published"}
+        signs, of = marked(values), {"method": f"{row['method']}, published"}
         lines += [of | {"measure": name, "ours": percent(values[name]) + signs.get(name, "")} for name in COLUMNS]
-    return pd.concat([pd.DataFrame(lines), rows.assign(whose="ours")], ignore_index=True)
+    return pd.concat([pd.DataFrame(lines), _of_training(rows)], ignore_index=True)
 
 
 def marked(row: Mapping[str, float]) -> dict[str, str]:
@@ -177,6 +204,13 @@ def marked(row: Mapping[str, float]) -> dict[str, str]:
     return signs
 
 
+DRAWN = {
+    "without": [NONE],
+    "rivals": [name + FLAT for name in (SIMCLR, SUPCON, OUTSIDE, HXE)],
+    "weights and margin": [*(name + FLAT for name in (AS_PRINTED, AS_TOLD, MARGIN, BOTH)), BOTH + BALL],
+    "values of their own choice": [tuning.TUNED[name] + FLAT for name in (SUPCON, AS_TOLD)],
+}
+"""The groups of bars: the rows of the published tables, the features below them, and the two whose values are tuned."""
 LIGHT, DARK = 0.85, 0.2
 HATCHES = ("", "//", "xx", "..")
 NAMED = 4
@@ -214,19 +248,24 @@ def levels(tree: Taxonomy) -> list[str]:
 
 
 def mistakes_figure(table: pd.DataFrame, names: Sequence[str]) -> Figure:
-    """Stacked bars of the rows of :func:`mistakes`; names: of :func:`levels`."""
-    methods, depths = list(table["method"].unique()), sorted(table["depth"].unique())
+    """Stacked bars of those rows of :func:`mistakes` that :data:`DRAWN` has; names: of :func:`levels`."""
+    shares = table.pivot(index="method", columns="depth", values="share")
+    groups = [[method for method in group if method in shares.index] for group in DRAWN.values()]
+    methods = [method for group in groups for method in group]
+    places = [row + 0.6 * number for number, group in enumerate(groups) for row in map(methods.index, group)]
     with style.house():
-        figure, axis = plt.subplots(figsize=(style.WIDTH, 0.9 + 0.24 * len(methods)))
-        left = pd.Series(0.0, index=methods)
-        for number, depth in enumerate(depths):  # the worst first, on one base line
-            part = table[table["depth"] == depth].set_index("method")["share"].loc[methods]
-            grey = DARK + (LIGHT - DARK) * number / max(1, len(depths) - 1)
+        figure, axis = plt.subplots(figsize=(style.WIDTH, 1.2 + 0.27 * len(methods)))
+        left = np.zeros(len(methods))
+        for number, depth in enumerate(shares.columns):  # the worst first, on one base line
+            part = shares.loc[methods, depth].to_numpy()
+            grey = DARK + (LIGHT - DARK) * number / max(1, len(shares.columns) - 1)
             look = {"color": str(grey), "hatch": HATCHES[number % len(HATCHES)], "edgecolor": "black", "linewidth": 0.4}
-            axis.barh(methods, part, left=left, label=names[depth], **look)
+            axis.barh(places, part, left=left, label=names[depth], **look)
             left += part
+        axis.set_yticks(places, methods)
+        axis.grid(False, axis="y")
         axis.invert_yaxis()
-        axis.set(xlabel="wrong answers, share of all (%)", ylabel="objective")
+        axis.set(xlabel="wrong answers, share of all queries (%)", ylabel="objective")
         figure.legend(loc="outside lower center", ncols=1 if max(map(len, names)) > 40 else 2)
         plt.close(figure)
     return figure

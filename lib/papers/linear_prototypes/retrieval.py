@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,8 @@ from lib.figures.lines import lines
 from lib.papers.linear_prototypes import tuning
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
 from lib.study import answers, paired
-from lib.study.columns import HEALTH, Column, Layout
+from lib.study.columns import HEALTH, Column, Layout, printed
+from lib.study.markdown import markdown_table
 from lib.study.scores import HEALTH as HEALTHY
 from lib.study.scores import Answers, of_answers
 from lib.study.store import Run
@@ -261,6 +263,25 @@ LAYOUTS = {
         by=("source", "k", "backbone"),
     ),
 }
+
+
+def overview(tested: Mapping[str, pd.DataFrame]) -> str:
+    """The clear differences of each pair at each k, on each dataset (title → its paired tests), as Markdown."""
+    return paired.sizes(tested, list(paired.METHODS), "k")
+
+
+def encoders(found: Mapping[str, pd.DataFrame]) -> str:
+    """MAP of TL on each encoder at the ends of the lists, closed gallery, as Markdown.
+
+    found: title of a dataset → its rows of :func:`values`.
+    """
+    lines: dict[tuple[int, str], dict[str, Any]] = {}
+    for title, rows in found.items():
+        trained = rows[(rows["gallery"] == "closed") & (rows["metric"] == "ap_min") & (rows["method"] == TL)]
+        for row in trained[trained["k"].isin([trained["k"].min(), trained["k"].max()])].sort_values("k").itertuples():
+            line = lines.setdefault((row.k, row.encoder), {"k": str(row.k), "encoder, with the head": row.encoder})
+            line[title] = f"{printed(row.ours, '1')} ± {printed(row.spread, '1')}"
+    return markdown_table(pd.DataFrame([lines[key] for key in sorted(lines, key=lambda key: key[0])]).fillna("–"))
 
 
 def figure_2(closed: pd.DataFrame) -> Figure:

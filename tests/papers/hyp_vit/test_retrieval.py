@@ -87,7 +87,9 @@ def test_a_head_that_is_declared_is_drawn_and_tested_and_what_is_not_is_refused(
     monkeypatch.setitem(heads.HEADS, new, kind)
     assert retrieval.tests(several, NAMES, [1], {})["second"].tolist() == [NONE, new]
     colours = {retrieval.colour(name) for name in (HYP, SPH, new, f"{new}{END}head")}
-    assert len(colours) == 3
+    assert len(colours) == 3 and retrieval.colour(f"small, {SPH}, τ and rate of Hyp") == retrieval.colour(SPH)
+    with pytest.raises(InputError, match="'Hyper' is no head of Table 2: add it to HEADS"):
+        retrieval.colour("Hyper")
     plan, _ = networks.plans(Settings(), None, [])[0]
     assert list(plan) == [HYP, SPH, new] and plan[new].geometry == PoincareBall(1.0)
     together = [f"{name}{END}head" for name in (HYP, SPH, new)]
@@ -128,11 +130,14 @@ def test_a_course_shows_every_training_and_rings_the_step_of_the_head():
     course = {"repeat": 0, "step": [0, 1, 2], "loss": [np.nan, 3.0, 2.0], "head": [50.0, np.nan, 60.0]}
     course = pd.DataFrame(course | {"encoder": [55.0, np.nan, 58.0]})
     names = ("Hyp", "Sph", f"{UNTRAINED}Hyp")
-    above, below = networks.course(pd.concat([course.assign(method=f"{name}, end to end") for name in names])).subfigs
-    assert [axis.get_title() for axis in above.axes] == list(names)
-    assert above.axes[0].lines[0].get_xydata().tolist() == [[1, 3.0], [2, 2.5]]
-    scores, of_control = below.axes
-    head, _, ringed, of_sph = scores.lines[:4]
-    assert head.get_xydata().tolist() == [[0, 50], [2, 60]] and ringed.get_xydata().tolist() == [[2, 60]]
-    assert head.get_marker() != of_sph.get_marker() and (len(scores.lines), len(of_control.lines)) == (6, 3)
+    figure = networks.course(pd.concat([course.assign(method=f"{name}, end to end") for name in names]))
+    above, below = figure.axes[:3], figure.axes[3:]
+    assert [axis.get_title() for axis in above] == list(names)
+    assert above[0].lines[0].get_xydata().tolist() == [[1, 3.0], [2, 2.5]]
+    head, encoder, ringed = below[0].lines
+    assert head.get_xydata().tolist() == [[0, 50], [2, 60]] and encoder.get_xydata().tolist() == [[0, 55], [2, 58]]
+    assert ringed.get_xydata().tolist() == [[2, 60]]
+    assert below[0].get_ylim() == below[1].get_ylim() and [len(axis.lines) for axis in below] == [3, 3, 3]
+    seven = pd.concat([course.assign(method=f"Hyp {number}") for number in range(7)])
+    assert len(networks.course(seven).axes) == 14
     plt.close("all")

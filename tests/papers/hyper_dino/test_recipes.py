@@ -6,9 +6,7 @@ import pytest
 
 from lib import paths
 from lib.errors import InputError
-from lib.geometry import PoincareBall
-from lib.papers.hyper_dino.recipes import LENGTHS, recipes, settings
-from lib.training.hyper_dino import Settings
+from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.training.recipes import longest_pca
 
 
@@ -45,9 +43,3 @@ def test_a_length_that_is_not_positive_is_refused_with_the_way_out(length):
     message = rf"lengths\[1\] = {length!r} cannot be used: it must be a whole number from 1 on.*, or 'full'"
     with pytest.raises(InputError, match=message):
         recipes(40, [5, length])
-
-
-def test_settings_come_from_the_groups_of_parameters():
-    shape, margins = {"hidden": 8, "dim_out": 32, "curvature": 0.5, "half": False}, {"m0": 0.8}
-    wanted = Settings(hidden=8, geometry=PoincareBall(0.5), half=False, m0=0.8, nca_images=50)
-    assert settings(shape, margins, nca_images=50) == wanted

@@ -64,10 +64,9 @@ def test_the_layout_has_published_rows_ours_and_chance(found):
     blind = {name: values | {f"{measure} by class": 0.1 for measure in values} for name, values in blind.items()}
     text = results.layout(theirs)(results.with_blind(results.rows(found), blind))
     lines = text.splitlines()
-    assert "| HWC+LAM (Hyperbolic) | published | 75.30 | 78.10 | 87.20 | 12.10 ✗ | 74.20 | – |" in lines[10]
-    assert lines[-2].startswith("| chance | ours | 50.00 | 40.00 | – | – | 25.00 | – | – | 10.00 | 10.00 | – | – |")
-    assert "nan" not in text and lines[-1].endswith("| – | – | – |")
-    assert lines[-1].startswith("| always the commonest class | ours | 60.00 | – |")
+    assert "| HWC+LAM (Hyperbolic), published | 75.30 | 78.10 | 87.20 | 12.10 ✗ | 74.20 | – |" in lines[10]
+    assert lines[-2] == "| chance | 50.00 | 40.00 | – | – | 25.00 | – | 10.00 | 10.00 |"
+    assert "nan" not in text and lines[-1].startswith("| always the commonest class | 60.00 | – |")
     assert len(lines) == 2 + 9 + 3 + 2
 
 
@@ -89,7 +88,16 @@ def test_every_question_is_corrected_for_its_own_tests(found):
     for question, part in tested.groupby("question"):
         alone = questions.tests(found, asked[question])
         assert part["p_holm"].to_numpy() == pytest.approx(alone["p_holm"].to_numpy(), nan_ok=True)
-    assert results.BY_QUESTION(tested).startswith("| question | first | second | measure |")
+    head, _, *lines = (
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in results.BY_QUESTION(tested).split("\n")
+    )
+    assert head[:4] == ["question", "first", "second", "measure"] and not {"p", "groups", "seeds"} & set(head)
+    assert [line[0] for line in lines if line[0]] == list(asked)
+    assert lines[0][:4] == ["does a head help?", "SupCon", names.NONE, "HF1"]
+    assert lines[1][:4] == [*3 * [""], "PC-Order"]
+    assert len([line for line in lines if line[1]]) == sum(map(len, asked.values()))
+    curved = tested[:1].assign(first=names.SUPCON + names.BALL, second=names.SUPCON + names.FLAT)
+    assert "| SupCon (Hyperbolic) | SupCon (Euclidean) | HF1 |" in results.BY_QUESTION(curved)
 
 
 def test_no_comparison_is_asked_twice():
@@ -119,4 +127,6 @@ def test_wrong_answers_are_drawn_by_how_far_up_they_go(found):
     assert results.levels(TREE) == names_of
     axis = results.mistakes_figure(rows, names_of).axes[0]
     widths = np.array([patch.get_width() for patch in axis.patches]).reshape(2, -1).sum(0)
-    assert widths == pytest.approx(list(wrong.values()))
+    drawn = [label.get_text() for label in axis.get_yticklabels()]
+    assert widths == pytest.approx([wrong[name] for name in drawn])
+    assert set(drawn) == {name for group in results.DRAWN.values() for name in group} & set(found)

@@ -14,7 +14,7 @@ from lib.geometry import PoincareBall
 from lib.heads import HyperbolicMapper
 from lib.papers.hyper_dino.recipes import recipes
 from lib.study import paired
-from lib.study.columns import HEALTH, Column, Layout
+from lib.study.columns import HEALTH, Column, Layout, printed
 from lib.study.scores import Answers, of_answers
 from lib.training import experiment
 from lib.training.fit import Schedule
@@ -32,13 +32,22 @@ Arms = Mapping[str, Mapping[str, Sequence[Fitted]]]
 
 MAP = (Column("MAP@{}", "ours", over="k", pm="seeds_spread"), Column("class mean@{}", "class_mean", over="k"))
 STARTS = (
-    *(Column("norm before", "before", "3"), Column("norm after", "after", "3")),
-    *(Column("at the rim before", "rim_before", "1 %"), Column("at the rim after", "rim", "1 %")),
+    *(Column("norm", "norms"), Column("at the rim", "rims")),
     *(Column("held", form="1 %"), Column("two classes apart", "apart", "1 m")),
 )
 HEAD = (Column("head", "method"), Column("start"))
+
+
+def _before_and_after(rows: pd.DataFrame) -> pd.DataFrame:
+    """``rows`` with what changes in training as one text: before → after."""
+    norms = [f"{printed(row.before, '3')} → {printed(row.after, '3')}" for row in rows.itertuples()]
+    rims = [f"{printed(row.rim_before, '1')} → {printed(row.rim, '1 %')}" for row in rows.itertuples()]
+    shown = rows.assign(norms=norms, rims=rims)
+    return shown.assign(**{name: shown[name].str.replace(" ", "\N{NO-BREAK SPACE}") for name in ("norms", "rims")})
+
+
 LAYOUTS = {
-    "table_starts": Layout([*HEAD, *STARTS, HEALTH[0], HEALTH[2], *MAP], by=("start",), block="method"),
+    "table_starts": Layout([*HEAD, *STARTS, MAP[0]], by=("start",), block="method", prepare=_before_and_after),
     **{f"table_{name}_tests": paired.by_length("head") for name in ("starts", "starts_by_group")},
     **{f"table_{name}": paired.by_length("start") for name in ("families", "rotation")},
     "table_choice": Layout([*HEAD, *MAP, *HEALTH], by=("start",), block="method"),
