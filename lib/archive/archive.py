@@ -149,11 +149,12 @@ class Archive:
         found.index = pd.RangeIndex(1, len(found) + 1, name="rank")
         labels = found["label"].tolist()
         votes = {n: Counter(labels[:n]).most_common(1)[0] for n in VOTES if n <= len(labels)}
+        unlike = self._unlike(own, x, without.get("patient", []))
         return Answer(
             found.iloc[:k],
             {n: (label, count / n) for n, (label, count) in votes.items()},
-            {} if classes else self.accuracy,
-            self._unlike(own, x, without.get("patient", [])),
+            {} if classes or unlike else self.accuracy,
+            unlike,
             self.learnt and own is not None and own not in self._facts["added"],
         )
 

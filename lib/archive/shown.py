@@ -50,6 +50,8 @@ def measured(archive: Archive, answer: Answer) -> str:
     """On what the accuracy of votes rests."""
     if not archive.accuracy:
         return f"How often votes are right was {archive.how}."
+    if answer.unlike:
+        return "How often votes are right was measured on images of this archive, and does not hold for this one."
     if not answer.accuracy:
         return "How often votes are right was measured with all classes, and not with those that you chose."
     return f"Measured on {archive.about['measured']['asked']:,} images of this archive, {archive.how}."

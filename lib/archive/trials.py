@@ -28,13 +28,19 @@ LARGE, FEWER = 2000, 3
 """Of more images than this there are so many folds, and so many trainings, at most: each is large enough."""
 
 
-def effort(n: int, n_folds: int, n_seeds: int) -> tuple[int, int]:
-    """Folds and trainings for ``n`` images: fewer than asked for where there are many.
+def effort(labels: np.ndarray, n_folds: int, n_seeds: int) -> tuple[int, int]:
+    """Folds and trainings for images with these ``labels: (n,)``: fewer than asked for where there are many.
 
-    >>> effort(300, 5, 5), effort(10_000, 5, 5)
+    Fewer folds also where only one class has as many images: two classes stay.
+
+    >>> effort(np.repeat(["a", "b"], 150), 5, 5), effort(np.repeat(["a", "b"], 5000), 5, 5)
     ((5, 5), (3, 3))
+    >>> effort(np.repeat(["a", "b", "c"], [9, 3, 1]), 5, 5)
+    (3, 5)
     """
-    return (n_folds, n_seeds) if n <= LARGE else (min(n_folds, FEWER), min(n_seeds, FEWER))
+    counts = np.sort(np.unique(labels, return_counts=True)[1])
+    n_folds = min(n_folds, max(2, int(counts[-2:][0])))
+    return (n_folds, n_seeds) if len(labels) <= LARGE else (min(n_folds, FEWER), min(n_seeds, FEWER))
 
 
 def arms(

@@ -97,6 +97,7 @@ def test_an_image_unlike_all_is_called_so_under_every_head_and_answered_all_the_
     odd = Image.fromarray(np.zeros((40, 40, 3), dtype=np.uint8) + np.array([250, 0, 120], dtype=np.uint8))
     answer = archive.ask(odd, only="normal")
     assert "its nearest image is at an angle of" in answer.unlike and len(answer.neighbours) == 8
+    assert archive.ask(odd).accuracy == {} and "does not hold for this one" in shown.text(archive, archive.ask(odd))
     assert archive.ask(tile("normal", 999)).unlike is None
     odd.save(tmp_path / "odd.png")
     (number,) = archive.add([tmp_path / "odd.png"], ["normal"], ["patient_9"])

@@ -215,12 +215,14 @@ function showVotes() {
     const measured = ARCHIVE.accuracy[k];
     const right = measured === undefined || measured === null ? "not measured on this archive" : `here right in ${percent(measured)} of cases`;
     return make("p", {}, make("strong", { textContent: label }), ` say ${Math.round(share * k)} of ${k} `,
-      make("span", { className: "note", textContent: filtered() ? "" : `(${right})` }));
+      make("span", { className: "note", textContent: filtered() || answer.unlike ? "" : `(${right})` }));
   });
   if (answer.unlike) lines.unshift(make("p", { className: "unlike", textContent: `Unlike anything here: ${answer.unlike}.` }));
   if (!lines.length) lines.push(make("p", { className: "note", textContent: "Too few answers for a vote." }));
   const known = Object.keys(ARCHIVE.accuracy).length ? "Measured on this archive: " : "How often votes are right was ";
-  const how = filtered() ? "You left out classes: how often votes are then right was not measured." : `${known}${ARCHIVE.measured}.`;
+  const how = filtered() ? "You left out classes: how often votes are then right was not measured."
+    : answer.unlike ? "How often votes are right was measured on images of this archive, and does not hold for this one."
+    : `${known}${ARCHIVE.measured}.`;
   lines.push(make("p", { className: "note", textContent: how }));
   if (answer.learnt) lines.push(make("p", { className: "note", textContent: ARCHIVE.learnt }));
   find("votes").replaceChildren(...lines);
