@@ -17,9 +17,9 @@ class Answer:
 
     neighbours: a row for each answer, nearest first: id, distance, label, patient, image_id. votes: k → the class that
     most of the first k have, and their share of k. accuracy: k → the share of such votes that is right in this archive,
-    each image asked without its own patient; empty where that cannot be measured, where only some classes may
-    answer, and for a query unlike all. unlike: why the query is unlike anything here; None if it is not. Answers are given all the same. learnt:
-    whether the head has learnt from the query, so that its answers are better than a new image's.
+    each image asked without its own patient; empty where that cannot be measured, where only some classes may answer,
+    and for a query unlike all. unlike: why the query is unlike anything here; None if it is not. Answers are given all
+    the same. learnt: whether the head has learnt from the query, so that its answers are better than a new image's.
     """
 
     neighbours: pd.DataFrame

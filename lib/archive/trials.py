@@ -12,6 +12,8 @@ import pandas as pd
 from lib.archive import methods
 from lib.datasets import folds
 from lib.datasets.table import ImageTable
+from lib.errors import InputError
+from lib.metrics import votes
 from lib.papers.beyond.factors.tables import stored
 from lib.processes import spread
 from lib.progress import silently, track
@@ -154,7 +156,7 @@ def measure(
         n_folds, n_seeds: of :func:`effort`. On folds by image, beside those by patient, there is one training.
 
     Raises:
-        InputError: for images that allow no folds.
+        InputError: for images that allow no folds, and too few for a vote of :data:`lib.metrics.votes.KS`.
     """
     labels, groups = images.codes, images.groups
     fold_of = folds.rules(images, n_folds, seed)
@@ -162,6 +164,11 @@ def measure(
     ends = sorted({min(ks), max(ks)})
     parts = {rule: splits(fold, seed) for rule, fold in fold_of.items()}
     learnt_from = [part.train for of in parts.values() for part in of]
+    if (fewest := min(map(len, learnt_from))) < max(votes.KS):
+        raise InputError(
+            f"{len(labels)} images are too few to compare methods: beside a fold, {max(votes.KS)} must be left "
+            f"to vote, and here are {fewest}. Add images, or search by plain features: make archive DATA=<folder>"
+        )
     several = arms(features, labels, learnt_from, kin)
     itself = np.arange(len(labels))
     asked = {rule: {f"closed, {rule}": ("closed", itself)} for rule in parts}

@@ -2,6 +2,7 @@
 
 import re
 from contextlib import redirect_stderr
+from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from lib import paths
 from lib.archive import methods, trials
 from lib.datasets.table import ImageTable
+from lib.errors import InputError
 
 N_PATIENTS = 6
 
@@ -75,3 +77,10 @@ def test_one_line_of_progress_over_the_whole_says_how_long_the_rest_takes(measur
     assert {line.partition(":")[0] for line in lines} == {"methods"} and len(lines) <= 10
     assert all(re.search(r", about [\d,]+ (second|minute)s? left$", line) for line in lines[:-1])
     assert re.fullmatch(r"methods: (\d+) of \1 folds", lines[-1])
+
+
+def test_images_that_leave_too_few_to_vote_are_refused_with_the_way_out(images, features):
+    few = images.rows["group"].isin(["p0", "p1"]) & (images.rows["label"] != "c")
+    table = replace(images, rows=images.rows[few].reset_index(drop=True))
+    with pytest.raises(InputError, match=r"8 images are too few.* here are 4.* make archive"):
+        trials.measure({"net": features["net"][few]}, table, None, [1, 5], 2, 2, workers=1)
