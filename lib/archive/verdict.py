@@ -152,14 +152,22 @@ def _on(row: pd.Series) -> str:
 
 
 def _first_answer(measured: Measured, best: str) -> str:
-    """The first answer alone: how often it is right, and with which method most often."""
-    rows = measured.rows[(measured.rows["archive"] == measured.strict) & (measured.rows["k"] == 1)]
-    if rows.empty:
-        return ""
-    shares = rows.set_index("method")["ours"]
-    most = shares.idxmax()
-    beside = f", most often with {most}, for {shares[most]:.1f} %" if most != best else ", more often than with another"
-    return f"The first answer alone is right for {shares[best]:.1f} % of the images{beside} (not tested)."
+    """The first answer alone, beside that of plain features: among what a method learnt from, and among new images."""
+    first = measured.rows[measured.rows["k"] == 1].pivot(index="method", columns="archive", values="ours")
+
+    def beside(shares: pd.Series) -> str:
+        plain = "" if best == measured.base else f", with plain features for {shares[measured.base]:.1f} %"
+        return f"{shares[best]:.1f} % of the images{plain}"
+
+    sentences, unseen = [], measured.strict.replace("closed", "open")
+    if measured.strict in first:
+        shares = first[measured.strict]
+        most = shares.idxmax()
+        other = "" if most in (best, measured.base) else f", most often with {most}, for {shares[most]:.1f} %"
+        sentences.append(f"The first answer alone is right for {beside(shares)}{other} (not tested).")
+    if sentences and unseen in first:
+        sentences.append(f"In an archive that nothing was fitted on, it is right for {beside(first[unseen])}.")
+    return " ".join(sentences)
 
 
 def _unknown(given: ImageTable) -> str:

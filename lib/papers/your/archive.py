@@ -10,7 +10,8 @@ from lib.study.columns import Column, Layout
 from lib.study.shown import Figure, Table
 
 SAYS = (
-    "MAP@k: AP of the first k answers divided by min(k, images of the class), percent, means over folds and trainings. "
+    "MAP@k: AP of the first k answers divided by min(k, images of the class), percent, means over folds and trainings "
+    "(the verdict and its test average the images of each patient first). "
     "By image: the archive knows other images of the query's patient; by patient, or whatever your folders tell: it "
     "knows none. Closed: the archive is what a method learnt from; open: other new images, on which nothing was "
     "fitted. Class mean: averaged per class first. Macro F1 of the first answer, and of the majority of 3 and of 5, "
