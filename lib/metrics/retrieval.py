@@ -66,8 +66,11 @@ class PerQuery:
         [[0.25, 0.375, 0.25, 0.5]]
         """
         metrics, ks = (list(dict.fromkeys(self.values.columns.get_level_values(name))) for name in ("metric", "k"))
-        cut = _in_random_order(torch.from_numpy(self.n_relevant), torch.from_numpy(self.n_gallery), ks)
-        values = torch.cat([_METRICS[metric](cut) for metric in metrics], dim=1)
+        # Queries with the same counts have the same chance: computed once for all of them.
+        of = torch.from_numpy(np.stack([self.n_relevant, self.n_gallery]))
+        (n_relevant, n_gallery), query = of.unique(dim=1, return_inverse=True)
+        cut = _in_random_order(n_relevant, n_gallery, ks)
+        values = torch.cat([_METRICS[metric](cut) for metric in metrics], dim=1)[query]
         return pd.DataFrame(values.numpy(), columns=pd.MultiIndex.from_product([metrics, ks], names=["metric", "k"]))
 
     def mean(self) -> pd.DataFrame:
