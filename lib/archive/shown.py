@@ -58,7 +58,7 @@ def measured(archive: Archive, answer: Answer) -> str:
 
 
 def strip(archive: Archive, image: Query, answer: Answer, title: str) -> Figure:
-    """The query and its nearest, with distance and class; frames only where the query's class is known.
+    """The query and its nearest, with distance and class. Frames stand only where the query's class is known.
 
     title: above the query. Raises InputError as :meth:`lib.archive.archive.Archive.ask`, and without an answer.
     """
@@ -74,9 +74,9 @@ def strip(archive: Archive, image: Query, answer: Answer, title: str) -> Figure:
         )
         for found in answer.neighbours.itertuples()
     ]
-    title = title if row is None else f"{title}\n{row.label}"
+    lines = [title, *([] if row is None else [row.label]), *(["Unlike anything here"] if answer.unlike else [])]
     kind = archive.about["group_kind"]
-    return strips.strips([strips.Strip(_picture(archive, image, own), title, shown)], kind)
+    return strips.strips([strips.Strip(_picture(archive, image, own), "\n".join(lines), shown)], kind, columns=5)
 
 
 def harmless(text: str) -> str:

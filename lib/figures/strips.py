@@ -16,7 +16,8 @@ from lib.figures import style
 GAP, TITLE, BETWEEN, TOP = 0.07, 0.31, 0.16, 0.14
 LEGEND = 0.32
 FLAT = 0.6  # height of a frame to its width where there is no picture in any
-PIXELS = {"query": 112, "answer": 64}  # of the longer side: enough for the page, and the file stays small
+# To an inch: enough pixels for the page, and the file stays small; as many letters as fit.
+PIXELS, LETTERS = {"query": 85, "answer": 127}, {"query": 19, "answer": 24}
 RIGHT = {"edgecolor": style.PALETTE[0], "linestyle": "-", "linewidth": 1.2}
 WRONG = {"edgecolor": style.PALETTE[3], "linestyle": (0, (2, 1)), "linewidth": 2.2}
 CROSS, DOT, SAME = "×", "●", "identical"
@@ -73,7 +74,8 @@ def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10)
         for strip, n in zip(shown, rows, strict=True):
             big = 2 * side + TITLE
             box = (0.02, top - 2 * step, big, 2 * tall + TITLE)
-            _image(figure, strip.query, PIXELS["query"], box, style.legible(strip.title, 25), 6.5)
+            title = style.legible(strip.title, round(LETTERS["query"] * big))
+            _image(figure, strip.query, PIXELS["query"], box, title, 6.5)
             for place, answer in enumerate(strip.answers):
                 row, column = divmod(place, columns)
                 left = big + 2 * GAP + column * (side + GAP)
@@ -87,11 +89,14 @@ def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10)
 
 
 def _image(figure: Figure, image: Image.Image | None, pixels: int, box: tuple, title: str, size: float) -> plt.Axes:
-    """``image`` in ``box`` (left, bottom, width, height in inches), its sides in proportion, under its title."""
+    """``image`` in ``box`` (left, bottom, width, height in inches), its sides in proportion, under its title.
+
+    pixels: to an inch of the box's width.
+    """
     width, height = figure.get_size_inches()
     axis = figure.add_axes((box[0] / width, box[1] / height, box[2] / width, box[3] / height))
     small = Image.new("RGB", (1, 1), "#e8e8e8") if image is None else image.copy()
-    small.thumbnail((pixels, pixels))
+    small.thumbnail((round(pixels * box[2]),) * 2)
     axis.imshow(small, interpolation="none", aspect="auto" if image is None else "equal")
     axis.set_title(title, fontsize=size, pad=2.5, linespacing=0.95)
     axis.set_axis_off()
@@ -100,7 +105,7 @@ def _image(figure: Figure, image: Image.Image | None, pixels: int, box: tuple, t
 
 def _answer(figure: Figure, answer: Answer, box: tuple) -> None:
     distance = [] if answer.distance is None else [f"{answer.distance:.3f}"]
-    title = "\n".join([*distance, _wrapped(answer.label)])
+    title = "\n".join([*distance, _wrapped(answer.label, round(LETTERS["answer"] * box[2]))])
     axis = _image(figure, answer.image, PIXELS["answer"], box, title, 5.5)
     if answer.right is not None:
         frame = RIGHT if answer.right else WRONG
@@ -118,13 +123,13 @@ def _mark(axis: plt.Axes, x: float, y: float, text: str, **where: str) -> None:
     axis.text(x, y, text, transform=axis.transAxes, fontsize=6, fontweight="bold", color="black", bbox=box, **where)
 
 
-def _wrapped(label: str) -> str:
-    """``label`` in at most two lines, of about as many letters as fit above an answer.
+def _wrapped(label: str, letters: int) -> str:
+    """``label`` in at most two lines, of about so many letters.
 
-    >>> _wrapped("papillary_carcinoma").split("\\n")
+    >>> _wrapped("papillary_carcinoma", 12).split("\\n")
     ['papillary', 'carcinoma']
     """
-    return style.legible(" ".join(label.replace("_", " ").split()), 12, 2)
+    return style.legible(" ".join(label.replace("_", " ").split()), letters, 2)
 
 
 def _legend(figure: Figure, group_kind: str, identical: bool, framed: bool) -> None:

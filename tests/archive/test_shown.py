@@ -35,3 +35,9 @@ def test_a_strip_frames_answers_where_the_class_of_the_query_is_known(archive, t
         assert any("<img src=x" in title for title in titles)
         assert any(axis.patches for axis in figure.axes) is framed
         assert all(axis.images for axis in figure.axes[:7])
+
+
+def test_a_strip_says_that_a_query_is_unlike_all(archive):
+    pink = np.full((9, 9, 3), (250, 0, 120), dtype=np.uint8)
+    figure = shown.strip(archive, pink, archive.ask(pink), "pink.png")
+    assert figure.axes[0].get_title() == "pink.png\nUnlike anything here"
