@@ -155,6 +155,8 @@ def ask(
 ) -> dict[str, list[Answer]]:
     """Let the queries of every split search its gallery.
 
+    What was not trained answers alike in every repeat of a fold, and searches once for all of them.
+
     Args:
         fitted: name → one per split.
         x: (n, dim) features of the images. labels: (n,).
@@ -173,21 +175,31 @@ def ask(
         raise InputError(
             "the open gallery holds the queries themselves: give the groups, so that each is left out of its own"
         )
-    heads = [head for of_splits in fitted.values() for head in of_splits]
-    jobs = (joblib.delayed(_ask)(head, x, labels, tuple(ks), gallery, groups) for head in heads)
-    answers = track(spread(jobs, workers), total=len(heads), what=what, unit="searches")
-    return {name: list(islice(answers, len(of_splits))) for name, of_splits in fitted.items()}
+    different = {_searched(head, gallery): head for of_splits in fitted.values() for head in of_splits}
+    jobs = (joblib.delayed(_ask)(head, x, labels, tuple(ks), gallery, groups) for head in different.values())
+    found = track(spread(jobs, workers), total=len(different), what=what, unit="searches")
+    of = dict(zip(different, found, strict=True))
+    return {
+        name: [Answer(f.method, f.split, f.health, f.history, *of[_searched(f, gallery)]) for f in of_splits]
+        for name, of_splits in fitted.items()
+    }
+
+
+def _searched(fitted: Fitted, gallery: str) -> tuple[Hashable, ...]:
+    """What the result of a search depends on."""
+    method, split = fitted.method, fitted.split
+    rows = (split.train, split.test, split.gallery(gallery))
+    return (id(fitted.reduction), id(fitted.network), method.head, method.search, *(part.tobytes() for part in rows))
 
 
 def _ask(
     head: Fitted, x: np.ndarray, labels: np.ndarray, ks: tuple[int, ...], gallery: str, groups: np.ndarray | None
-) -> Answer:
+) -> tuple[np.ndarray, retrieval.PerQuery]:
     split, rows = head.split, head.split.gallery(gallery)
     if groups is not None:
         check(split, groups, split.train, k=1)  # what was learnt from, whichever gallery is searched
         check(split, groups, rows, max(ks), own_left_out=gallery == "open")
-    norms, per_query = search(head, x, labels, split.test, rows, ks, groups if gallery == "open" else None)
-    return Answer(head.method, split, head.health, head.history, norms, per_query)
+    return search(head, x, labels, split.test, rows, ks, groups if gallery == "open" else None)
 
 
 def search(

@@ -1,5 +1,6 @@
 """One experiment for all heads: fits on training parts alone, trains once what is one, and is the loop by hand."""
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,7 @@ from lib.heads import HyperbolicMapper, Reduction
 from lib.losses.hyper_dino import ContrastiveLoss
 from lib.losses.linear_prototypes import Comparison
 from lib.metrics import retrieval
-from lib.training import hyper_dino, linear_prototypes, sweep
+from lib.training import experiment, hyper_dino, linear_prototypes, sweep
 from lib.training.episodes import Episodes
 from lib.training.experiment import answers, ask, fit, votes
 from lib.training.fit import Schedule, fit_head
@@ -224,6 +225,19 @@ def test_the_search_compares_as_it_says(where, how, space):
     np.testing.assert_array_equal(answer.norms, gallery.norm(dim=-1))
     assert (answer.method, answer.split, answer.history) == (method, split, one.history)
     assert answer.health == one.health
+
+
+def test_what_is_not_trained_searches_once_for_all_repeats(where, monkeypatch):
+    times, searched = repeated(where, 3), []
+    fitted = fit(VIEWS, LABELS, METHODS[:3], times, workers=1)
+    alone = {name: [ask({name: [head]}, X, LABELS, KS, workers=1)[name][0] for head in fitted[name]] for name in fitted}
+    search = experiment.search
+    monkeypatch.setattr(experiment, "search", lambda *given: searched.append(given[0].method.name) or search(*given))
+    together = ask(fitted, X, LABELS, KS, workers=1)
+    assert Counter(searched) == {"raw": 2, "PCA": 2, "mapper": 6}
+    for name, answered in together.items():
+        assert all(alike(*pair) for pair in zip(answered, alone[name], strict=True))
+        assert [answer.split for answer in answered] == times
 
 
 def test_the_open_gallery_is_the_held_out_part_without_the_own_group(where):

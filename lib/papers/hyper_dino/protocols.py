@@ -91,14 +91,19 @@ def galleries(
         parts = [_part(split, labels, fraction) for split in halves]
         n = min(len(split.train) for split in parts)
         cut = replace(recipe, dim_in=min(recipe.dim_in, n))
-        for length, plan in {EQUAL: schedule.equal_steps(n, whole), EPOCHS: schedule}.items():
+        plans = {EQUAL: schedule.equal_steps(n, whole), EPOCHS: schedule}
+        done = {}
+        for plan in dict.fromkeys(plans.values()):  # of all images both are one
             methods = curvature_methods(x.shape[1], cut, settings, plan, len(set(labels)), classifier_lr)
             methods = [method for method in methods if method.name != "NCA"]
-            fitted = fit(x, labels, methods, repeated(parts, n_seeds), what=f"{what}, {fraction:.1%}, {length}")
-            sides = {"closed": ask(fitted, x, labels, ks, what=f"{what}, closed")}
+            about = f"{what}, {fraction:.1%}, {plan.epochs} epochs"
+            fitted = fit(x, labels, methods, repeated(parts, n_seeds), what=about)
+            done[plan] = {"closed": ask(fitted, x, labels, ks, what=f"{what}, closed")}
             if most:
-                sides["open"] = ask(fitted, x, labels, ks, gallery="open", groups=apart, what=f"{what}, open")
-            results |= {(fraction, length, side, name): of[name] for name in fitted for side, of in sides.items()}
+                done[plan]["open"] = ask(fitted, x, labels, ks, gallery="open", groups=apart, what=f"{what}, open")
+        for length, plan in plans.items():
+            sides = done[plan]
+            results |= {(fraction, length, side, name): sides[side][name] for name in sides["closed"] for side in sides}
     return results
 
 
