@@ -10,7 +10,7 @@ import pandas as pd
 from lib.study.rates import best_rates, choose_middle
 from lib.study.scores import Measure, Scores, of_answers
 from lib.training.experiment import ask, fit
-from lib.training.methods import Answer, Fitted, Method
+from lib.training.methods import Answer, Method
 from lib.training.splits import Split, repeated
 
 
@@ -76,14 +76,10 @@ class Study:
                 for name, (arm, how) in searches.items()
             ]
             fitted = fit(x, self.labels, methods, repeated(self.splits, self.n_seeds), what=what)
-            apart = self.groups if self.apart is None else self.apart
-            once = {
-                name: [one for one in several if one.network is not None or one.split.repeat == 0]
-                for name, several in fitted.items()
-            }
-            asked = ask(once, image, self.labels, self.ks, gallery=self.gallery, groups=apart, what=f"{what}, queries")
+            where = {"gallery": self.gallery, "groups": self.groups if self.apart is None else self.apart}
+            asked = ask(fitted, image, self.labels, self.ks, **where, what=f"{what}, queries")
             for name, (arm, how) in searches.items():
-                answers.setdefault(how, {})[arm.name] = _repeated(asked[name], fitted[name])
+                answers.setdefault(how, {})[arm.name] = asked[name]
         places = {arm.name: place for place, arm in enumerate(arms)}
         return {
             how: dict(sorted(methods.items(), key=lambda item: places[item[0]])) for how, methods in answers.items()
@@ -111,14 +107,6 @@ class Study:
         table = choose_middle(pd.DataFrame(rows), values, self.groups[self.aside.test])
         places = {arm.name: place for place, arm in enumerate(arms)}
         return table.sort_values("method", kind="stable", key=lambda names: names.map(places), ignore_index=True)
-
-
-def _repeated(answers: Sequence[Answer], fitted: Sequence[Fitted]) -> list[Answer]:
-    """An answer for each of ``fitted``, where those without a network, alike in all trainings, searched once."""
-    if len(answers) == len(fitted):
-        return list(answers)
-    of_fold = {answer.split.fold: answer for answer in answers}
-    return [replace(of_fold[one.split.fold], split=one.split) for one in fitted]
 
 
 def at_rates(arms: Sequence[Arm], tried: pd.DataFrame) -> list[Arm]:
