@@ -8,6 +8,7 @@ A training brings batches and a step. :func:`run` counts the steps, looks every 
 import math
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,10 +125,25 @@ def run(
             yield losses
 
     shown = {"total": watch.steps - start, "unit": "steps", "note": lambda losses: f"loss {losses.mean():.3f}"}
-    for _ in track(steps(), what=what, **shown) if what else steps():
-        pass
+    with _tiny_is_zero():
+        for _ in track(steps(), what=what, **shown) if what else steps():
+            pass
     if checkpoint:
         checkpoint.remove()
+
+
+@contextmanager
+def _tiny_is_zero() -> Iterator[None]:
+    """Inside of this, numbers below 1e-38 are zero in this thread.
+
+    Gradients of a loss that has come to zero are such numbers, and a processor takes many times as long over them.
+    """
+    before = (torch.tensor(1e-38) / 10).item() == 0
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 def descend(

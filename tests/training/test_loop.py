@@ -55,6 +55,22 @@ def test_what_broke_off_goes_on_to_the_same_end(tmp_path, dies):
     assert equal(course(file, rate=loop.warmed_cosine), whole) and not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_tiny_numbers_are_zero_in_every_step_and_afterwards_as_before(before):
+    def tiny() -> bool:
+        return (torch.full((9,), 1e-38) / 10).eq(0).all().item()
+
+    seen, layer = [], nn.Linear(1, 1)
+    torch.set_flush_denormal(before)
+    try:
+        loop.run(
+            lambda *_: (seen.append(tiny()), (torch.zeros(1), True))[1], range(3), Watch.of(layer, "a", 3), every=3
+        )
+        assert seen == [True] * 3 and tiny() is before
+    finally:
+        torch.set_flush_denormal(False)
+
+
 def test_the_loss_that_is_no_number_is_named_and_nothing_after_it_is_kept(tmp_path):
     file = tmp_path / "one.checkpoint"
     with pytest.raises(Diverged, match="the loss of layer is nan at step 2"):
