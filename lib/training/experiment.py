@@ -186,10 +186,10 @@ def ask(
 
 
 def _searched(fitted: Fitted, gallery: str) -> tuple[Hashable, ...]:
-    """What the result of a search depends on."""
-    method, split = fitted.method, fitted.split
+    """What the result of a search depends on: the method, and what it became on these rows."""
+    split = fitted.split
     rows = (split.train, split.test, split.gallery(gallery))
-    return (id(fitted.reduction), id(fitted.network), method.head, method.search, *(part.tobytes() for part in rows))
+    return (fitted.method.name, id(fitted.reduction), id(fitted.network), *(part.tobytes() for part in rows))
 
 
 def _ask(

@@ -17,7 +17,7 @@ from lib.heads import HyperbolicMapper, Reduction
 from lib.losses.hyper_dino import ContrastiveLoss
 from lib.losses.linear_prototypes import Comparison
 from lib.metrics import retrieval
-from lib.training import experiment, hyper_dino, linear_prototypes, sweep
+from lib.training import classifier, experiment, hyper_dino, linear_prototypes, sweep
 from lib.training.episodes import Episodes
 from lib.training.experiment import answers, ask, fit, votes
 from lib.training.fit import Schedule, fit_head
@@ -238,6 +238,16 @@ def test_what_is_not_trained_searches_once_for_all_repeats(where, monkeypatch):
     for name, answered in together.items():
         assert all(alike(*pair) for pair in zip(answered, alone[name], strict=True))
         assert [answer.split for answer in answered] == times
+
+
+def test_one_network_that_is_searched_in_two_ways_gives_two_answers(where):
+    heads = {ranking: classifier.Settings(ranking=ranking) for ranking in classifier.RANKINGS}
+    methods = [Method(name, Recipe("scaled", 8, 3), head, SHORT) for name, head in heads.items()]
+    fitted = fit(VIEWS, LABELS, methods, where, workers=1)
+    together = ask(fitted, X, LABELS, KS, workers=1)
+    for name, heads in fitted.items():
+        assert alike(together[name][0], ask({name: heads[:1]}, X, LABELS, KS, workers=1)[name][0])
+    assert not alike(*(answers[0] for answers in together.values()))
 
 
 def test_the_open_gallery_is_the_held_out_part_without_the_own_group(where):
