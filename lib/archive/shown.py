@@ -58,7 +58,7 @@ def measured(archive: Archive, answer: Answer) -> str:
 
 
 def strip(archive: Archive, image: Query, answer: Answer, title: str) -> Figure:
-    """The query and its nearest, with distance and class. Frames stand only where the query's class is known.
+    """The query and its nearest, with distance and class; frames only where the query's class is known.
 
     title: above the query. Raises InputError as :meth:`lib.archive.archive.Archive.ask`, and without an answer.
     """

@@ -60,12 +60,14 @@ def test_tiny_numbers_are_zero_in_every_step_and_afterwards_as_before(before):
     def tiny() -> bool:
         return (torch.full((9,), 1e-38) / 10).eq(0).all().item()
 
-    seen, layer = [], nn.Linear(1, 1)
+    def step(*_: object) -> tuple[Tensor, bool]:
+        seen.append(tiny())
+        return torch.zeros(1), True
+
+    seen: list[bool] = []
     torch.set_flush_denormal(before)
     try:
-        loop.run(
-            lambda *_: (seen.append(tiny()), (torch.zeros(1), True))[1], range(3), Watch.of(layer, "a", 3), every=3
-        )
+        loop.run(step, range(3), Watch.of(nn.Linear(1, 1), "layer", 3), every=3)
         assert seen == [True] * 3 and tiny() is before
     finally:
         torch.set_flush_denormal(False)
