@@ -17,6 +17,7 @@ from lib.pipeline import profiles
 from lib.study import denominators, paired
 from lib.study.markdown import percent, points
 
+SAMPLE, GPU = "sample", "gpu"
 Place = tuple[str, str, str]
 """Paper, section and name of a table."""
 PLAIN, CLASSIFIER = "raw features, cosine", "linear classifier, probability"
@@ -31,7 +32,7 @@ MARGIN, LARGE = 0.5, 4
 class Compared:
     """A difference: what it answers or belongs to, and its name; the table of its tests and which of these they are.
 
-    sign: -1 where the table subtracts the other way round.
+    sign: -1 where the table subtracts the other way round. profile: whose reports; ``gpu`` trains encoders along.
     """
 
     about: str
@@ -39,10 +40,12 @@ class Compared:
     place: Place
     rows: str
     sign: int = 1
+    profile: str = SAMPLE
 
 
-LEAKAGE, CONTROL, GALLERY = (
-    ("hyper_dino", "beyond", f"table_{name}") for name in ("leakage", "control_tests", "gallery_tests")
+LEAKAGE, CONTROL, GALLERY, ALONG = (
+    ("hyper_dino", "beyond", f"table_{name}")
+    for name in ("leakage", "control_tests", "gallery_tests", "end_to_end_tests")
 )
 TESTS, BY_CLASS, SCORES, VOTES = (
     ("hyper_dino", "retrieval", f"table_{name}") for name in ("tests", "tests_by_class", "opponents", "patients")
@@ -60,6 +63,7 @@ OWN = "1. Does part of the score come from the query's own group?"
 CURVED = "2. Does curved space help?"
 GAIN = "3. Does the head help in the closed archive?"
 UNSEEN = "4. Does it help in an open archive?"
+TRAINED = "first == 'ball, end to end, head' and second.str.startswith('flat')"
 ENCODER = "5. Does the network beat colours and textures?"
 ALIKE = "classes alike"
 COMPARED = {
@@ -69,6 +73,7 @@ COMPARED = {
         OWN, "own group in the archive, minus without: plain features", LEAKAGE, f"method == '{PLAIN}'", -1
     ),
     "curved": Compared(CURVED, "ball minus flat", CONTROL, f"{APART}first == 'ball' and {FLAT}"),
+    "along": Compared(CURVED, "ball minus flat, encoder trained along", ALONG, f"{APART}{TRAINED}", profile=GPU),
     "larger": Compared(CURVED, f"ball minus flat, margin {LARGE}", MARGINS, f"{LARGER}rule.str.startswith('closed')"),
     "larger_new": Compared(
         CURVED, f"ball minus flat, margin {LARGE}, open archive", MARGINS, f"{LARGER}rule.str.startswith('open')"
@@ -137,12 +142,12 @@ OLDER = (
 """What a report of real images may be older than, the column that newer ones have, and the tables."""
 
 
-def read(place: Place) -> pd.DataFrame:
-    """A table of every dataset of the sample that has it; ``title``: the dataset's first name."""
+def read(place: Place, profile: str = SAMPLE) -> pd.DataFrame:
+    """A table of every dataset of a profile that has it; ``title``: the dataset's first name."""
     paper, section, name = place
     parts = []
-    for dataset in profiles.profile("sample")["datasets"]:
-        file = paths.report(paper, "sample", dataset, section) / f"{name}.csv"
+    for dataset in profiles.profile(profile)["datasets"]:
+        file = paths.report(paper, profile, dataset, section) / f"{name}.csv"
         if file.exists():
             parts.append(pd.read_csv(file).assign(title=facts(dataset).title.partition(" ")[0]))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
@@ -162,7 +167,7 @@ def waits() -> list[str]:
 
 def tests(of: Compared) -> pd.DataFrame:
     """The tests of a comparison by min(k, R) on all datasets, differences as its name has them."""
-    if (rows := read(of.place)).empty:
+    if (rows := read(of.place, of.profile)).empty:
         return rows
     rows = denominators.by_min(rows).query(of.rows)
     return rows.assign(difference=of.sign * rows["difference"])
@@ -252,6 +257,7 @@ BALL = f"first == 'ball' and {FLAT}"
 IN_THE_BALL = "first.str.contains('(Hyperbolic)', regex=False) and second.str.contains('(Euclidean)', regex=False)"
 TREES_TWINS = f"{IN_THE_BALL} and first.str.partition(' (')[0] == second.str.partition(' (')[0]"
 TWINS = (
+    Compared("Hyper-DINO", "flat: encoder trained along", ALONG, TRAINED, profile=GPU),
     Compared("Hyper-DINO", "flat: closed archive", CONTROL, f"{APART}{BALL}"),
     Compared("Hyper-DINO", "flat: by image", CONTROL, f"rule == 'by image' and {BALL}"),
     Compared("Hyper-DINO", "flat: open archive", GALLERY, f"rule == 'open' and {BALL}"),
@@ -266,6 +272,13 @@ TWINS = (
     Compared("Hyp-ViT", "sphere: end to end, few steps", HYP_VIT, "second.str.startswith('Sph, end')"),
     Compared(
         "Hyp-ViT", "sphere: in notebook 90", (*FACTORS_OF, "table_costs_tests"), "second == 'Hyp-ViT head, sphere'"
+    ),
+    Compared(
+        "Label tree",
+        "sphere: encoder trained along",
+        (*RESULTS, "table_tests_end_to_end"),
+        f"{TREES_TWINS} and first.str.endswith('head') and not measure.str.contains('class mean')",
+        profile=GPU,
     ),
     *(
         Compared(

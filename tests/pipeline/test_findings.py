@@ -34,14 +34,14 @@ def test_bold_is_what_is_clear_and_else_stands_what_could_have_been(test, differ
 def test_a_difference_has_the_sign_of_its_name_and_those_by_hits_are_left_out(monkeypatch):
     rows = [CLEAR | {"method": "ball", "k": LIST, "metric": metric, "difference": -9.5} for metric in ("ap_min", "x")]
     rows += [CLEAR | {"method": PLAIN, "k": LIST, "metric": "ap_min", "difference": 1.25}]
-    monkeypatch.setattr(findings, "read", lambda place: pd.DataFrame(rows))
+    monkeypatch.setattr(findings, "read", lambda *of: pd.DataFrame(rows))
     assert findings.tests(COMPARED["own"])["difference"].tolist() == [9.5]
     assert findings.tests(COMPARED["own_plain"])["difference"].tolist() == [-1.25]
 
 
 def test_a_table_that_is_not_there_leaves_its_rows_out(monkeypatch):
     read = findings.read
-    monkeypatch.setattr(findings, "read", lambda place: pd.DataFrame() if place == findings.BY_CLASS else read(place))
+    monkeypatch.setattr(findings, "read", lambda *of: pd.DataFrame() if of[0] == findings.BY_CLASS else read(*of))
     names = set(findings.differences()["difference"])
     assert {of.name for of in COMPARED.values() if of.place == findings.BY_CLASS}.isdisjoint(names)
     assert {of.name for of in COMPARED.values() if of.place != findings.BY_CLASS} <= names
@@ -71,17 +71,27 @@ def test_every_committed_test_of_a_head_and_its_flat_twin_is_counted_once():
     columns = counted[["better", "worse", "not clear", "could not tell"]]
     assert (columns.map(lambda cell: int(cell.partition(" ")[0])).sum(axis=1) == counted["tests"]).all()
     committed = 0
-    for file in paths.REPORTS.glob("*/sample/*/*/table_*tests*.csv"):
-        tests = denominators.by_min(pd.read_csv(file))
+    for file in [*paths.REPORTS.glob("*/sample/*/*/table_*tests*.csv"), *paths.REPORTS.glob("*/gpu/*/*/*_tests*.csv")]:
+        tests, large = denominators.by_min(pd.read_csv(file)), file.parts[-4] == "gpu"
         left_out = (file.parts[-5], file.parts[-2]) in {("hyper_dino", "retrieval"), ("linear_prototypes", "retrieval")}
-        apart = file.stem.endswith(("by_class", "label_tests", "end_to_end"))  # the same heads, weighed otherwise
+        apart = file.stem.endswith(("by_class", "label_tests"))  # the same heads, weighed otherwise
+        apart |= file.stem.endswith("end_to_end") and not large
         if not left_out and not apart and "second" in tests:
             heads = tests["first"].str.contains(HEADS) & tests["second"].str.contains(TWINS)
+            heads &= tests["first"].str.endswith("head") | (not large)  # their encoders have no twin in a ball
             same = tests["first"].str.partition(" (")[0] == tests["second"].str.partition(" (")[0]
             heads &= same | ~tests["first"].str.contains("Hyperbolic")
             heads &= ~tests.get("measure", pd.Series("", tests.index)).str.contains("class mean")
             committed += int((heads & ~(tests.get("at_rim", 0) > 5)).sum())
     assert counted["tests"].sum() == committed > 150
+
+
+def test_large_trainings_stand_beside_the_sample_and_are_their_own():
+    rows = findings.tests(COMPARED["along"])
+    folders = paths.REPORTS.glob("hyper_dino/gpu/*/beyond/table_end_to_end_tests.csv")
+    tests = pd.concat(map(pd.read_csv, folders)).query("first == 'ball, end to end, head' and rule != 'by image'")
+    tests = denominators.by_min(tests[tests["second"].str.startswith("flat")])
+    assert sorted(rows["difference"]) == sorted(tests["difference"]) and len(rows) > 3
 
 
 def test_a_clear_gain_of_the_ball_is_counted_on_its_dataset():

@@ -176,7 +176,7 @@ def yardstick(rows: pd.DataFrame, n_known: int) -> mpl.Figure:
         left.set(xlim=(-0.03, 1.0), xlabel="relative δ (0: a tree)")
         left.axvspan(theirs.min(), theirs.max(), color="0.8", zorder=0)
         right.axhspan(theirs.min(), theirs.max(), color="0.8", zorder=0, label="published, Table 1")
-        right.set(xscale="log", xlabel="length of the feature (numbers)", ylabel="relative δ", ylim=(0, None))
+        right.set(xscale="log", xlabel="length of the feature", ylabel="relative δ", ylim=(0, None))
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         plt.close(figure)
     return figure
