@@ -169,7 +169,8 @@ def tests(of: Compared) -> pd.DataFrame:
     """The tests of a comparison by min(k, R) on all datasets, differences as its name has them."""
     if (rows := read(of.place, of.profile)).empty:
         return rows
-    rows = denominators.by_min(rows).query(of.rows)
+    parts = (part.dropna(axis=1, how="all") for _, part in rows.groupby("title", sort=False))  # older ones lack columns
+    rows = pd.concat(map(denominators.by_min, parts), ignore_index=True).query(of.rows)
     return rows.assign(difference=of.sign * rows["difference"])
 
 
