@@ -122,7 +122,7 @@ OLDER = (
         "within",
         (("hyper_dino", "retrieval", "table_nca"),),
     ),
-    ("class means average each fold first", "class_chance", (SCORES,)),
+    ("class means average each fold first", "class_chance", (SCORES, ("hyper_dino", "beyond", "table_control"))),
     (
         "with classes alike, a class is the mean of its groups, not of its queries",
         "metric",
@@ -258,7 +258,10 @@ BALL = f"first == 'ball' and {FLAT}"
 IN_THE_BALL = "first.str.contains('(Hyperbolic)', regex=False) and second.str.contains('(Euclidean)', regex=False)"
 TREES_TWINS = f"{IN_THE_BALL} and first.str.partition(' (')[0] == second.str.partition(' (')[0]"
 TWINS = (
-    Compared("Hyper-DINO", "flat: encoder trained along", ALONG, TRAINED, profile=GPU),
+    Compared("Hyper-DINO", "flat: encoder trained along", ALONG, f"{APART}{TRAINED}", profile=GPU),
+    Compared(
+        "Hyper-DINO", "flat: encoder trained along, by image", ALONG, f"rule == 'by image' and {TRAINED}", profile=GPU
+    ),
     Compared("Hyper-DINO", "flat: closed archive", CONTROL, f"{APART}{BALL}"),
     Compared("Hyper-DINO", "flat: by image", CONTROL, f"rule == 'by image' and {BALL}"),
     Compared("Hyper-DINO", "flat: open archive", GALLERY, f"rule == 'open' and {BALL}"),
@@ -274,21 +277,19 @@ TWINS = (
     Compared(
         "Hyp-ViT", "sphere: in notebook 90", (*FACTORS_OF, "table_costs_tests"), "second == 'Hyp-ViT head, sphere'"
     ),
-    Compared(
-        "Label tree",
-        "sphere: encoder trained along",
-        (*RESULTS, "table_tests_end_to_end"),
-        f"{TREES_TWINS} and first.str.endswith('head') and not measure.str.contains('class mean')",
-        profile=GPU,
-    ),
     *(
         Compared(
-            "Label tree", f"sphere: {measure}{more}", (*RESULTS, table), f"{TREES_TWINS} and measure == '{measure}'"
+            "Label tree",
+            f"sphere: {measure}{more}",
+            (*RESULTS, table),
+            f"{TREES_TWINS} and measure == '{measure}' and not first.str.endswith('encoder')",
+            profile=profile,
         )
-        for table, more in (
-            ("table_tests", ""),
-            ("table_longer_tests", ", five times the steps"),
-            ("table_other_tree_tests", ", another tree"),
+        for table, more, profile in (
+            ("table_tests", "", SAMPLE),
+            ("table_longer_tests", ", five times the steps", SAMPLE),
+            ("table_other_tree_tests", ", another tree", SAMPLE),
+            ("table_tests_end_to_end", ", encoder trained along", GPU),
         )
         for measure in ("HF1", "PC-Order", "R@5", "Top-1")
     ),
