@@ -16,8 +16,8 @@ from lib.metrics.significance import could_show
 from lib.pipeline import profiles
 from lib.study import denominators, paired
 from lib.study.markdown import percent, points
+from lib.study.real import GPU, PROFILE
 
-SAMPLE, GPU = "sample", "gpu"
 Place = tuple[str, str, str]
 """Paper, section and name of a table."""
 PLAIN, CLASSIFIER = "raw features, cosine", "linear classifier, probability"
@@ -40,7 +40,7 @@ class Compared:
     place: Place
     rows: str
     sign: int = 1
-    profile: str = SAMPLE
+    profile: str = PROFILE
 
 
 LEAKAGE, CONTROL, GALLERY, ALONG = (
@@ -57,13 +57,13 @@ FACTORS, FACTORS_BY_CLASS, MARGINS, REST = (
 AGAIN = "in notebook 90"
 APART, LARGER, FLAT = "rule != 'by image' and ", f"first == 'ball, m0 = {LARGE}' and ", "second == 'flat, half margin'"
 CLOSED, NEW = (f"archive.str.startswith('{archive}') and " for archive in ("closed", "open"))
+TRAINED = "first == 'ball, end to end, head' and second.str.startswith('flat')"
 HEAD_ON = "factor.str.startswith('head: ball, not "
 TEXTURE = "factor.str.startswith('encoder: pretrained, not texture') and archive.str.startswith('closed')"
 OWN = "1. Does part of the score come from the query's own group?"
 CURVED = "2. Does curved space help?"
 GAIN = "3. Does the head help in the closed archive?"
 UNSEEN = "4. Does it help in an open archive?"
-TRAINED = "first == 'ball, end to end, head' and second.str.startswith('flat')"
 ENCODER = "5. Does the network beat colours and textures?"
 ALIKE = "classes alike"
 COMPARED = {
@@ -142,7 +142,7 @@ OLDER = (
 """What a report of real images may be older than, the column that newer ones have, and the tables."""
 
 
-def read(place: Place, profile: str = SAMPLE) -> pd.DataFrame:
+def read(place: Place, profile: str = PROFILE) -> pd.DataFrame:
     """A table of every dataset of a profile that has it; ``title``: the dataset's first name."""
     paper, section, name = place
     parts = []
@@ -286,9 +286,9 @@ TWINS = (
             profile=profile,
         )
         for table, more, profile in (
-            ("table_tests", "", SAMPLE),
-            ("table_longer_tests", ", five times the steps", SAMPLE),
-            ("table_other_tree_tests", ", another tree", SAMPLE),
+            ("table_tests", "", PROFILE),
+            ("table_longer_tests", ", five times the steps", PROFILE),
+            ("table_other_tree_tests", ", another tree", PROFILE),
             ("table_tests_end_to_end", ", encoder trained along", GPU),
         )
         for measure in ("HF1", "PC-Order", "R@5", "Top-1")
