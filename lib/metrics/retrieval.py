@@ -67,9 +67,9 @@ class PerQuery:
         """
         metrics, ks = (list(dict.fromkeys(self.values.columns.get_level_values(name))) for name in ("metric", "k"))
         # Queries with the same counts have the same chance: computed once for all of them.
-        of = torch.from_numpy(np.stack([self.n_relevant, self.n_gallery]))
-        (n_relevant, n_gallery), query = of.unique(dim=1, return_inverse=True)
-        cut = _in_random_order(n_relevant, n_gallery, ks)
+        width = self.n_gallery.max(initial=0) + 1
+        pairs, query = np.unique(self.n_relevant * width + self.n_gallery, return_inverse=True)
+        cut = _in_random_order(*map(torch.from_numpy, divmod(pairs, width)), ks)
         values = torch.cat([_METRICS[metric](cut) for metric in metrics], dim=1)[query]
         return pd.DataFrame(values.numpy(), columns=pd.MultiIndex.from_product([metrics, ks], names=["metric", "k"]))
 

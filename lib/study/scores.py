@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import InputError
+from lib.metrics import retrieval
 from lib.study import differences
 from lib.training.methods import Answer
 
@@ -62,8 +63,8 @@ class Scores:
             "chance": 100 * self.chance.groupby([*names, "fold", "repeat"], sort=False).mean().groupby(names).mean(),
             "class_chance": self._class_means(self.chance),
         }
-        long = {name: frame.stack(["metric", "k"], future_stack=True) for name, frame in over.items()}
-        rows = pd.DataFrame({name: column.reindex(long["ours"].index) for name, column in long.items()})
+        aligned = {name: frame.reindex(over["ours"].index) for name, frame in over.items()}
+        rows = pd.concat(aligned, axis=1, names=["measure"]).stack(["metric", "k"], future_stack=True)
         first = self.values[self.values.index.get_level_values("repeat") == 0]
         empty = first.iloc[:, 0].isna().groupby(names, sort=False)
         repeats = split.index.to_frame(index=False).groupby(names, sort=False)["repeat"].nunique()
@@ -142,21 +143,21 @@ def of_answers(
     groups: (n,) of all images, the units of the paired tests; every image by itself if not given. rule: what the first
     level is called.
     """
-    values, chance, trainings = {}, {}, {}
-    for place, methods in found.items():
-        for method, answers in methods.items():
-            for answer in answers:
-                key = place, method, answer.split.fold, answer.split.repeat
-                queries, per_query = answer.split.test, answer.per_query
-                index = [queries, queries if groups is None else groups[queries], per_query.classes]
-                index = pd.MultiIndex.from_arrays(index, names=QUERY[2:])
-                values[key] = per_query.values.set_axis(index)
-                chance[key] = per_query.chance.set_axis(index)
-                trainings[key] = vars(answer.health) | dict(measure(answer))
-    names = [rule, "method", "fold", "repeat"]
-    health = pd.DataFrame.from_dict(trainings, orient="index")
-    health.index = pd.MultiIndex.from_tuples(trainings, names=names)
-    return Scores(pd.concat(values, names=names), pd.concat(chance, names=names), health)
+    of = {
+        (place, method, answer.split.fold, answer.split.repeat): answer
+        for place, methods in found.items()
+        for method, answers in methods.items()
+        for answer in answers
+    }
+    trainings = pd.MultiIndex.from_tuples(of, names=[rule, "method", "fold", "repeat"])
+    health = pd.DataFrame([vars(answer.health) | dict(measure(answer)) for answer in of.values()], trainings)
+    each = trainings.repeat([len(answer.split.test) for answer in of.values()])
+    queries = np.concatenate([answer.split.test for answer in of.values()])
+    per_query = retrieval.together([answer.per_query for answer in of.values()])
+    index = [*(each.get_level_values(name) for name in each.names), queries]
+    index += [queries if groups is None else groups[queries], per_query.classes]
+    index = pd.MultiIndex.from_arrays(index, names=[*each.names, *QUERY[2:]])
+    return Scores(per_query.values.set_axis(index), per_query.chance.set_axis(index), health)
 
 
 def of_values(values: pd.DataFrame, trainings: pd.DataFrame, names: Sequence[str] = ("method",)) -> Scores:

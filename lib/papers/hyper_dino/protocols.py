@@ -124,12 +124,13 @@ def of_all_images(results: Galleries) -> dict[str, dict[str, list[Answer]]]:
 
 def gallery_values(results: Galleries) -> pd.DataFrame:
     """The answers of :func:`galleries` as rows: how long, and the number of images learnt from, added."""
-    frames = []
-    for (fraction, length, gallery, method), done in results.items():
-        n_train = int(np.mean([len(answer.split.train) for answer in done]))
-        rows = of_answers({gallery: {method: done}}, rule="gallery").means()
-        frames.append(rows.assign(fraction=fraction, length=length, n_train=n_train))
-    return pd.concat(frames, ignore_index=True).query("metric == 'ap_min'").drop(columns="metric")
+    sides = {number: {method: done} for number, ((*_, method), done) in enumerate(results.items())}
+    scores = of_answers(sides, rule="side", measure=lambda answer: {"n_train": len(answer.split.train)})
+    about = pd.DataFrame([where for *where, _ in results], columns=["fraction", "length", "gallery"])
+    rows = scores.means().query("metric == 'ap_min'").join(about, on="side").astype({"n_train": int})
+    first, last = ["gallery", "method", "k"], ["fraction", "length", "n_train"]
+    middle = [name for name in rows if name not in (*first, *last, "side", "metric")]
+    return rows[first + middle + last].reset_index(drop=True)
 
 
 def length_choice(
