@@ -22,8 +22,8 @@ from lib.study.store import Run
 PROFILE, GPU = "sample", "gpu"
 REAL_ALREADY = "These are real images already; what others say is in [reports/index.md](../reports/index.md)."
 NOTHING = {
-    PROFILE: "There is no sample report of {}; `make reproduce PROFILE=sample DATA=<folder>` makes it.",
-    GPU: "Large trainings (224 px, the papers' batches, fewer steps) were not run yet; on a GPU, `make gpu` runs them.",
+    PROFILE: "There is no sample report of {called}; `make reproduce PROFILE=sample DATA=<folder>` makes it.",
+    GPU: "Notebook {notebook} has no large trainings (224 px) yet; on a GPU, `make gpu` runs them.",
 }
 ABSENT = "No {} report of {} yet: {}."
 LACKING = "{}: {}."
@@ -100,7 +100,7 @@ def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str)
         return Real((REAL_ALREADY,))
     files = {facts(dataset).title: folder / f"{name}.csv" for dataset, folder in _folders(run).items()}
     found = {title: pd.read_csv(file) for title, file in files.items() if file.exists()}
-    return Real((say(found) if found else NOTHING[PROFILE].format(name),))
+    return Real((say(found) if found else NOTHING[PROFILE].format(called=name),))
 
 
 def _collected(
@@ -128,7 +128,7 @@ def _collected(
             absent.append(facts(dataset).title)
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
     if not parts:
-        return Real((NOTHING[profile].format(called),))
+        return Real((NOTHING[profile].format(called=called, notebook=run.notebook),))
     if absent:
         titles = ", ".join(absent)
         parts.append(LACKING.format(titles, lacking) if lacking else ABSENT.format(profile, called, titles))

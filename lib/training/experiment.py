@@ -176,7 +176,20 @@ def ask(
             "the open gallery holds the queries themselves: give the groups, so that each is left out of its own"
         )
     different = {_searched(head, gallery): head for of_splits in fitted.values() for head in of_splits}
-    jobs = (joblib.delayed(_ask)(head, x, labels, tuple(ks), gallery, groups) for head in different.values())
+    reduced = {}
+
+    def seen(head: Fitted, rows: np.ndarray) -> np.ndarray:
+        key = id(head.reduction), rows.tobytes()  # many heads share a reduction
+        if key not in reduced:
+            reduced[key] = head.reduction(x[rows])
+        return reduced[key]
+
+    jobs = (
+        joblib.delayed(_ask)(
+            head, seen(head, head.split.test), seen(head, head.split.gallery(gallery)), labels, ks, gallery, groups
+        )
+        for head in different.values()
+    )
     found = track(spread(jobs, workers), total=len(different), what=what, unit="searches")
     of = dict(zip(different, found, strict=True))
     return {
@@ -193,13 +206,19 @@ def _searched(fitted: Fitted, gallery: str) -> tuple[Hashable, ...]:
 
 
 def _ask(
-    head: Fitted, x: np.ndarray, labels: np.ndarray, ks: tuple[int, ...], gallery: str, groups: np.ndarray | None
+    head: Fitted,
+    query: np.ndarray,
+    searched: np.ndarray,
+    labels: np.ndarray,
+    ks: Sequence[int],
+    gallery: str,
+    groups: np.ndarray | None,
 ) -> tuple[np.ndarray, retrieval.PerQuery]:
     split, rows = head.split, head.split.gallery(gallery)
     if groups is not None:
         check(split, groups, split.train, k=1)  # what was learnt from, whichever gallery is searched
         check(split, groups, rows, max(ks), own_left_out=gallery == "open")
-    return search(head, x, labels, split.test, rows, ks, groups if gallery == "open" else None)
+    return _search(head, query, searched, labels, split.test, rows, ks, groups if gallery == "open" else None)
 
 
 def search(
@@ -215,10 +234,25 @@ def search(
 
     ``ids: (n,)`` of all images leaves out what shares the query's id, as in :func:`lib.metrics.retrieval.evaluate`.
     """
-    embedded = fitted.embed(x[gallery])
+    reduced = fitted.reduction(x[queries]), fitted.reduction(x[gallery])
+    return _search(fitted, *reduced, labels, queries, gallery, ks, ids)
+
+
+def _search(
+    fitted: Fitted,
+    query: np.ndarray,
+    searched: np.ndarray,
+    labels: np.ndarray,
+    queries: np.ndarray,
+    gallery: np.ndarray,
+    ks: Sequence[int],
+    ids: np.ndarray | None,
+) -> tuple[np.ndarray, retrieval.PerQuery]:
+    """As :func:`search`, from the reduced features of both sides, (q, n) and (m, n)."""
+    embedded = fitted.placed(searched)
     known = (None, None) if ids is None else (ids[queries], ids[gallery])
     per_query = retrieval.evaluate(
-        fitted.embed(x[queries]), embedded, labels[queries], labels[gallery], fitted.space, tuple(ks), *known
+        fitted.placed(query), embedded, labels[queries], labels[gallery], fitted.space, tuple(ks), *known
     )
     return embedded.norm(dim=-1).numpy(), per_query
 

@@ -137,7 +137,11 @@ class Fitted:
 
     def embed(self, x: np.ndarray) -> Tensor:
         """Embeddings (n, d) of features ``x: (n, dim)``."""
-        return _embed(self.method.head, self.network, self.reduction(x))
+        return self.placed(self.reduction(x))
+
+    def placed(self, reduced: np.ndarray) -> Tensor:
+        """Embeddings (n, d) of what the reduction gave, ``reduced: (n, dim_in)``."""
+        return _embed(self.method.head, self.network, reduced)
 
 
 @dataclass(frozen=True, eq=False)

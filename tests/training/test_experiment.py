@@ -231,8 +231,8 @@ def test_what_is_not_trained_searches_once_for_all_repeats(where, monkeypatch):
     times, searched = repeated(where, 3), []
     fitted = fit(VIEWS, LABELS, METHODS[:3], times, workers=1)
     alone = {name: [ask({name: [head]}, X, LABELS, KS, workers=1)[name][0] for head in fitted[name]] for name in fitted}
-    search = experiment.search
-    monkeypatch.setattr(experiment, "search", lambda *given: searched.append(given[0].method.name) or search(*given))
+    search = experiment._search
+    monkeypatch.setattr(experiment, "_search", lambda *given: searched.append(given[0].method.name) or search(*given))
     together = ask(fitted, X, LABELS, KS, workers=1)
     assert Counter(searched) == {"raw": 2, "PCA": 2, "mapper": 6}
     for name, answered in together.items():

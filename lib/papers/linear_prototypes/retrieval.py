@@ -308,4 +308,4 @@ def shots_figure(sizes: pd.DataFrame, baseline: float, k: int) -> Figure:
     ]
     shown = pd.concat(rows).assign(x=lambda rows: rows["size"].map(lambda size: str(size or "all")))
     shown = shown.assign(panel=shown["sweep"].map(panels))
-    return lines(shown, xlabel="", ylabel=f"MAP@{k} (%)", height=3.8)
+    return lines(shown, xlabel="images per class", ylabel=f"MAP@{k} (%)", height=3.8)
