@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from lib.errors import InputError
 from lib.metrics.significance import corrected, could_show, could_tell, evidence, paired_permutation
@@ -194,6 +195,12 @@ def test_correction_equals_the_loop_and_skips_what_is_missing():
     with_gap = corrected([0.2, np.nan, 0.001])
     assert np.isnan(with_gap[1])
     assert with_gap[[0, 2]] == pytest.approx(by_holm([0.2, 0.001]))
+    assert np.isnan(corrected([np.nan, np.nan])).all()
+
+
+def test_correction_equals_that_of_statsmodels_to_the_bit():
+    p = np.random.default_rng(0).uniform(0, 0.2, 200).round(2)  # some alike
+    assert corrected(p).tolist() == multipletests(p, method="holm")[1].tolist()
 
 
 def test_what_a_test_could_have_shown_by_hand():
