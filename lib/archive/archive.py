@@ -289,7 +289,7 @@ class Archive:
             file = Path(image)
             if not file.is_file():
                 meant = suggestion(str(image), self.rows["image_id"])
-                raise InputError(f"{image} is no file, and no image of this archive: {meant}")
+                raise InputError(f"there is no file {image}, and this archive has no image of that name: {meant}")
             vector = embeddings.is_vector(file)
             image = embeddings.vector(file, self._facts["features"]) if vector else _read([file])[0]
         if isinstance(image, np.ndarray) and image.ndim == 1:

@@ -1,5 +1,6 @@
 """How an archive is made of images."""
 
+import warnings
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -28,11 +29,13 @@ def parts(
     if len(table) < 2:
         raise InputError(f"{table.name} has {len(table)} image that can be read. An archive needs two or more.")
     options = {"kin": methods.branches(table), "encoder": found.encoder["encoder"]}
-    fitted = methods.fit_all(method, x, table.codes, **options)
-    known = Features.of(x, methods.fit_all(methods.PLAIN, x, table.codes, encoder=options["encoder"]))
-    gate = known.gate(table.groups)
-    fit = partial(methods.fit_splits, method, **options)
-    about = measure(fit, fitted, x, table.codes, table.groups, table.group_kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of numbers that hardly vary, once for each fold
+        fitted = methods.fit_all(method, x, table.codes, **options)
+        known = Features.of(x, methods.fit_all(methods.PLAIN, x, table.codes, encoder=options["encoder"]))
+        gate = known.gate(table.groups)
+        fit = partial(methods.fit_splits, method, **options)
+        about = measure(fit, fitted, x, table.codes, table.groups, table.group_kind)
     rows = table.rows[["image_id", "label"]].assign(
         patient=table.groups,
         path=[str(table.path(row).absolute()) for row in range(len(table))],

@@ -40,26 +40,27 @@ def measure(
     """Let the archive's own images ask, each without the images of its patient.
 
     What learns is fitted anew for this, without the patients that ask: a head has seen the labels of its own images.
+    They then ask the images that it learnt from, as a new patient's image asks those of the archive.
 
     Args:
         fit: the method. fitted: on all images, as the archive keeps it.
         x: (n, dim) features. labels: (n,) classes as whole numbers. groups: (n,) patients, or what ``kind`` says.
     """
     parts, how = _parts(fit, fitted, x, labels, groups, kind)
-    voted, right = [], []
-    ks = tuple(k for k in VOTES if k <= others(groups).min())
-    for head, asking in parts:
-        points, with_answer = head.embed(x), answerable(asking, np.arange(len(x)), labels, groups)
-        if ks and len(with_answer):
-            own = groups[with_answer]
-            voted.append(majority.votes(points[with_answer], points, labels, head.space, ks, own, groups))
-            right.append(voted[-1] == labels[with_answer, None])
+    right = []
+    fewest = min([others(groups).min(), *(len(gallery) for _, _, gallery in parts)])
+    ks = tuple(k for k in VOTES if k <= fewest)
+    for head, asking, gallery in parts:
+        points, queries = head.embed(x), answerable(asking, gallery, labels, groups)
+        if ks and len(queries):
+            ids = {"query_ids": groups[queries], "gallery_ids": groups[gallery]}
+            voted = majority.votes(points[queries], points[gallery], labels[gallery], head.space, ks, **ids)
+            right.append(voted == labels[queries, None])
     hits = np.concatenate(right) if right else np.empty((0, 0))
     accuracy = {k: float(hits[:, column].mean()) for column, k in enumerate(VOTES[: hits.shape[1]])}
     if parts and not accuracy:
         how = f"not measured: no class has images of enough {kind}s"
-    asking = drawn(len(x))
-    if accuracy and (alone := len(asking) - len(answerable(asking, np.arange(len(x)), labels, groups))):
+    if accuracy and (alone := sum(len(asking) for _, asking, _ in parts) - len(hits)):
         how += f"; without {alone:,} whose class no other {kind} has"
     return Measured(accuracy, len(hits), how)
 
@@ -71,12 +72,12 @@ def has_learnt(fitted: Fitted) -> bool:
 
 def _parts(
     fit: Fit, fitted: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, kind: str
-) -> tuple[list[tuple[Fitted, np.ndarray]], str]:
-    """Heads, and the images that ask with each; and how that was done."""
+) -> tuple[list[tuple[Fitted, np.ndarray, np.ndarray]], str]:
+    """Heads, the images that ask with each, and those that answer; and how that was done."""
     asking = drawn(len(x))
     of_all = "" if len(asking) == len(x) else f", {len(asking):,} of {len(x):,} images"
     if not has_learnt(fitted):
-        return [(fitted, asking)], f"own {kind} left out{of_all}"
+        return [(fitted, asking, np.arange(len(x)))], f"own {kind} left out{of_all}"
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # fewer folds: how often it was fitted is said below
@@ -88,6 +89,5 @@ def _parts(
         heads = fit(x, labels, parts)
     except InputError as error:  # all images allow the method, but those of some patients do not
         return [], f"not measured: without some {kind}s, {error}"
-    asked = [np.intersect1d(part.test, asking) for part in parts]
-    how = f"own {kind} left out, also when the head learnt ({len(parts)} times){of_all}"
-    return list(zip(heads, asked, strict=True)), how
+    how = f"each asked of other {kind}s' images, from which alone a head had learnt ({len(parts)} times){of_all}"
+    return [(head, np.intersect1d(part.test, asking), part.train) for head, part in zip(heads, parts, strict=True)], how

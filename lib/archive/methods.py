@@ -51,6 +51,7 @@ METHODS: dict[str, Kind] = {
         "linear prototypes", "two layers that draw each image to the mean of its class", experiment.PROTOTYPES
     ),
     "hyp_vit": Kind("Hyp-ViT's head", "one layer into curved space, no further than a fixed radius", heads.HYPERBOLIC),
+    "supcon": Kind("SupCon", "two layers onto the sphere, which draw a class together", heads.SUPCON),
     "acir": Kind("ACIR's code", "64 bits for an image, compared by how many differ", heads.ACIR),
     "label_tree": Kind(
         "HWC + LAM", "two layers onto the sphere; the loss knows which classes hang on one branch", heads.TREE

@@ -42,7 +42,7 @@ def votes(answer: Answer) -> list[str]:
         if k > 1:
             lines.append(f"Vote of {k}: {harmless(label)} ({round(share * k)} of {k}).")
             if k in answer.accuracy:
-                lines[-1] += f" Here such a vote is right {100 * answer.accuracy[k]:.0f} times in 100."
+                lines[-1] += f" Of all votes of {k}, {100 * answer.accuracy[k]:.0f} in 100 are right here."
     return lines
 
 

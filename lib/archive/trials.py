@@ -26,6 +26,8 @@ from lib.training.methods import Answer, Method
 from lib.training.recipes import allowed_ks
 from lib.training.splits import Split, galleries, repeated, splits
 
+SCORE = "precision"
+"""What decides: the share of right images among the first k (:mod:`lib.archive.verdict` says why not AP)."""
 LARGE, FEWER = 2000, 3
 """Of more images than this there are so many folds, and so many trainings, at most: each is large enough."""
 
@@ -185,10 +187,10 @@ def measure(
     found, voted = _together(jobs, done, n_seeds)
     base, closed = several[0].name, f"closed, {strict}"
     scores = of_answers(found, groups, rule="archive")
-    rows = scores.means().query("metric == 'ap_min'").drop(columns="metric")
+    rows = scores.means().query("metric == @SCORE").drop(columns="metric")
     rows = rows.merge(_of_groups(scores), on=["archive", "method", "k"])
     tests = of_answers({closed: found[closed]}, groups).tests(
-        [(arm.name, base) for arm in several[1:]], [ends[-1]], seed=seed
+        [(arm.name, base) for arm in several[1:]], [ends[-1]], metric=SCORE, seed=seed
     )
     rims = rows[rows["archive"] == closed].drop_duplicates("method").set_index("method")["rim"]
     about = pd.DataFrame([_about(job, one) for job, one in zip(jobs, done, strict=True) if not np.isnan(one.seconds)])
@@ -311,7 +313,7 @@ def _about(job: _Job, one: _Done) -> dict[str, object]:
 def _of_groups(scores: Scores) -> pd.DataFrame:
     """A row per archive, method and k: group_mean, percent, of each group's queries first, as the tests compare."""
     names = ["archive", "method"]
-    values = 100 * scores.values["ap_min"].groupby([*names, "repeat", "group"], sort=False).mean()
+    values = 100 * scores.values[SCORE].groupby([*names, "repeat", "group"], sort=False).mean()
     return values.groupby(names, sort=False).mean().stack(future_stack=True).rename("group_mean").reset_index()
 
 

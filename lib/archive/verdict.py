@@ -1,8 +1,9 @@
 """Which method serves these images? A rule that was written before any method was tried decides.
 
 **The score.** Images of some patients ask an archive of all others, from which alone a method has learnt. The score is
-AP of the longest list, divided by min(k, images of the class), as a mean over patients: of each patient's images first,
-so that differences of scores are what is tested.
+precision@k of the longest list, the share of right images in it, as a mean over patients: of each patient's images
+first, so that differences of scores are what is tested. It is not AP, which rewards a list of one class, right or
+wrong: on classes dealt at random a linear classifier is clearly better than plain features by AP, and not by precision.
 
 **The rule.** Each method is compared with plain features of the first encoder by a paired test over patients and
 trainings, with Holm's correction for the number of methods.
@@ -71,9 +72,9 @@ def decide(measured: Measured, given: ImageTable, used: ImageTable) -> Verdict:
     lost = given.group_kind != "image" and used.group_kind == "image"
     tests = paired.counted(measured.tests)
     clear = tests[(tests["p_holm"] <= LEVEL) & (tests["difference"] > 0)]
-    kind, n_units = given.group_kind, int(measured.tests["n_units"].max())
+    kind, n_units, n_given = given.group_kind, int(measured.tests["n_units"].max()), given.rows["group"].nunique()
     if lost or (clear.empty and not could_tell(measured.tests, LEVEL).any()):
-        outcome, best, n_units = CANNOT, measured.base, given.rows["group"].nunique()
+        outcome, best = CANNOT, measured.base
     elif clear.empty:
         outcome, best = NOTHING, measured.base
     else:
@@ -82,9 +83,14 @@ def decide(measured: Measured, given: ImageTable, used: ImageTable) -> Verdict:
     words = {
         BETTER: lambda: _better(measured, row, clear.set_index("first").loc[best], units, kind),
         NOTHING: lambda: _nothing(measured, row, units),
-        CANNOT: lambda: _lost(row, units, kind) if lost else _cannot(row, units, kind, len(measured.tests)),
+        CANNOT: lambda: (
+            _lost(row, counted(n_given, kind), kind)
+            if lost
+            else _cannot(row, n_units, n_given, kind, len(measured.tests))
+        ),
     }
-    further = [_first_answer(measured, best), _at_rim(measured.tests)] * (outcome != CANNOT) + [_unknown(given)]
+    further = [_answers(measured, best), _learnt_on(measured), _at_rim(measured.tests)] * (outcome != CANNOT)
+    further.append(_unknown(given))
     return Verdict(
         outcome, row["key"], best, row["encoder"], words[outcome](), " ".join(part for part in further if part)
     )
@@ -92,30 +98,33 @@ def decide(measured: Measured, given: ImageTable, used: ImageTable) -> Verdict:
 
 def _better(measured: Measured, row: pd.Series, test: pd.Series, units: str, kind: str) -> str:
     base = measured.of(measured.base)
-    new, averaged = ("a new image", "") if kind == "image" else (f"images of a new {kind}", f", averaged per {kind}")
+    new, averaged = ("a new image", "") if kind == "image" else (f"images of a new {kind}", f" (averaged per {kind})")
     return (
-        f"Use {_on(row)}: on {new} it scores {row['group_mean']:.1f} (MAP@{measured.k}{averaged}), where plain "
-        f"features score {base['group_mean']:.1f}. The gain is clear: {test['difference']:+.1f} points with {units} "
-        f"(95 % interval {test['low']:+.1f} to {test['high']:+.1f}; p = {test['p_holm']:.4f}, corrected for "
-        f"{counted(int(test['n_tests']), 'method')}). It {_training(row)}, and its code alone has {row['bytes']:,} "
-        f"bytes an image instead of {base['bytes']:,}."
+        f"Use {_on(row)}: for {new}, {row['group_mean']:.1f} % of the first {measured.k} answers show the right "
+        f"class{averaged}, with plain features {base['group_mean']:.1f} %. The gain is clear: "
+        f"{test['difference']:+.1f} points with {units} (95 % interval {test['low']:+.1f} to {test['high']:+.1f}; "
+        f"p = {test['p_holm']:.4f}, corrected for {counted(int(test['n_tests']), 'method')}). It {_training(row)}, and "
+        f"its code alone has {row['bytes']:,} bytes an image instead of {base['bytes']:,}; an archive keeps the "
+        "features as well."
     )
 
 
 def _nothing(measured: Measured, row: pd.Series, units: str) -> str:
     least = float(measured.tests["could_show"].replace(np.inf, np.nan).max())
-    shown = f", where a gain of {least:.1f} points would have been" if np.isfinite(least) else ""
+    shown = f", for which a gain had to be at least {least:.1f} points" if np.isfinite(least) else ""
     return (
-        f"Nothing beats plain features here: use {row['method']}, which score {row['group_mean']:.1f} "
-        f"(MAP@{measured.k}). With {units} no method is clearly better{shown}. They {_plain(row)}."
+        f"Nothing beats plain features here: use {row['method']}, of whose first {measured.k} answers "
+        f"{row['group_mean']:.1f} % show the right class. With {units} no method is clearly better{shown}. "
+        f"They {_plain(row)}."
     )
 
 
-def _cannot(row: pd.Series, units: str, kind: str, n_tests: int) -> str:
-    enough = counted(would_do(n_tests), kind)
+def _cannot(row: pd.Series, n_units: int, n_given: int, kind: str, n_tests: int) -> str:
+    units, enough = (text[0].upper() + text[1:] for text in (counted(n_units, kind), counted(would_do(n_tests), kind)))
+    rest = f" (of {n_given}: the others have no class that another {kind} has)" if n_units < n_given else ""
     return (
-        f"{units[0].upper()}{units[1:]} cannot tell which method serves your images: no difference, however large, "
-        f"could be clear. {enough[0].upper()}{enough[1:]} or more would do, several of them with images of each class. "
+        f"{units}{rest} cannot tell which method serves your images: no difference, however large, could be clear. "
+        f"{enough} or more would do, several of them with images of each class. "
         f"Until then use {row['method']}, which {_plain(row)}."
     )
 
@@ -151,23 +160,29 @@ def _on(row: pd.Series) -> str:
     return row["method"] if row["key"] == methods.PLAIN else f"{row['method']} on features of {row['encoder']}"
 
 
-def _first_answer(measured: Measured, best: str) -> str:
-    """The first answer alone, beside that of plain features: among what a method learnt from, and among new images."""
-    first = measured.rows[measured.rows["k"] == 1].pivot(index="method", columns="archive", values="ours")
+def _answers(measured: Measured, best: str) -> str:
+    """The first answer, what is right in an archive of new images, and the vote; beside plain features and the best."""
 
-    def beside(shares: pd.Series) -> str:
-        plain = "" if best == measured.base else f", with plain features for {shares[measured.base]:.1f} %"
-        return f"{shares[best]:.1f} % of the images{plain}"
+    def right(archive: str, k: int, what: str = "ours") -> str:
+        rows = measured.rows[(measured.rows["archive"] == archive) & (measured.rows["k"] == k)]
+        shares = rows.set_index("method")[what]
+        others = dict.fromkeys([measured.base, shares.idxmax()])
+        beside = "; ".join(f"{name} {shares[name]:.1f} %" for name in others if name != best)
+        return f"{shares[best]:.1f} %" + (f" ({beside})" if beside else "")
 
-    sentences, unseen = [], measured.strict.replace("closed", "open")
-    if measured.strict in first:
-        shares = first[measured.strict]
-        most = shares.idxmax()
-        other = "" if most in (best, measured.base) else f", most often with {most}, for {shares[most]:.1f} %"
-        sentences.append(f"The first answer alone is right for {beside(shares)}{other} (not tested).")
-    if sentences and unseen in first:
-        sentences.append(f"In an archive that nothing was fitted on, it is right for {beside(first[unseen])}.")
-    return " ".join(sentences)
+    unseen = measured.strict.replace("closed", "open")
+    said = [f"The first answer is right for {right(measured.strict, 1)}."]
+    if unseen in set(measured.rows["archive"]):
+        first, all_k = right(unseen, 1), f"{right(unseen, measured.k)} of the first {measured.k}"
+        said.append(f"In an archive of new images, from which nothing learnt, it is for {first}; so are {all_k}.")
+    votes = f"The vote of 5 has a macro F1 of {right(measured.strict, 1, 'f1_5')}."
+    return " ".join([*said, votes, "These numbers were not tested."])
+
+
+def _learnt_on(measured: Measured) -> str:
+    """Which encoder's features were learnt on, where there are several."""
+    encoder = measured.of(measured.base)["encoder"]
+    return f"Heads were tried on features of {encoder} alone." if measured.rows["encoder"].nunique() > 1 else ""
 
 
 def _unknown(given: ImageTable) -> str:

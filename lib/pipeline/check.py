@@ -1,7 +1,6 @@
 """What a folder of images holds for a run: classes, patients, what is left out and why, and how long a run takes."""
 
 import string
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -114,16 +113,19 @@ def _time(table: ImageTable, encoder: str | None, settings: dict[str, Any]) -> s
     return f"Time, estimated for {machine}: {', '.join(lines)}." if lines else ""
 
 
+MANY, MORE = 2000, (5, 2)
+"""So many times the demo's trainings: 5 folds by patient with 5 trainings each, and 5 by image, where the demo has 2, 2
+and 2; of more images than this 3, 3 and 3. A head takes as many steps however few images there are."""
+
+
 def own_seconds(n: int, settings: dict[str, Any]) -> float:
-    """Seconds of a run on ``n`` own images: features of every encoder, views of them, and the notebooks."""
+    """Seconds of a run on ``n`` own images: features of every encoder, and notebook 93."""
     content = yaml.safe_load(
         string.Template((paths.PIPELINES / "own.yaml").read_text(encoding="utf-8")).substitute(name=OWN)
     )
-    seen = Counter(encoder for block in profiles.FEATURES for encoder in content[block]["encoders"])
-    seen.update({encoder: content["n_views"] - 1 for encoder in content["views"].values()})
-    features = sum(times * n / plan.images_per_second(encoder, settings) for encoder, times in seen.items())
-    hours = sum(plan.scaled_hours(stage, of[OWN], n, settings) for stage, of in content["runs"].items())
-    return features + 3600 * hours
+    features = sum(n / plan.images_per_second(encoder, settings) for encoder in content["features"]["encoders"])
+    tiles, trainings = settings["drawn"]["tissue"]["n_tiles"], MORE[n > MANY]
+    return features + trainings * max(1, n / tiles) * plan.demo_seconds("your_archive", settings)
 
 
 def _long(seconds: float) -> str:
@@ -134,6 +136,8 @@ def _long(seconds: float) -> str:
     """
     if seconds < 60:
         return "under a minute"
+    if seconds < 90:
+        return "about a minute"
     return f"about {seconds / 60:.0f} minutes" if seconds < 5400 else f"about {seconds / 3600:.1f} hours"
 
 

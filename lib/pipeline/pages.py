@@ -196,7 +196,7 @@ def write_own(name: str) -> Path:
         paper, section = place(notebook.stem)
         for file in (file for file in _records(paper, "own", section) if file.parts[-3] == name):
             links.append(f"- [{saved.title(paper)}, {section.replace('_', ' ')}]({_page(file)})")
-    lines += ["Every page of your own images. None of this is under version control.", "\n".join(links)]
+    lines += ["All pages on your own images (git sees none of them):", "\n".join(links)]
     target = paths.REPORTS / f"own-{name}.md"
     with whole(target) as draft:
         draft.write_text("\n\n".join([*lines, ""]), encoding="utf-8")

@@ -14,6 +14,7 @@ from lib.archive.app import content, opinions
 from lib.archive.archive import Archive
 from lib.encoders.texture import Texture
 from lib.errors import BrokenImage, InputError
+from lib.metrics import votes as majority
 from lib.search import nearest
 from tests.archive.conftest import CLASSES, MARKUP, tile
 
@@ -67,11 +68,16 @@ def test_votes_are_measured_without_the_own_patient(archive, table):
 
 def test_what_learns_is_measured_on_patients_that_it_has_not_seen(table, monkeypatch, quick):
     """Features without a meaning: a head finds the labels of what it has learnt from, and no others."""
+    voting = Mock(side_effect=majority.votes)
+    monkeypatch.setattr(majority, "votes", voting)
     monkeypatch.setattr(Texture, "encode", lambda self, images: _noise(len(images), self.dim))
     archive = Archive.build(table, "texture", "linear")
     known = [archive.ask(number, k=1).neighbours["label"].iloc[0] for number in archive.rows.index]
     assert np.mean(known == archive.rows["label"]) > 0.8 > 0.65 > archive.accuracy[1]
     assert archive.how.endswith("(4 times)")
+    patients = [(set(call.kwargs["query_ids"]), set(call.kwargs["gallery_ids"])) for call in voting.call_args_list]
+    assert len(patients) == 4 and all(asking | learnt == set(table.groups) for asking, learnt in patients)
+    assert not any(asking & learnt for asking, learnt in patients)
     of_own, of_new = (content.reply(archive, query, None, None) for query in (0, Image.new("RGB", (9, 9))))
     assert of_own["learnt"] and not of_new["learnt"]
     assert content.APART in content.overview(archive, Mock(note="", place=lambda codes: [[0, 0]] * 24))["plane"]["note"]
@@ -138,7 +144,7 @@ def test_queries_of_other_kinds_are_read_or_named(archive, tiles, tmp_path, monk
     with pytest.raises(BrokenImage, match=r"cut\.png: the image is damaged"):
         archive.ask(tmp_path / "cut.png")
     with pytest.raises(
-        InputError, match=r"tile_99[.]png is no file, and no image of this archive: did you mean normal"
+        InputError, match=r"tile_99[.]png, and this archive has no image of that name: did you mean normal"
     ):
         archive.ask("normal/patient_1/tile_99.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)

@@ -17,11 +17,11 @@ def test_a_terminal_shows_rank_class_distance_patient_image_votes_and_accuracy(a
     assert re.fullmatch(
         rf"1 +{re.escape(MARKUP)} +0\.\d{{3}} +patient_\d +{re.escape(MARKUP)}/patient_\d/tile_\d+.png", first
     )
-    right = f"{100 * archive.accuracy[3]:.0f} times in 100"
-    assert f"Vote of 3: {MARKUP} (3 of 3). Here such a vote is right {right}." in text and "Vote of 5" in text
+    right = f"Of all votes of 3, {100 * archive.accuracy[3]:.0f} in 100 are right here."
+    assert f"Vote of 3: {MARKUP} (3 of 3). {right}" in text and "Vote of 5" in text
     assert "24 images of this archive, own patient left out" in text and "Unlike" not in text
     text = shown.text(archive, archive.ask(row["image_id"], only=[MARKUP, "normal"]))
-    assert "times in 100" not in text and "measured with all classes, and not with those that you chose" in text
+    assert "in 100" not in text and "measured with all classes, and not with those that you chose" in text
     answer = archive.ask(np.zeros((9, 9, 3), dtype=np.uint8) + np.array([250, 0, 120], dtype=np.uint8))
     assert shown.text(archive, answer).startswith("Unlike anything here: by the encoder's features, its nearest image")
 

@@ -84,3 +84,29 @@ def test_images_that_leave_too_few_to_vote_are_refused_with_the_way_out(images, 
     table = replace(images, rows=images.rows[few].reset_index(drop=True))
     with pytest.raises(InputError, match=r"8 images are too few.* here are 4.* make archive"):
         trials.measure({"net": features["net"][few]}, table, None, [1, 5], 2, 2, workers=1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_dealt_at_random_are_not_told_from_plain_features_though_ap_would(
+    images, features, seed, tmp_path, monkeypatch
+):
+    """A list of one class has a higher AP than an unsorted one, also where the class means nothing."""
+    monkeypatch.setattr(paths, "TRAINED", tmp_path)
+    monkeypatch.setattr(methods, "METHODS", {name: methods.METHODS[name] for name in (methods.PLAIN, "linear")})
+    many, x = several(images, 3), np.random.default_rng(seed).normal(size=(3 * len(images), 24)).astype(np.float32)
+    gains = {}
+    for score in ("ap_min", trials.SCORE):
+        monkeypatch.setattr(trials, "SCORE", score)
+        test = trials.measure({"net": x}, many, None, [1, 10], 3, 1, seed, workers=1).tests.iloc[0]
+        gains[score] = test.difference, test.p_holm
+    assert gains["ap_min"][0] > 3 and gains["ap_min"][1] <= 0.05
+    assert gains["precision"][1] > 0.05
+
+
+def several(images: ImageTable, times: int) -> ImageTable:
+    """So many times the patients, with as many images each."""
+    rows = [
+        images.rows.assign(image_id=images.rows["image_id"] + f"_{n}", group=images.rows["group"] + f"_{n}")
+        for n in range(times)
+    ]
+    return replace(images, rows=pd.concat(rows, ignore_index=True))

@@ -61,5 +61,5 @@ def _note(dim: int, share: float, c: float) -> str:
         "spread. So what lies side by side here need not be near: the list of the nearest counts all numbers."
     )
     if c > 0:
-        return f"{first} The directions are those at the origin of the ball, brought into the disk by exp0. {CIRCLES}"
+        return f"{first} The directions are those at the origin of the ball, where the ball is nearly flat. {CIRCLES}"
     return f"{first} These codes are not of a ball; the disk only bends the picture so that all of it fits."

@@ -10,8 +10,9 @@ from lib.study.columns import Column, Layout
 from lib.study.shown import Figure, Table
 
 SAYS = (
-    "MAP@k: AP of the first k answers divided by min(k, images of the class), percent, means over folds and trainings "
-    "(the verdict and its test average the images of each patient first). "
+    "Precision@k: the share of the first k answers that show the query's class, percent, means over folds and "
+    "trainings (the verdict and its test average the images of each patient first). A class with fewer images than k "
+    "cannot fill the list. "
     "By image: the archive knows other images of the query's patient; by patient, or whatever your folders tell: it "
     "knows none. Closed: the archive is what a method learnt from; open: other new images, on which nothing was "
     "fitted. Class mean: averaged per class first. Macro F1 of the first answer, and of the majority of 3 and of 5, "
@@ -42,7 +43,7 @@ LAYOUTS = {
     "table_methods": Layout(
         [
             Column("method"),
-            Column("MAP@{}", "ours", "1", over="place", chance="chance"),
+            Column("precision@{}", "ours", "1", over="place", chance="chance"),
             Column("class mean@{}", "class_mean", "1", over="own", chance="class_chance"),
             *(Column(f"macro F1, {of}", f"f1_{k}", "1") for k, of in {1: "first", 3: "of 3", 5: "of 5"}.items()),
             Column("against plain features", "gain"),
@@ -50,7 +51,7 @@ LAYOUTS = {
             Column("bytes of a code", "bytes", "0"),
         ]
     ),
-    "table_tests": paired.tests_layout({"first": "method", "second": "compared with"}, "points of MAP"),
+    "table_tests": paired.tests_layout({"first": "method", "second": "compared with"}, "points of precision"),
     "table_found": Layout(
         [Column("class"), *(Column(name, form="0") for name in ("images", "groups", "used"))], by=("class",)
     ),
@@ -86,9 +87,9 @@ def figure_gain(tests: pd.DataFrame, k: int, strict: str) -> Figure:
     rows = tests.sort_values("difference", ascending=False, kind="stable")
     rows = rows.assign(name=[fill(name, 34) for name in rows["first"]], clear=rows["p_holm"] <= 0.05)
     text = (
-        f"Points of MAP@{k} that each method has more than plain features ({strict}). Lines: 95 % interval over groups "
-        "and trainings. Filled: clear after Holm's correction."
+        f"Points of precision@{k} that each method has more than plain features ({strict}). Lines: 95 % interval over "
+        "groups and trainings. Filled: clear after Holm's correction."
     )
-    figure = forest(rows, xlabel=f"points of MAP@{k} above plain features", row_height=0.36)
+    figure = forest(rows, xlabel=f"points of precision@{k} above plain features", row_height=0.36)
     kept = tests[["first", "difference", "low", "high", "p_holm"]]
     return Figure("what each method gains over plain features", kept, text, figure=figure)
