@@ -8,6 +8,9 @@ from matplotlib.figure import Figure
 
 from lib.figures import style
 
+AT_MOST = 8
+"""Values of a logarithmic axis that each have a tick; of more, the ticks would lie on each other."""
+
 
 def look(number: int) -> dict[str, object]:
     """Colour, marker and dashes of the line with this number; it is told from its neighbours in grey as well."""
@@ -59,7 +62,9 @@ def lines(
                 axis.set_xticks(range(len(ticks)), [style.legible(tick) for tick in ticks], rotation=45)
             elif log:
                 axis.set_xscale("log")
-                axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+                if len(ticks) <= AT_MOST:
+                    axis.set_xticks(ticks)
+                axis.xaxis.set_major_formatter("{x:g}")
                 axis.minorticks_off()
             axis.set(title=panel, xlabel=xlabel if isinstance(xlabel, str) else xlabel[panel])
         axes[0][0].set_ylabel(ylabel)

@@ -23,7 +23,7 @@ PROFILE, GPU = "sample", "gpu"
 REAL_ALREADY = "These are real images already; what others say is in [reports/index.md](../reports/index.md)."
 NOTHING = {
     PROFILE: "There is no sample report of {called}; `make reproduce PROFILE=sample DATA=<folder>` makes it.",
-    GPU: "Notebook {notebook} has no large trainings (224 px) yet; on a GPU, `make gpu` runs them.",
+    GPU: "Of this there is no large training (224 px) yet; on a GPU, `make gpu` runs it.",
 }
 ABSENT = "No {} report of {} yet: {}."
 LACKING = "{}: {}."
@@ -128,7 +128,7 @@ def _collected(
             absent.append(facts(dataset).title)
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
     if not parts:
-        return Real((NOTHING[profile].format(called=called, notebook=run.notebook),))
+        return Real((NOTHING[profile].format(called=called),))
     if absent:
         titles = ", ".join(absent)
         parts.append(LACKING.format(titles, lacking) if lacking else ABSENT.format(profile, called, titles))

@@ -184,11 +184,16 @@ def ask(
             reduced[key] = head.reduction(x[rows])
         return reduced[key]
 
+    if groups is not None:
+        for split in dict.fromkeys(head.split for head in different.values()):
+            check(split, groups, split.train, k=1)  # what was learnt from, whichever gallery is searched
+            check(split, groups, split.gallery(gallery), max(ks), own_left_out=gallery == "open")
     jobs = (
-        joblib.delayed(_ask)(
-            head, seen(head, head.split.test), seen(head, head.split.gallery(gallery)), labels, ks, gallery, groups
+        joblib.delayed(_search)(
+            head, *(seen(head, rows) for rows in sides), labels, *sides, ks, groups if gallery == "open" else None
         )
         for head in different.values()
+        for sides in [(head.split.test, head.split.gallery(gallery))]
     )
     found = track(spread(jobs, workers), total=len(different), what=what, unit="searches")
     of = dict(zip(different, found, strict=True))
@@ -203,22 +208,6 @@ def _searched(fitted: Fitted, gallery: str) -> tuple[Hashable, ...]:
     split = fitted.split
     rows = (split.train, split.test, split.gallery(gallery))
     return (fitted.method.name, id(fitted.reduction), id(fitted.network), *(part.tobytes() for part in rows))
-
-
-def _ask(
-    head: Fitted,
-    query: np.ndarray,
-    searched: np.ndarray,
-    labels: np.ndarray,
-    ks: Sequence[int],
-    gallery: str,
-    groups: np.ndarray | None,
-) -> tuple[np.ndarray, retrieval.PerQuery]:
-    split, rows = head.split, head.split.gallery(gallery)
-    if groups is not None:
-        check(split, groups, split.train, k=1)  # what was learnt from, whichever gallery is searched
-        check(split, groups, rows, max(ks), own_left_out=gallery == "open")
-    return _search(head, query, searched, labels, split.test, rows, ks, groups if gallery == "open" else None)
 
 
 def search(

@@ -298,7 +298,8 @@ def figure_2(closed: pd.DataFrame) -> Figure:
 
 def shots_figure(sizes: pd.DataFrame, baseline: float, k: int) -> Figure:
     """MAP@k over the size of the support and over the number of labels; baseline: of the frozen features, scaled."""
-    panels = {"support": "K, support images per class", "labels": "labelled images per class"}
+    panels = {"support": "smaller support", "labels": "fewer labels"}
+    xlabels = {"smaller support": "support images per class, K", "fewer labels": "labelled images per class"}
     rows = sizes.assign(line=sizes["method"] + ", " + sizes["length"], y=sizes["ours"])
     level = rows.drop_duplicates(["sweep", "size"]).assign(spread=np.nan)
     rows = [
@@ -308,4 +309,4 @@ def shots_figure(sizes: pd.DataFrame, baseline: float, k: int) -> Figure:
     ]
     shown = pd.concat(rows).assign(x=lambda rows: rows["size"].map(lambda size: str(size or "all")))
     shown = shown.assign(panel=shown["sweep"].map(panels))
-    return lines(shown, xlabel="images per class", ylabel=f"MAP@{k} (%)", height=3.8)
+    return lines(shown, xlabel=xlabels, ylabel=f"MAP@{k} (%)", height=3.8)
