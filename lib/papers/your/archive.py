@@ -11,8 +11,8 @@ from lib.study.shown import Figure, Table
 
 SAYS = (
     "Precision@k: the share of the first k answers that show the query's class, percent, means over folds and "
-    "trainings (the verdict and its test average the images of each patient first). A class with fewer images than k "
-    "cannot fill the list. "
+    "trainings (the verdict and its test average the images of each patient, or other group, first). A class with "
+    "fewer images than k cannot fill the list. "
     "By image: the archive knows other images of the query's patient; by patient, or whatever your folders tell: it "
     "knows none. Closed: the archive is what a method learnt from; open: other new images, on which nothing was "
     "fitted. Class mean: averaged per class first. Macro F1 of the first answer, and of the majority of 3 and of 5, "
@@ -61,7 +61,7 @@ LAYOUTS = {
 
 def table_verdict(rows: pd.DataFrame) -> Table:
     """What to use; rows: of :class:`lib.archive.verdict.Verdict`."""
-    about = "The rule that decides was written before any method was tried; it stands in lib/archive/verdict.py."
+    about = "The rule that decides is the same for all images; it stands in lib/archive/verdict.py."
     return Table("the verdict", rows, about, free=["sentence", "further"])
 
 
