@@ -3,11 +3,12 @@
 import shutil
 import sys
 
+import numpy as np
 import pytest
 from PIL import Image
 
 from lib import paths
-from lib.archive import methods
+from lib.archive import methods, trials
 from lib.errors import InputError
 from lib.pipeline import archive, check
 
@@ -51,6 +52,13 @@ def test_a_larger_folder_takes_longer():
     seconds = {n: check.own_seconds(n, check.profiles.settings()) for n in (30, 300, 3000, 30000)}
     assert 2 * seconds[30] > seconds[300] > seconds[30], "a head takes as many steps, however few images there are"
     assert 2 * seconds[300] < seconds[3000] and 8 * seconds[3000] < seconds[30000]
+
+
+def test_the_estimate_counts_the_trainings_that_there_will_be():
+    """The checks read nothing heavy, so the numbers of folds and trainings stand there once more."""
+    of = [np.repeat(["a", "b"], n // 2) for n in (check.MANY, check.MANY + 2)]
+    counts = [folds * seeds + folds for folds, seeds in (trials.effort(labels, 5, 5) for labels in of)]
+    assert counts == [more * (2 * 2 + 2) for more in check.MORE]
 
 
 @pytest.fixture
