@@ -301,7 +301,13 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> str:
 
 
 def _encode(encoder: Encoder, images: list[np.ndarray], image_ids: list[str]) -> np.ndarray:
-    values = np.ascontiguousarray(encoder.encode(images), dtype=np.float32)
+    """The numbers of ``images``, whatever is computed beside them.
+
+    In a batch of another size torch adds in another order. The last batch is filled up with its last image, so that an
+    image has the same bits after an interruption, and when others come or go.
+    """
+    filled = [*images, *images[-1:] * (-len(images) % getattr(encoder, "batch_size", 1))]
+    values = np.ascontiguousarray(encoder.encode(filled)[: len(images)], dtype=np.float32)
     if values.shape != (len(images), encoder.dim):
         raise InputError(f"{encoder.name} gave {values.shape} numbers for {len(images)} images of {encoder.dim}.")
     bad = np.flatnonzero(~np.isfinite(values).all(axis=1))

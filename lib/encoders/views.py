@@ -154,7 +154,7 @@ class Augmented:
 
     @property
     def batch_size(self) -> int:
-        return getattr(self.encoder, "batch_size", cache.BATCH)
+        return self.encoder.batch_size
 
     @property
     def provenance(self) -> dict[str, str]:

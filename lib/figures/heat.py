@@ -37,7 +37,8 @@ def heat(
     if order:
         y, x = list(order["y"]), list(order["x"])
     with style.house():
-        size = (style.WIDTH, 0.6 + style.WIDTH / max(2, len(panels)))
+        upright = 0.07 * max(0, max(len(_named(name)) for name in x) - 15)  # inches below the panels
+        size = (style.WIDTH, 0.6 + style.WIDTH / max(2, len(panels)) + upright)
         figure, axes = plt.subplots(1, len(panels), figsize=size, sharey=True, squeeze=False)
         for axis, panel in zip(axes[0], panels, strict=True):
             wide = rows[rows["panel"] == panel].pivot(index="y", columns="x", values="value")

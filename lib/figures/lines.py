@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from lib.figures import style
 
-AT_MOST = 8
-"""Values of a logarithmic axis that each have a tick; of more, the ticks would lie on each other."""
+TICK, FEW = 0.36, 20
+"""Inches that the number at a tick takes, with the gap to the next; more values than a few are a curve."""
 
 
 def look(number: int) -> dict[str, object]:
@@ -62,8 +62,8 @@ def lines(
                 axis.set_xticks(range(len(ticks)), [style.legible(tick) for tick in ticks], rotation=45)
             elif log:
                 axis.set_xscale("log")
-                if len(ticks) <= AT_MOST:
-                    axis.set_xticks(ticks)
+                if len(ticks) <= FEW:
+                    axis.set_xticks(apart(ticks, TICK * len(names) / style.WIDTH))
                 axis.xaxis.set_major_formatter("{x:g}")
                 axis.minorticks_off()
             axis.set(title=panel, xlabel=xlabel if isinstance(xlabel, str) else xlabel[panel])
@@ -73,3 +73,16 @@ def lines(
             figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
+
+
+def apart(values: Sequence[float], share: float) -> list[float]:
+    """Those of the ``values`` that are at least this ``share`` of a logarithmic axis away from the last one kept.
+
+    >>> apart([5, 10, 20, 384, 478, 1280], share=0.2)
+    [5, 20, 384, 1280]
+    """
+    least, kept = (max(values) / min(values)) ** share, []
+    for value in sorted(set(values)):
+        if not kept or value >= least * kept[-1]:
+            kept.append(value)
+    return kept

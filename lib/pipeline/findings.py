@@ -33,6 +33,7 @@ class Compared:
     """A difference: what it answers or belongs to, and its name; the table of its tests and which of these they are.
 
     sign: -1 where the table subtracts the other way round. profile: whose reports; ``gpu`` trains encoders along.
+    metric: by what the list is measured.
     """
 
     about: str
@@ -41,11 +42,12 @@ class Compared:
     rows: str
     sign: int = 1
     profile: str = PROFILE
+    metric: str = "ap_min"
 
 
-LEAKAGE, CONTROL, GALLERY, ALONG = (
+LEAKAGE, CONTROL, GALLERY, ALONG, DEALT = (
     ("hyper_dino", "beyond", f"table_{name}")
-    for name in ("leakage", "control_tests", "gallery_tests", "end_to_end_tests")
+    for name in ("leakage", "control_tests", "gallery_tests", "end_to_end_tests", "dealt")
 )
 TESTS, BY_CLASS, SCORES, VOTES = (
     ("hyper_dino", "retrieval", f"table_{name}") for name in ("tests", "tests_by_class", "opponents", "patients")
@@ -65,7 +67,7 @@ CURVED = "2. Does curved space help?"
 GAIN = "3. Does the head help in the closed archive?"
 UNSEEN = "4. Does it help in an open archive?"
 ENCODER = "5. Does the network beat colours and textures?"
-ALIKE = "classes alike"
+ALIKE, LUCK = "classes alike", "classes dealt at random"
 COMPARED = {
     "own": Compared(OWN, "own group in the archive, minus without: head", LEAKAGE, "method == 'ball'", -1),
     "own_again": Compared(OWN, f"the same, {AGAIN}", FACTORS, "factor.str.startswith('own ')"),
@@ -79,6 +81,10 @@ COMPARED = {
         CURVED, f"ball minus flat, margin {LARGE}, open archive", MARGINS, f"{LARGER}rule.str.startswith('open')"
     ),
     "plain": Compared(GAIN, "head minus plain features", TESTS, f"{APART}second == '{PLAIN}'"),
+    "plain_hits": Compared(GAIN, "÷ hits", TESTS, f"{APART}second == '{PLAIN}'", metric="ap_hits"),
+    "plain_right": Compared(GAIN, "precision", TESTS, f"{APART}second == '{PLAIN}'", metric="precision"),
+    "dealt": Compared(GAIN, f"÷ min(k, R), {LUCK}", DEALT, f"{APART}first == 'ball'"),
+    "dealt_right": Compared(GAIN, f"precision, {LUCK}", DEALT, f"{APART}first == 'ball'", metric="precision"),
     "plain_alike": Compared(GAIN, f"head minus plain features, {ALIKE}", BY_CLASS, f"{APART}second == '{PLAIN}'"),
     "classifier": Compared(GAIN, "head minus linear classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
     "classifier_alike": Compared(
@@ -107,6 +113,7 @@ FRONT = (
     ("Other images of the same patient raise the head's first answer", "own", FIRST, 16),
     ("Curved space beats flat space", "curved", LIST, 16),
     ("The head beats plain features", "plain", LIST, 13),
+    ("The same, counting right images alone", "plain_right", LIST, 13),
     ("The same, first answer", "plain", FIRST, 13),
     ("It beats a simple linear classifier", "classifier", LIST, 13),
     ("The same, classes alike", "classifier_alike", LIST, 13),
@@ -166,11 +173,11 @@ def waits() -> list[str]:
 
 
 def tests(of: Compared) -> pd.DataFrame:
-    """The tests of a comparison by min(k, R) on all datasets, differences as its name has them."""
+    """The tests of a comparison on all datasets, differences as its name has them."""
     if (rows := read(of.place, of.profile)).empty:
         return rows
     parts = (part.dropna(axis=1, how="all") for _, part in rows.groupby("title", sort=False))  # older ones lack columns
-    rows = pd.concat(map(denominators.by_min, parts), ignore_index=True).query(of.rows)
+    rows = pd.concat([denominators.by(part, of.metric) for part in parts], ignore_index=True).query(of.rows)
     return rows.assign(difference=of.sign * rows["difference"])
 
 
@@ -229,17 +236,8 @@ def differences() -> pd.DataFrame:
         for k, part in rows[rows["k"].isin(SHOWN)].groupby("k") if len(rows) else ():
             cells = {test.title: cell(test) for test in part.itertuples()}
             lines.append({"question": of.about, "difference": of.name, "of": SHOWN[k]} | cells)
-        lines += {"larger_new": rulers, "plain": hits}[name]() if name in ("larger_new", "plain") else []
+        lines += rulers() if name == "larger_new" else []
     return pd.DataFrame(lines).fillna("–")
-
-
-def hits() -> Iterator[dict[str, str]]:
-    """The head's gain over the plain features at the longest list, AP divided by the hits; over queries, by group."""
-    rows = read(SCORES).query(f"rule != 'by image' and metric == 'ap_hits' and k == {LIST}")
-    heads = rows[rows["method"].str.startswith("Hyper-DINO(")].set_index("title")["ours"]
-    gains = heads - rows[rows["method"] == PLAIN].set_index("title")["ours"]
-    cells = {title: points(gain) for title, gain in gains[heads.index].items()}
-    yield {"question": GAIN, "difference": "÷ hits, over queries, untested", "of": SHOWN[LIST]} | cells
 
 
 def rulers() -> Iterator[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""A gain over a list by both denominators of AP@k: it can be large by one and small by the other."""
+"""A gain over a list in several ways: AP@k by both denominators, and the share of right images alone."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,10 +8,13 @@ import pandas as pd
 from lib.study import paired
 from lib.study.scores import Answers, of_answers
 
+AGAIN = {"ap_hits": ", ÷ hits", "precision": ", precision"}
+"""How the longest list is tested once more: the metric, and what follows the name of a difference."""
 SAYS = (
-    "AP is divided by min(k, R), R images of the class in the archive; over the longest list once more by the hits in "
-    "the list, which forgives hits that are missing. The tests by hits are the same questions once more: a family of "
-    f"their own for Holm's correction. {paired.SAYS}"
+    "AP is divided by min(k, R), R images of the class in the archive. The longest list is tested twice more, each a "
+    "family of its own for Holm's correction: by the hits in the list, which forgives hits that are missing, and by "
+    "precision, the share of right images, which does not count their order. AP ÷ min(k, R) rewards a list for being "
+    f"of one class, right or wrong, AP ÷ hits punishes it (notebook 16). {paired.SAYS}"
 )
 """What the caption of a table of :func:`compare` says."""
 
@@ -25,20 +28,18 @@ def compare(
     by_class: bool = False,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """:func:`lib.study.answers.compare` by min(k, R), and below each test of the longest list the same by hits.
+    """Paired tests by min(k, R), and below each of the longest list the same by :data:`AGAIN`.
 
-    metric, behind k, says which; at k = 1 they are one. The tests by hits are a family of their own for Holm's
-    correction: they are the same questions once more.
+    metric, behind k, says which; at k = 1 they are one. The further tests ask the same questions once more: each metric
+    is a family of its own for Holm's correction.
     """
-    how = {"by_class": by_class, "seed": seed}
-    by_min = of_answers(found, groups).tests(pairs, ks, metric="ap_min", **how)
-    longest = by_min["k"] == max(ks)
-    if max(ks) == 1:
-        return with_metric(by_min, "ap_min")
-    by_hits = of_answers(found, groups).tests(pairs, [max(ks)], metric="ap_hits", **how)
-    by_hits.index = by_min.index[longest]
-    both = [with_metric(by_min, "ap_min"), with_metric(by_hits, "ap_hits")]
-    return pd.concat(both).sort_index(kind="stable", ignore_index=True)
+    scores, how = of_answers(found, groups), {"by_class": by_class, "seed": seed}
+    by_min = scores.tests(pairs, ks, metric="ap_min", **how)
+    parts = [with_metric(by_min, "ap_min")]
+    for metric in AGAIN if max(ks) > 1 else ():
+        tests = scores.tests(pairs, [max(ks)], metric=metric, **how)
+        parts.append(with_metric(tests.set_axis(by_min.index[by_min["k"] == max(ks)]), metric))
+    return pd.concat(parts).sort_index(kind="stable", ignore_index=True)
 
 
 def with_metric(tests: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -48,16 +49,18 @@ def with_metric(tests: pd.DataFrame, metric: str) -> pd.DataFrame:
     return tests
 
 
-def by_min(tests: pd.DataFrame) -> pd.DataFrame:
-    """Of ``tests`` those by min(k, R): all of a table that knows no other denominator."""
-    return tests[tests["metric"] == "ap_min"] if "metric" in tests else tests
+def by(tests: pd.DataFrame, metric: str = "ap_min") -> pd.DataFrame:
+    """Of ``tests`` those by one metric; a table that names none is by min(k, R)."""
+    if "metric" in tests:
+        return tests[tests["metric"] == metric]
+    return tests if metric == "ap_min" else tests.iloc[:0]
 
 
 def ways(tests: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """``tests`` by min(k, R), and those of the longest list by hits where there are some; by what a name is followed.
+    """``tests`` by min(k, R), and those of the longest list by each of :data:`AGAIN` that it has; by what a name adds.
 
     >>> list(ways(pd.DataFrame({"k": [1, 20, 20], "metric": ["ap_min", "ap_min", "ap_hits"]})))
     ['', ', ÷ hits']
     """
-    by_hits = tests[tests["metric"] == "ap_hits"] if "metric" in tests else tests.iloc[:0]
-    return {"": by_min(tests)} | ({", ÷ hits": by_hits} if len(by_hits) else {})
+    again = {name: by(tests, metric) for metric, name in AGAIN.items()}
+    return {"": by(tests)} | {name: rows for name, rows in again.items() if len(rows)}

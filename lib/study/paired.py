@@ -30,8 +30,8 @@ UNCORRECTED = (
 METHODS = {"first": "first", "second": "second"}
 """The columns that name what is compared, as they stand."""
 
-DIVIDED = {"ap_min": "÷ min(k, R)", "ap_hits": "÷ hits"}
-"""The two denominators of AP: the metric of :class:`lib.metrics.retrieval.PerQuery`, and what a table calls it."""
+MEASURED = {"ap_min": "÷ min(k, R)", "ap_hits": "÷ hits", "precision": "precision"}
+"""By what a list is measured: the metric of :class:`lib.metrics.retrieval.PerQuery`, and what a table calls it."""
 
 
 def columns(difference: str) -> list[Column]:
@@ -66,7 +66,7 @@ def outcomes(tests: pd.DataFrame) -> pd.DataFrame:
 
 
 def named(tests: pd.DataFrame) -> pd.DataFrame:
-    """``tests`` whose k says how AP is divided, where both ways stand.
+    """``tests`` whose k says by what the list is measured, where several ways stand.
 
     >>> named(pd.DataFrame({"k": [1, 20, 20], "metric": ["ap_min", "ap_min", "ap_hits"]}))["k"].tolist()
     ['1', '20 ÷ min(k, R)', '20 ÷ hits']
@@ -74,8 +74,8 @@ def named(tests: pd.DataFrame) -> pd.DataFrame:
     if "metric" not in tests:
         return tests
     ways = tests.groupby("k")["metric"].transform("nunique")
-    divided = (" " + tests["metric"].map(DIVIDED)).where(ways > 1, "")
-    return tests.assign(k=tests["k"].astype(str) + divided)
+    by = (" " + tests["metric"].map(MEASURED)).where(ways > 1, "")
+    return tests.assign(k=tests["k"].astype(str) + by)
 
 
 def tests_layout(

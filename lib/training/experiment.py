@@ -188,14 +188,13 @@ def ask(
         for split in dict.fromkeys(head.split for head in different.values()):
             check(split, groups, split.train, k=1)  # what was learnt from, whichever gallery is searched
             check(split, groups, split.gallery(gallery), max(ks), own_left_out=gallery == "open")
-    jobs = (
-        joblib.delayed(_search)(
-            head, *(seen(head, rows) for rows in sides), labels, *sides, ks, groups if gallery == "open" else None
-        )
-        for head in different.values()
-        for sides in [(head.split.test, head.split.gallery(gallery))]
-    )
-    found = track(spread(jobs, workers), total=len(different), what=what, unit="searches")
+
+    def job(head: Fitted) -> tuple:
+        sides = head.split.test, head.split.gallery(gallery)
+        own = groups if gallery == "open" else None
+        return joblib.delayed(_search)(head, *(seen(head, rows) for rows in sides), labels, *sides, ks, own)
+
+    found = track(spread(map(job, different.values()), workers), total=len(different), what=what, unit="searches")
     of = dict(zip(different, found, strict=True))
     return {
         name: [Answer(f.method, f.split, f.health, f.history, *of[_searched(f, gallery)]) for f in of_splits]

@@ -10,7 +10,7 @@ from PIL import Image
 from lib import files
 from lib.datasets import decoding, loaders
 from lib.datasets.table import ImageTable
-from lib.encoders import cache, views
+from lib.encoders import cache, registry, views
 from lib.errors import BrokenImage, InputError
 
 
@@ -307,3 +307,18 @@ def test_after_a_killed_run_that_later_succeeds_nothing_stray_is_left(root, targ
     assert colours_of(cache.extract(table_of(root), encoder, target, batch_size=3)) == COLOURS
     assert sum(encoder.batches) == (4 if moment == "encode" else 0)
     assert list(target.parent.iterdir()) == [target]
+
+
+def test_an_image_has_the_same_bits_whatever_is_computed_beside_it(tmp_path):
+    """40 images at once, and 24 of them before the others: a batch of 8 would add in another order."""
+    draw = np.random.default_rng(0)
+    for number in range(40):
+        (tmp_path / "images" / "ab"[number % 2]).mkdir(parents=True, exist_ok=True)
+        pixels = draw.integers(0, 256, (96, 96, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "images" / "ab"[number % 2] / f"{number}.png")
+    encoder, table = registry.make("efficientnet_lite0_96px", device="cpu"), table_of(tmp_path / "images")
+    at_once = cache.extract(table, encoder, tmp_path / "at_once.safetensors")
+    few = table.take(table.rows["image_id"].tolist()[:24])
+    cache.extract(few, encoder, tmp_path / "again.safetensors")
+    again = cache.extract(table, encoder, tmp_path / "again.safetensors")
+    assert np.array_equal(again.values, at_once.values)

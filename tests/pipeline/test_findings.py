@@ -31,7 +31,7 @@ def test_bold_is_what_is_clear_and_else_stands_what_could_have_been(test, differ
     assert findings.answer(next(rows.itertuples())) == answer
 
 
-def test_a_difference_has_the_sign_of_its_name_and_those_by_hits_are_left_out(monkeypatch):
+def test_a_difference_has_the_sign_of_its_name_and_is_that_of_its_metric(monkeypatch):
     rows = [CLEAR | {"method": "ball", "k": LIST, "metric": metric, "difference": -9.5} for metric in ("ap_min", "x")]
     rows += [CLEAR | {"method": PLAIN, "k": LIST, "metric": "ap_min", "difference": 1.25}]
     monkeypatch.setattr(findings, "read", lambda *of: pd.DataFrame(rows))
@@ -67,10 +67,6 @@ def test_every_difference_is_that_of_its_committed_table():
         assert rows.loc[("length of a step, times that at the centre", "median image"), title] == percent(
             1 / (1 - norm**2)
         )
-        both = pd.read_csv(paths.report("hyper_dino", "sample", dataset, "retrieval") / "table_opponents.csv")
-        both = both.query("rule != 'by image' and metric == 'ap_hits' and k == 20").set_index("method")["ours"]
-        gain = both[both.index.str.startswith("Hyper-DINO(")].item() - both[PLAIN]
-        assert rows.loc[("÷ hits, over queries, untested", f"list of {LIST}"), title] == points(gain)
 
 
 def test_every_committed_test_of_a_head_and_its_flat_twin_is_counted_once():
@@ -79,7 +75,7 @@ def test_every_committed_test_of_a_head_and_its_flat_twin_is_counted_once():
     assert (columns.map(lambda cell: int(cell.partition(" ")[0])).sum(axis=1) == counted["tests"]).all()
     committed = 0
     for file in [*paths.REPORTS.glob("*/sample/*/*/table_*tests*.csv"), *paths.REPORTS.glob("*/gpu/*/*/*_tests*.csv")]:
-        tests, large = denominators.by_min(pd.read_csv(file)), file.parts[-4] == "gpu"
+        tests, large = denominators.by(pd.read_csv(file)), file.parts[-4] == "gpu"
         left_out = (file.parts[-5], file.parts[-2]) in {("hyper_dino", "retrieval"), ("linear_prototypes", "retrieval")}
         apart = file.stem.endswith(("by_class", "label_tests"))  # the same heads, weighed otherwise
         apart |= file.stem.endswith("end_to_end") and not large
@@ -97,7 +93,7 @@ def test_large_trainings_stand_beside_the_sample_and_are_their_own():
     rows = findings.tests(COMPARED["along"])
     folders = paths.REPORTS.glob("hyper_dino/gpu/*/beyond/table_end_to_end_tests.csv")
     tests = pd.concat(map(pd.read_csv, folders)).query("first == 'ball, end to end, head' and rule != 'by image'")
-    tests = denominators.by_min(tests[tests["second"].str.startswith("flat")])
+    tests = denominators.by(tests[tests["second"].str.startswith("flat")])
     assert sorted(rows["difference"]) == sorted(tests["difference"]) and len(rows) > 3
 
 

@@ -13,7 +13,7 @@ from lib.training.recipes import Recipe
 from lib.training.splits import Split
 
 METHOD = Method("ball", Recipe("PCA", 4, 2), Settings())
-METRICS = pd.MultiIndex.from_product([["ap_min", "ap_hits"], [1, 20]], names=["metric", "k"])
+METRICS = pd.MultiIndex.from_product([["ap_min", "ap_hits", "precision"], [1, 20]], names=["metric", "k"])
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def answer() -> Callable[..., Answer]:
         test: list[int], values: list[float], health: Health | None = None, fold: int = 0, repeat: int = 0
     ) -> Answer:
         table = np.array(values, dtype=float)
-        frame = pd.DataFrame(table if table.ndim == 2 else np.repeat(table[:, None], 4, axis=1), columns=METRICS)
+        frame = pd.DataFrame(table if table.ndim == 2 else np.repeat(table[:, None], 6, axis=1), columns=METRICS)
         relevant, size = np.where(frame.iloc[:, 0].isna(), 0, 5), np.full(len(test), 10)
         per_query = PerQuery(frame, np.array(test) % 2, relevant, size)
         split = Split(fold, np.arange(20, 30), np.array(test), 0, repeat=repeat)

@@ -93,20 +93,24 @@ def test_answers_to_other_queries_are_refused():
 
 
 @pytest.mark.parametrize("by_class", [False, True])
-def test_the_longest_list_is_tested_by_hits_too_and_the_other_tests_stay_as_they_are(answer, by_class):
+def test_the_longest_list_is_tested_by_hits_and_precision_too_and_the_other_tests_stay_as_they_are(answer, by_class):
     noise, groups = np.random.default_rng(0).normal(scale=0.01, size=(24, 1)), np.arange(24) // 3
 
-    def made(first: float, by_min: float, by_hits: float) -> list:
-        return [answer(list(range(24)), np.array([first, by_min, first, by_hits]) + noise * [1, 2, 1, 3])]
+    def made(first: float, by_min: float, by_hits: float, right: float) -> list:
+        values = np.array([first, by_min, first, by_hits, first, right]) + noise * [1, 2, 1, 3, 1, 4]
+        return [answer(list(range(24)), values)]
 
-    heads = {"ball": made(0.6, 0.5, 0.55), "flat": made(0.6, 0.3, 0.56), "raw": made(0.5, 0.1, 0.5)}
+    heads = {"ball": made(0.6, 0.5, 0.55, 0.4), "flat": made(0.6, 0.3, 0.56, 0.2), "raw": made(0.5, 0.1, 0.5, 0.5)}
     rules, pairs = {"by image": heads, "by patient": heads}, [("ball", "flat"), ("ball", "raw")]
     tests = denominators.compare(rules, groups, pairs, (1, 20), by_class=by_class)
-    by_min = denominators.by_min(tests).drop(columns="metric").reset_index(drop=True)
+    by_min = denominators.by(tests).drop(columns="metric").reset_index(drop=True)
     pd.testing.assert_frame_equal(by_min, of_answers(rules, groups).tests(pairs, (1, 20), by_class=by_class))
-    by_hits = tests[tests["metric"] == "ap_hits"]
-    assert by_hits["k"].tolist() == [20] * 4 and set(by_hits["n_tests"]) == {4}
-    assert by_hits["difference"].to_numpy() == pytest.approx(np.array([-1, 5] * 2), abs=0.2)
-    assert paired.named(tests)["k"].tolist()[:3] == ["1", "20 ÷ min(k, R)", "20 ÷ hits"]
-    first = denominators.compare(rules, groups, pairs, (1,))  # by both the same
+    for metric, gains in {"ap_hits": [-1, 5], "precision": [20, -10]}.items():
+        again = denominators.by(tests, metric)
+        assert again["k"].tolist() == [20] * 4 and set(again["n_tests"]) == {4}
+        assert again["difference"].to_numpy() == pytest.approx(np.array(gains * 2), abs=0.3)
+    assert paired.named(tests)["k"].tolist()[:4] == ["1", "20 ÷ min(k, R)", "20 ÷ hits", "20 precision"]
+    first = denominators.compare(rules, groups, pairs, (1,))  # by all the same
     assert set(first["metric"]) == {"ap_min"} and paired.named(first)["k"].tolist() == ["1"] * 4
+    without = tests.drop(columns="metric")  # an earlier table, by min(k, R) alone
+    assert len(denominators.by(without)) == len(tests) and denominators.by(without, "precision").empty

@@ -78,8 +78,10 @@ def described(parts: Halves) -> str:
     """
     sizes = np.unique(parts.codes[parts.queries], return_counts=True)[1]
     left_out = f" Left out, as alone in their category: {parts.left_out:,} images." if parts.left_out else ""
-    counts = f"{len(parts.queries):,} query images of {len(sizes)} categories, {sizes.min()} to {sizes.max()} of each"
-    return f"{counts} (median {np.median(sizes):g}).{left_out}"
+    counts = f"{len(parts.queries):,} query images of {len(sizes)} categories"
+    if sizes.min() == sizes.max():
+        return f"{counts}, {sizes.min()} of each.{left_out}"
+    return f"{counts}, {sizes.min()} to {sizes.max()} of each (median {np.median(sizes):g}).{left_out}"
 
 
 def recall(answers: Answers) -> pd.DataFrame:

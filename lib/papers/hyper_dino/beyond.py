@@ -54,11 +54,14 @@ def switch_rows(results: Answers, groups: np.ndarray, ks: Sequence[int], seed: i
 
 
 def definition_rows(results: Mapping[str, Answers], first: str, second: str, k: int) -> pd.DataFrame:
-    """MAP@k of two methods under three definitions, also over classes first; the gain and the health of the second."""
+    """MAP@k of two methods under three definitions, and their precision, also over classes first.
+
+    The gain and the health are the second's.
+    """
     table = of_answers(results).means().query("k == @k").set_index(["rule", "metric", "method"])
     rows = []
     for rule in results:
-        for metric, label in {"ap_min": "÷ min(k, relevant)", "ap_hits": "÷ hits found", "ap_k": "÷ k"}.items():
+        for metric, label in DEFINITIONS.items():
             before, after = (table.loc[(rule, metric, name)] for name in (first, second))
             scores = {first: before["ours"], second: after["ours"]}
             by_class = {f"{first}, class mean": before["class_mean"], f"{second}, class mean": after["class_mean"]}
@@ -93,6 +96,12 @@ def leakage_layout(rows: pd.DataFrame) -> str:
 
 
 CHOICE = [Column("choice"), Column("k", form="0"), Column("lengths", form=str), Column("MAP@k", "value")]
+DEFINITIONS = {
+    "ap_min": "÷ min(k, relevant)",
+    "ap_hits": "÷ hits found",
+    "ap_k": "÷ k",
+    "precision": "precision: no order",
+}
 DEFINED = ("no mapper", "ball", "no mapper, class mean", "ball, class mean", "chance", "gain")
 LAYOUTS = {
     "table_control": answers.layout(),
@@ -118,6 +127,7 @@ LAYOUTS = {
     "table_definitions": Layout(
         [Column("folds", "rule"), Column("definition"), *map(Column, DEFINED), *HEALTH], by=("rule", "definition")
     ),
+    "table_dealt": paired.by_length(),
     "table_selection": Layout(
         [*CHOICE, Column("class mean", "class_mean"), Column("chance"), *HEALTH], ("choice", "k")
     ),
@@ -153,7 +163,11 @@ SHOWN = {
         "epochs (dashed); means over {n_seeds} trainings; bars: standard deviation over the two halves.",
     ),
     "table_switches": ("switches", f"{SCORED} {SWITCHED} {paired.SAYS}"),
-    "table_definitions": ("three definitions of MAP@k", f"{SCORED} The longest list."),
+    "table_definitions": ("definitions of MAP@k, and precision", f"{SCORED} The longest list."),
+    "table_dealt": (
+        "classes dealt at random",
+        f"Classes were dealt among the images, trained on and searched. {TESTED}",
+    ),
     "table_selection": (
         "who chooses the length",
         f"{SCORED} MAP at the longest list chooses the number of components of PCA. {SWITCHED}",

@@ -96,20 +96,4 @@ def figure_baselines(rows: pd.DataFrame) -> Figure:
     chance = shown.assign(line="chance", y=shown["chance"], spread=np.nan).drop_duplicates(["panel", "x"])
     looks = {"chance": {"color": "black", "linestyle": ":"}}
     every = pd.concat([shown, chance]).sort_values(["k", "x"], kind="stable")
-    figure = lines(every, xlabel="numbers", ylabel="MAP@k (%)", log=True, looks=looks, height=2.8)
-    for axis in figure.axes:
-        axis.set_xticks(_apart(every["x"]))
-    return figure
-
-
-def _apart(values: pd.Series, share: float = 0.2) -> list[int]:
-    """Those of the ``values`` that are far enough from each other on a logarithmic axis for a tick each.
-
-    >>> _apart(pd.Series([5, 10, 20, 384, 478, 1280]))
-    [5, 20, 384, 1280]
-    """
-    least, kept = (values.max() / values.min()) ** share, []
-    for value in sorted(set(values)):
-        if not kept or value >= least * kept[-1]:
-            kept.append(int(value))
-    return kept
+    return lines(every, xlabel="numbers", ylabel="MAP@k (%)", log=True, looks=looks, height=2.8)

@@ -69,8 +69,9 @@ def who(seen: Images, splits: Sequence[Split]) -> str:
     first = [split for split in splits if split.repeat == 0]
     unseen = [len(set(seen.leaves[split.test]) - set(seen.leaves[split.train])) for split in first]
     n_groups = [len(set(seen.groups[split.test])) for split in first]
+    fold = "fold" if len(first) == 1 else "folds"
     return (
-        f"{len(first)} folds: {', '.join(str(len(split.train)) for split in first)} training images, "
+        f"{len(first)} {fold}: {', '.join(str(len(split.train)) for split in first)} training images, "
         f"{', '.join(str(len(split.test)) for split in first)} queries ({', '.join(map(str, n_groups))} groups); "
         f"leaves of queries without a training image: {', '.join(map(str, unseen))}"
     )

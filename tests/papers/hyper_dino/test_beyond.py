@@ -213,4 +213,4 @@ def test_switches_stand_beside_the_default_and_every_definition_has_its_gain():
     assert np.isnan(rows.loc["default", "difference"]) and rows.loc["other", "difference"] == pytest.approx(0)
     results = {"by image": {"no mapper": [answer([0], [0.5])], "ball": [answer([0], [0.8])]}}
     results["by image"]["ball"][0].per_query.values["ap_k", 20] = 0.6
-    np.testing.assert_allclose(beyond.definition_rows(results, "no mapper", "ball", 20)["gain"], [30, 30, 10])
+    np.testing.assert_allclose(beyond.definition_rows(results, "no mapper", "ball", 20)["gain"], [30, 30, 10, 30])

@@ -234,7 +234,7 @@ def with_rim(tests: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 def figure_earned(tests: pd.DataFrame) -> Figure:
     """What one change earns, the largest gain first: the longest list by min(k, R), first archive of the tests."""
-    tests = denominators.by_min(tests)
+    tests = denominators.by(tests)
     k, archive = tests["k"].max(), tests["archive"].iloc[0]
     part = tests[(tests["k"] == k) & (tests["archive"] == archive)]
     text = (
