@@ -301,7 +301,7 @@ def _differing(one: dict[str, str], other: dict[str, str]) -> str:
 
 
 def _encode(encoder: Encoder, images: list[np.ndarray], image_ids: list[str]) -> np.ndarray:
-    """The numbers of ``images``, whatever is computed beside them.
+    """The numbers of ``images``, in batches that are all of the encoder's size, if it has one.
 
     In a batch of another size torch adds in another order. The last batch is filled up with its last image, so that an
     image has the same bits after an interruption, and when others come or go.

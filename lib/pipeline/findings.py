@@ -84,6 +84,7 @@ COMPARED = {
     "plain_hits": Compared(GAIN, "÷ hits", TESTS, f"{APART}second == '{PLAIN}'", metric="ap_hits"),
     "plain_right": Compared(GAIN, "precision", TESTS, f"{APART}second == '{PLAIN}'", metric="precision"),
     "dealt": Compared(GAIN, f"÷ min(k, R), {LUCK}", DEALT, f"{APART}first == 'ball'"),
+    "dealt_hits": Compared(GAIN, f"÷ hits, {LUCK}", DEALT, f"{APART}first == 'ball'", metric="ap_hits"),
     "dealt_right": Compared(GAIN, f"precision, {LUCK}", DEALT, f"{APART}first == 'ball'", metric="precision"),
     "plain_alike": Compared(GAIN, f"head minus plain features, {ALIKE}", BY_CLASS, f"{APART}second == '{PLAIN}'"),
     "classifier": Compared(GAIN, "head minus linear classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),

@@ -11,10 +11,11 @@ from lib.study.scores import Answers, of_answers
 AGAIN = {"ap_hits": ", ÷ hits", "precision": ", precision"}
 """How the longest list is tested once more: the metric, and what follows the name of a difference."""
 SAYS = (
-    "AP is divided by min(k, R), R images of the class in the archive. The longest list is tested twice more, each a "
-    "family of its own for Holm's correction: by the hits in the list, which forgives hits that are missing, and by "
-    "precision, the share of right images, which does not count their order. AP ÷ min(k, R) rewards a list for being "
-    f"of one class, right or wrong, AP ÷ hits punishes it (notebook 16). {paired.SAYS}"
+    "AP is divided by min(k, R), R images of the class in the archive. The longest list is tested twice more. ÷ hits, "
+    "AP is divided by the hits in the list, which forgives those that are missing. Precision is the share of right "
+    "images, in whatever order. Each measure is a family of its own for Holm's correction. Where nothing is known and "
+    "classes are equally frequent, lists of one class score higher ÷ min(k, R) than mixed ones, and lower ÷ hits "
+    f"(notebook 16). {paired.SAYS}"
 )
 """What the caption of a table of :func:`compare` says."""
 

@@ -27,7 +27,7 @@ def by_image(answer) -> dict[str, Answers]:
 def test_means_of_splits_classes_chance_and_health(by_image):
     """Class 0 asks in the first fold, class 1 in the second; 5 of the 10 images of a gallery are relevant."""
     rows = of_answers(by_image).means()
-    assert rows["method"].unique().tolist() == ["ball", "no mapper"] and len(rows) == 2 * 2 * 2
+    assert rows["method"].unique().tolist() == ["ball", "no mapper"] and len(rows) == 2 * 3 * 2
     ball, frozen = (rows.query(f"method == '{name}' and {FIRST}").iloc[0] for name in ("ball", "no mapper"))
     assert ball["ours"] == pytest.approx(85) and ball["spread"] == pytest.approx(np.std([90, 80], ddof=1))
     assert ball["class_mean"] == pytest.approx((90 + 80) / 2) and ball["chance"] == ball["class_chance"] == 50

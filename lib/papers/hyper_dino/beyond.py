@@ -166,7 +166,8 @@ SHOWN = {
     "table_definitions": ("definitions of MAP@k, and precision", f"{SCORED} The longest list."),
     "table_dealt": (
         "classes dealt at random",
-        f"Classes were dealt among the images, trained on and searched. {TESTED}",
+        "Classes were dealt among the images at random, trained on and searched, anew for each training: a gain is "
+        f"what the measure favours, and chance. {TESTED}",
     ),
     "table_selection": (
         "who chooses the length",

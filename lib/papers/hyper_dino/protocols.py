@@ -56,6 +56,32 @@ def curvature_methods(
     return [replace(method, name=name) for name, method in methods.items()]
 
 
+def dealt(
+    x: np.ndarray,
+    labels: np.ndarray,
+    methods: Sequence[Method],
+    parts: Sequence[Split],
+    ks: Sequence[int],
+    n_deals: int,
+) -> Answers:
+    """What methods get where nothing can be learnt: classes are dealt at random, anew for each of their trainings.
+
+    parts: once each. What a method gains here over features as they are is what the measure favours in it, and chance.
+    """
+    deals = [
+        answers(
+            x,
+            np.random.default_rng(deal).permutation(labels),
+            methods,
+            [split for split in repeated(parts, n_deals) if split.repeat == deal],
+            ks,
+            what=f"classes at random, {deal + 1} of {n_deals}",
+        )
+        for deal in range(n_deals)
+    ]
+    return {method.name: [answer for one in deals for answer in one[method.name]] for method in methods}
+
+
 def galleries(
     x: np.ndarray,
     labels: np.ndarray,

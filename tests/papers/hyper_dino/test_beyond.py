@@ -14,6 +14,7 @@ from lib.metrics import retrieval
 from lib.metrics.retrieval import PerQuery
 from lib.papers.hyper_dino import beyond, protocols
 from lib.study.store import Run
+from lib.training import experiment
 from lib.training.fit import Schedule
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
@@ -107,6 +108,27 @@ def test_the_length_is_chosen_without_the_test_images():
     np.testing.assert_array_equal(other["validation"], table["validation"])
     assert (other["test"] != table["test"]).any()
     assert {pair: len(of) for pair, of in tested.items()} == {(0, 4): 2, (0, 6): 2}
+
+
+def test_where_classes_are_dealt_nothing_is_known_and_every_training_has_its_own_deal():
+    """Of three far classes every first answer is right; of dealt ones about a third, by features and by the head."""
+    x, labels, _ = data(240)
+    parts, methods = splits(np.arange(240) % 2, seed=0), [Method("raw", Recipe("raw", 6, 0), Settings(), SHORT)]
+    methods.append(Method("ball", RECIPE, Settings(), SHORT))
+    known = experiment.answers(x, labels, methods, parts, (1,))
+    luck = protocols.dealt(x, labels, methods, parts, (1,), n_deals=3)
+    places = [(fold, repeat) for repeat in range(3) for fold in range(2)]
+    for name in ("raw", "ball"):
+        right, lucky = (_first_answers(of[name]) for of in (known, luck))
+        assert right > 0.9 and abs(lucky - 1 / 3) < 0.08
+        assert [(one.split.fold, one.split.repeat) for one in luck[name]] == places
+    deals = [np.concatenate([luck["raw"][2 * n + fold].per_query.classes for fold in range(2)]) for n in range(3)]
+    assert all(np.bincount(deal).tolist() == [80, 80, 80] for deal in deals)
+    assert len({tuple(deal) for deal in deals}) == 3
+
+
+def _first_answers(several: list[Answer]) -> float:
+    return np.mean([one.per_query.values["precision", 1].mean() for one in several])
 
 
 def test_a_length_that_the_validated_part_cannot_have_is_cut_to_what_it_can():
