@@ -45,9 +45,9 @@ class Compared:
     metric: str = "ap_min"
 
 
-LEAKAGE, CONTROL, GALLERY, ALONG, DEALT = (
+LEAKAGE, CONTROL, GALLERY, ALONG, DEALT, DEALT_BY_CLASS = (
     ("hyper_dino", "beyond", f"table_{name}")
-    for name in ("leakage", "control_tests", "gallery_tests", "end_to_end_tests", "dealt")
+    for name in ("leakage", "control_tests", "gallery_tests", "end_to_end_tests", "dealt", "dealt_by_class")
 )
 TESTS, BY_CLASS, SCORES, VOTES = (
     ("hyper_dino", "retrieval", f"table_{name}") for name in ("tests", "tests_by_class", "opponents", "patients")
@@ -86,7 +86,11 @@ COMPARED = {
     "dealt": Compared(GAIN, f"÷ min(k, R), {LUCK}", DEALT, f"{APART}first == 'ball'"),
     "dealt_hits": Compared(GAIN, f"÷ hits, {LUCK}", DEALT, f"{APART}first == 'ball'", metric="ap_hits"),
     "dealt_right": Compared(GAIN, f"precision, {LUCK}", DEALT, f"{APART}first == 'ball'", metric="precision"),
+    "dealt_alike": Compared(GAIN, f"÷ min(k, R), {LUCK}, {ALIKE}", DEALT_BY_CLASS, f"{APART}first == 'ball'"),
     "plain_alike": Compared(GAIN, f"head minus plain features, {ALIKE}", BY_CLASS, f"{APART}second == '{PLAIN}'"),
+    "plain_right_alike": Compared(
+        GAIN, f"precision, {ALIKE}", BY_CLASS, f"{APART}second == '{PLAIN}'", metric="precision"
+    ),
     "classifier": Compared(GAIN, "head minus linear classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
     "classifier_alike": Compared(
         GAIN, f"head minus linear classifier, {ALIKE}", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"
@@ -116,6 +120,7 @@ FRONT = (
     ("The head beats plain features", "plain", LIST, 13),
     ("The same, counting right images alone", "plain_right", LIST, 13),
     ("The same, first answer", "plain", FIRST, 13),
+    ("The same, as a control: classes dealt at random", "dealt", LIST, 16),
     ("It beats a simple linear classifier", "classifier", LIST, 13),
     ("The same, classes alike", "classifier_alike", LIST, 13),
     ("It beats plain features in an archive of new patients", "new", LIST, 16),

@@ -128,6 +128,7 @@ LAYOUTS = {
         [Column("folds", "rule"), Column("definition"), *map(Column, DEFINED), *HEALTH], by=("rule", "definition")
     ),
     "table_dealt": paired.by_length(),
+    "table_dealt_by_class": paired.by_length(),
     "table_selection": Layout(
         [*CHOICE, Column("class mean", "class_mean"), Column("chance"), *HEALTH], ("choice", "k")
     ),
@@ -140,6 +141,10 @@ MAP = (
 SCORED = f"{MAP} Means over the folds. {CLASS_MEAN} Chance: a gallery in random order. At the rim: worst training."
 SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."
 TESTED = f"{MAP} {denominators.SAYS}"
+DEALT = (
+    "Classes were dealt among the images at random, trained on and searched, anew for each training: a gain is what "
+    "the measure favours, and chance."
+)
 SWITCHED = "Input {input}; {folds_used} of {folds} folds by group."
 KNOWING = "what knowing the group is worth"
 OPEN = "closed and open gallery"
@@ -164,11 +169,8 @@ SHOWN = {
     ),
     "table_switches": ("switches", f"{SCORED} {SWITCHED} {paired.SAYS}"),
     "table_definitions": ("definitions of MAP@k, and precision", f"{SCORED} The longest list."),
-    "table_dealt": (
-        "classes dealt at random",
-        "Classes were dealt among the images at random, trained on and searched, anew for each training: a gain is "
-        f"what the measure favours, and chance. {TESTED}",
-    ),
+    "table_dealt": ("classes dealt at random", f"{DEALT} {TESTED}"),
+    "table_dealt_by_class": ("classes dealt at random, classes alike", f"{DEALT} Each class counts alike. {TESTED}"),
     "table_selection": (
         "who chooses the length",
         f"{SCORED} MAP at the longest list chooses the number of components of PCA. {SWITCHED}",
