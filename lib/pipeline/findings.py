@@ -120,7 +120,7 @@ FRONT = (
     ("The head beats plain features", "plain", LIST, 13),
     ("The same, counting right images alone", "plain_right", LIST, 13),
     ("The same, first answer", "plain", FIRST, 13),
-    ("The same, as a control: classes dealt at random", "dealt", LIST, 16),
+    ("The control: classes dealt at random", "dealt", LIST, 16),
     ("It beats a simple linear classifier", "classifier", LIST, 13),
     ("The same, classes alike", "classifier_alike", LIST, 13),
     ("It beats plain features in an archive of new patients", "new", LIST, 16),
