@@ -120,8 +120,8 @@ def _as_good(measured: Measured, row: pd.Series) -> str:
     other = max(clear["first"], key=lambda name: measured.of(name)["group_mean"])
     return (
         f" {counted(len(clear), 'other method').capitalize()} {'is' if len(clear) == 1 else 'are'} clearly better than "
-        f"plain features as well, {other} with {measured.of(other)['group_mean']:.1f} %; they were not tested against "
-        "each other."
+        f"plain features as well, the best of them {other} with {measured.of(other)['group_mean']:.1f} %; they were "
+        "not tested against each other."
     )
 
 
@@ -236,11 +236,14 @@ def counted(n: int, kind: str) -> str:
 
 
 def found(given: ImageTable, used: ImageTable) -> pd.DataFrame:
-    """What is in the folder: columns class, images, groups (patients, or what a group is) and used (images)."""
-    by_class = given.rows.groupby("label")
+    """What is in the folder: columns class, images, groups (patients, or what a group is), used and queries (images).
+
+    queries: a class of one group is learnt and searched, but nothing of another group could answer its images.
+    """
+    by_class, groups = given.rows.groupby("label"), used.rows.groupby("label")["group"].nunique()
     counts = {"images": by_class.size(), "groups": by_class["group"].nunique()}
-    rows = pd.DataFrame(counts).assign(used=used.rows["label"].value_counts())
-    return rows.fillna({"used": 0}).rename_axis("class").reset_index()
+    rows = pd.DataFrame(counts).assign(used=used.rows["label"].value_counts()).fillna({"used": 0})
+    return rows.assign(queries=rows["used"].where(groups > 1, 0)).rename_axis("class").reset_index()
 
 
 def left_out(given: ImageTable, used: ImageTable, lacking: Mapping[str, str]) -> pd.DataFrame:

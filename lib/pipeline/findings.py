@@ -14,7 +14,7 @@ from lib import paths
 from lib.datasets.catalogue import facts
 from lib.metrics.significance import could_show
 from lib.pipeline import profiles
-from lib.study import denominators, paired
+from lib.study import measures, paired
 from lib.study.markdown import percent, points
 from lib.study.real import GPU, PROFILE
 
@@ -183,7 +183,7 @@ def tests(of: Compared) -> pd.DataFrame:
     if (rows := read(of.place, of.profile)).empty:
         return rows
     parts = (part.dropna(axis=1, how="all") for _, part in rows.groupby("title", sort=False))  # older ones lack columns
-    rows = pd.concat([denominators.by(part, of.metric) for part in parts], ignore_index=True).query(of.rows)
+    rows = pd.concat([measures.by(part, of.metric) for part in parts], ignore_index=True).query(of.rows)
     return rows.assign(difference=of.sign * rows["difference"])
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from lib import paths
 from lib.pipeline import profiles
 from lib.pipeline.findings import CLASSIFIER, PLAIN, cell
-from lib.study import denominators, saved
+from lib.study import measures, saved
 from lib.study.markdown import percent, points
 
 
@@ -21,7 +21,7 @@ class Claim:
     section, tables: where its scores are, in the first of these tables that a dataset has; rows: which of them.
     ours: the method there (``*`` for what differs between datasets); against: others → what a narrow column calls them.
     tests: which rows of the section's ``table_tests``. alike: those of its tests of class means, and their table.
-    divided: the denominator of the tests, as :func:`lib.study.denominators.ways` calls it.
+    metric: what the tests compare.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Claim:
     against: Mapping[str, str]
     tests: str
     alike: tuple[str, str] = ("", "")
-    divided: str = ""
+    metric: str = measures.FIRST
     theirs: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -112,7 +112,7 @@ CLAIMS = {
             "ACIR",
             ONE_LAYER,
             "",
-            divided=", ÷ hits",
+            metric="ap_hits",
             theirs=IN_TESTS,
         ),
         Claim(
@@ -176,18 +176,18 @@ def claimed(claim: Claim, file: Path) -> list[dict[str, str]]:
                 "method's score": percent(scores[ours]),
                 "compared with": title,
                 "its score": percent(scores[name]),
-                "difference": _tested(file.with_name("table_tests.csv"), claim.tests, pair, claim.divided) or untested,
-                "classes alike": _tested(file.with_name(f"{claim.alike[0]}.csv"), claim.alike[1], pair, "") or "–",
+                "difference": _tested(file.with_name("table_tests.csv"), claim.tests, pair, claim.metric) or untested,
+                "classes alike": _tested(file.with_name(f"{claim.alike[0]}.csv"), claim.alike[1], pair) or "–",
             }
         )
     return lines
 
 
-def _tested(file: Path, rows: str, pair: list[str], divided: str) -> str:
+def _tested(file: Path, rows: str, pair: list[str], metric: str = measures.FIRST) -> str:
     """The test of a pair of methods as a cell; nothing where none was made."""
     if not file.exists():
         return ""
-    tests = denominators.ways(pd.read_csv(file)).get(divided, pd.DataFrame(columns=["first", "second"]))
+    tests = measures.by(pd.read_csv(file), metric)
     tests = tests[(tests["first"] == pair[0]) & (tests["second"] == pair[1])]
     tests = tests.query(rows) if rows else tests
     return cell(next(tests.itertuples())) if len(tests) else ""

@@ -81,7 +81,7 @@ def test_of_those_that_are_clearly_better_the_best_is_recommended_with_its_evide
     ):
         assert said in chosen.sentence
     assert (
-        "One other method is clearly better than plain features as well, linear classifier with 60.0 %"
+        "One other method is clearly better than plain features as well, the best of them linear classifier with 60.0 %"
         in chosen.sentence
     )
     assert "takes 3 seconds to train, and its code alone has 64 bytes an image" in chosen.sentence

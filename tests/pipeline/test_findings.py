@@ -6,7 +6,7 @@ import pytest
 from lib import paths
 from lib.pipeline import findings, scores
 from lib.pipeline.findings import COMPARED, FIRST, LIST, PLAIN
-from lib.study import denominators
+from lib.study import measures
 from lib.study.markdown import percent, points
 
 TEST = {"n_units": 9, "n_tests": 8, "p_floor": 0.002, "low": -1.0, "high": 1.0, "title": "Kather"}
@@ -75,7 +75,7 @@ def test_every_committed_test_of_a_head_and_its_flat_twin_is_counted_once():
     assert (columns.map(lambda cell: int(cell.partition(" ")[0])).sum(axis=1) == counted["tests"]).all()
     committed = 0
     for file in [*paths.REPORTS.glob("*/sample/*/*/table_*tests*.csv"), *paths.REPORTS.glob("*/gpu/*/*/*_tests*.csv")]:
-        tests, large = denominators.by(pd.read_csv(file)), file.parts[-4] == "gpu"
+        tests, large = measures.by(pd.read_csv(file)), file.parts[-4] == "gpu"
         left_out = (file.parts[-5], file.parts[-2]) in {("hyper_dino", "retrieval"), ("linear_prototypes", "retrieval")}
         apart = file.stem.endswith(("by_class", "label_tests"))  # the same heads, weighed otherwise
         apart |= file.stem.endswith("end_to_end") and not large
@@ -93,7 +93,7 @@ def test_large_trainings_stand_beside_the_sample_and_are_their_own():
     rows = findings.tests(COMPARED["along"])
     folders = paths.REPORTS.glob("hyper_dino/gpu/*/beyond/table_end_to_end_tests.csv")
     tests = pd.concat(map(pd.read_csv, folders)).query("first == 'ball, end to end, head' and rule != 'by image'")
-    tests = denominators.by(tests[tests["second"].str.startswith("flat")])
+    tests = measures.by(tests[tests["second"].str.startswith("flat")])
     assert sorted(rows["difference"]) == sorted(tests["difference"]) and len(rows) > 3
 
 

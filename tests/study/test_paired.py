@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 from lib.errors import InputError
-from lib.study import denominators, differences, paired
+from lib.study import differences, measures, paired
 from lib.study.scores import of_answers
 
 GROUPS = np.array(["p", "p", "q", "q", "r", "r", "s", "s"])
@@ -102,15 +102,15 @@ def test_the_longest_list_is_tested_by_hits_and_precision_too_and_the_other_test
 
     heads = {"ball": made(0.6, 0.5, 0.55, 0.4), "flat": made(0.6, 0.3, 0.56, 0.2), "raw": made(0.5, 0.1, 0.5, 0.5)}
     rules, pairs = {"by image": heads, "by patient": heads}, [("ball", "flat"), ("ball", "raw")]
-    tests = denominators.compare(rules, groups, pairs, (1, 20), by_class=by_class)
-    by_min = denominators.by(tests).drop(columns="metric").reset_index(drop=True)
+    tests = measures.compare(rules, groups, pairs, (1, 20), by_class=by_class)
+    by_min = measures.by(tests).drop(columns="metric").reset_index(drop=True)
     pd.testing.assert_frame_equal(by_min, of_answers(rules, groups).tests(pairs, (1, 20), by_class=by_class))
     for metric, gains in {"ap_hits": [-1, 5], "precision": [20, -10]}.items():
-        again = denominators.by(tests, metric)
+        again = measures.by(tests, metric)
         assert again["k"].tolist() == [20] * 4 and set(again["n_tests"]) == {4}
         assert again["difference"].to_numpy() == pytest.approx(np.array(gains * 2), abs=0.3)
     assert paired.named(tests)["k"].tolist()[:4] == ["1", "20 ÷ min(k, R)", "20 ÷ hits", "20 precision"]
-    first = denominators.compare(rules, groups, pairs, (1,))  # by all the same
+    first = measures.compare(rules, groups, pairs, (1,))  # by all the same
     assert set(first["metric"]) == {"ap_min"} and paired.named(first)["k"].tolist() == ["1"] * 4
     without = tests.drop(columns="metric")  # an earlier table, by min(k, R) alone
-    assert len(denominators.by(without)) == len(tests) and denominators.by(without, "precision").empty
+    assert len(measures.by(without)) == len(tests) and measures.by(without, "precision").empty

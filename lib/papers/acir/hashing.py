@@ -16,7 +16,7 @@ from lib.metrics.votes import votes
 from lib.papers.acir import published
 from lib.papers.acir.heads import ACIR, ALPHA, LINEAR, PUBLISHED_ALPHA, TOP, Plan
 from lib.papers.acir.training import first_loss, of_head, search
-from lib.study import answers, denominators, paired
+from lib.study import answers, measures, paired
 from lib.study.columns import Column, Layout, printed, steps
 from lib.study.rates import rates_layout
 from lib.study.scores import Answers, of_answers
@@ -121,7 +121,7 @@ def tests(got: Answers, groups: np.ndarray, bits: int, seed: int = 0, *, by_clas
     """Paired tests of mAP, or maAP, of ACIR against every other method, by both denominators."""
     subject = f"{ACIR}-{bits}bit"
     pairs = [(subject, name) for name in got if name != subject]
-    compared = denominators.compare({"closed": got}, groups, pairs, [TOP], by_class=by_class, seed=seed)
+    compared = measures.compare({"closed": got}, groups, pairs, [TOP], by_class=by_class, seed=seed)
     return compared.drop(columns="rule")
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from lib.figures.forest import forest
 from lib.figures.lines import lines, look
 from lib.papers.hyper_dino.protocols import EPOCHS, EQUAL
-from lib.study import answers, denominators, paired
+from lib.study import answers, measures, paired
 from lib.study.answers import CLASS_MEAN
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import HEALTH as ENDED
@@ -134,13 +134,11 @@ LAYOUTS = {
     ),
 }
 
-MAP = (
-    "MAP@k in percent, AP divided by min(k, relevant). Heads were trained {n_seeds} times for {epochs} epochs "
-    f"(published: {Schedule().epochs})."
-)
+TRAINED = f"Heads were trained {{n_seeds}} times for {{epochs}} epochs (published: {Schedule().epochs})."
+MAP = f"MAP@k in percent, AP divided by min(k, relevant). {TRAINED}"
 SCORED = f"{MAP} Means over the folds. {CLASS_MEAN} Chance: a gallery in random order. At the rim: worst training."
 SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."
-TESTED = f"{MAP} {denominators.SAYS}"
+TESTED = f"{TRAINED} {measures.SAYS}"
 DEALT = (
     "Classes were dealt among the images at random, trained on and searched, anew for each training: a gain is what "
     "the measure favours, and chance."
@@ -203,10 +201,6 @@ def figure_gallery(run: Run, rows: pd.DataFrame) -> Figure:
     looks |= {f"{name}, {EPOCHS}": of | {"dashes": (3, 2)} for name, of in looks.items()}
     looks["chance"] = {"color": "black", "dashes": (1, 2), "marker": ""}
     figure = lines(drawn, xlabel="images learnt from", ylabel="MAP@k (%)", log=True, looks=looks)
-    sizes = sorted(rows["n_train"].unique())
-    for axis in figure.axes:
-        axis.set_xticks(sizes, labels=map(str, sizes), rotation=45)
-        axis.minorticks_off()
     return _figure(run, "figure_gallery", rows, figure)
 
 

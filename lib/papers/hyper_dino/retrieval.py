@@ -14,7 +14,7 @@ from lib.figures.forest import forest
 from lib.papers.hyper_dino import validation
 from lib.papers.hyper_dino.published import FAMILIES, published
 from lib.papers.hyper_dino.recipes import RAW
-from lib.study import answers, denominators, paired
+from lib.study import answers, measures, paired
 from lib.study.columns import Column, Layout
 from lib.study.rates import FREE, RULE, choose_middle, marked
 from lib.study.scores import Answers, of_answers
@@ -229,10 +229,10 @@ SHOWN = {
         f"epochs; ± seeds: over the trainings. {answers.CLASS_MEAN} At the rim: worst training. NCA learns from at "
         "most {nca_images:,} training images of a fold.",
     ),
-    "table_tests": ("paired tests", f"{MAP} {denominators.SAYS}"),
+    "table_tests": ("paired tests", measures.SAYS),
     "table_tests_by_class": (
         "paired tests of class means",
-        f"{MAP} Each class counts alike. {denominators.SAYS}",
+        f"Each class counts alike. {measures.SAYS}",
     ),
     "table_patients": (
         "leave one {group} out",

@@ -53,7 +53,7 @@ LAYOUTS = {
     ),
     "table_tests": paired.tests_layout({"first": "method", "second": "compared with"}, "points of precision"),
     "table_found": Layout(
-        [Column("class"), *(Column(name, form="0") for name in ("images", "groups", "used"))], by=("class",)
+        [Column("class"), *(Column(name, form="0") for name in ("images", "groups", "used", "queries"))], by=("class",)
     ),
     "table_left_out": Layout([Column("what"), Column("why")], by=()),
 }

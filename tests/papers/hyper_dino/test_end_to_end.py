@@ -6,7 +6,7 @@ import pytest
 from lib.datasets import folds
 from lib.geometry import Euclidean, PoincareBall
 from lib.papers.hyper_dino import end_to_end
-from lib.study import denominators
+from lib.study import measures
 from lib.training import two_views
 from lib.training.hyper_dino import Settings
 from lib.training.photos import Preparation
@@ -36,7 +36,7 @@ def test_head_and_encoder_answer_beside_the_encoder_before(tiles, splits_of, sma
         ball, flat = (answers[name][0] for name in (names[0], names[2]))
         assert isinstance(ball.method.head.geometry, PoincareBall) and (ball.norms < 1).all()
         assert isinstance(flat.method.head.geometry, Euclidean) and flat.method.head.m0 == ball.method.head.m0 / 2
-    tests = denominators.compare(results, tiles.groups, end_to_end.PAIRS, (1, 5))
+    tests = measures.compare(results, tiles.groups, end_to_end.PAIRS, (1, 5))
     assert set(tests["rule"]) == set(results) == {"by image", "by patient"}
     monkeypatch.setattr(two_views, "train", lambda *given, **options: pytest.fail("trained again"))
     again = end_to_end.run(*given, store=tmp_path)

@@ -13,7 +13,7 @@ from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import experiment as names
 from lib.papers.beyond.factors import heads
 from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, Results
-from lib.study import answers, denominators, differences, paired
+from lib.study import answers, differences, measures, paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import of_answers
 from lib.study.shown import Figure, Table
@@ -178,7 +178,7 @@ def tested(
 ) -> pd.DataFrame:
     """The paired test of every factor of ``pairs`` in the archives of :func:`fair`, both ways to divide AP."""
     factor_of = {pair: factor for factor, pair in pairs.items()}
-    tests = denominators.compare(fair(results), groups, list(factor_of), ks, by_class=by_class, seed=seed)
+    tests = measures.compare(fair(results), groups, list(factor_of), ks, by_class=by_class, seed=seed)
     tests = tests.rename(columns={"rule": "archive"})
     tests.insert(0, "factor", [factor_of[pair] for pair in zip(tests["first"], tests["second"], strict=True)])
     return tests
@@ -219,7 +219,7 @@ def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
     """The tests of the factors; ``of``: what is added to the text."""
     own = paired.of_own_group(tests)
     apart = f"The own group is another question, corrected apart, and tested {own}." if own else ""
-    text = " ".join(part for part in (ABOUT, of, denominators.SAYS, apart) if part)
+    text = " ".join(part for part in (ABOUT, of, measures.SAYS, apart) if part)
     return Table("what earns how many points", tests, text)
 
 
@@ -234,7 +234,7 @@ def with_rim(tests: pd.DataFrame, results: Results) -> pd.DataFrame:
 
 def figure_earned(tests: pd.DataFrame) -> Figure:
     """What one change earns, the largest gain first: the longest list by min(k, R), first archive of the tests."""
-    tests = denominators.by(tests)
+    tests = measures.by(tests)
     k, archive = tests["k"].max(), tests["archive"].iloc[0]
     part = tests[(tests["k"] == k) & (tests["archive"] == archive)]
     text = (

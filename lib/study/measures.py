@@ -1,0 +1,51 @@
+"""A gain over a list in several ways: AP@k by both denominators, and the share of right images alone."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from lib.study import paired
+from lib.study.scores import Answers, of_answers
+
+FIRST, *AGAIN = paired.MEASURED
+"""The metric of every list, and those by which the longest one is tested once more."""
+SAYS = (
+    "MAP@k in percent, AP divided by min(k, R), R images of the class in the archive. The longest list is tested twice "
+    "more. ÷ hits, AP is divided by the hits in the list, which forgives those that are missing. Precision is the "
+    "share of right images, in whatever order. Each measure is a family of its own for Holm's correction. Where "
+    "nothing is known and classes are equally frequent, lists of one class score higher ÷ min(k, R) than mixed ones, "
+    f"and lower ÷ hits (notebook 16). {paired.SAYS}"
+)
+"""What the caption of a table of :func:`compare` says."""
+
+
+def compare(
+    found: Mapping[str, Answers],
+    groups: np.ndarray,
+    pairs: Sequence[tuple[str, str]],
+    ks: Sequence[int],
+    *,
+    by_class: bool = False,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Paired tests by min(k, R), and below each of the longest list the same by :data:`AGAIN`.
+
+    metric, behind k, says which; at k = 1 they are one. The further tests ask the same questions once more: each metric
+    is a family of its own for Holm's correction.
+    """
+    scores, how = of_answers(found, groups), {"by_class": by_class, "seed": seed}
+    tests = {FIRST: scores.tests(pairs, ks, metric=FIRST, **how)}
+    longest = tests[FIRST].index[tests[FIRST]["k"] == max(ks)]
+    for metric in AGAIN if max(ks) > 1 else ():
+        tests[metric] = scores.tests(pairs, [max(ks)], metric=metric, **how).set_axis(longest)
+    for metric, rows in tests.items():
+        rows.insert(rows.columns.get_loc("k") + 1, "metric", metric)
+    return pd.concat(tests.values()).sort_index(kind="stable", ignore_index=True)
+
+
+def by(tests: pd.DataFrame, metric: str = FIRST) -> pd.DataFrame:
+    """Of ``tests`` those by one metric; a table that names none is by min(k, R)."""
+    if "metric" in tests:
+        return tests[tests["metric"] == metric]
+    return tests if metric == FIRST else tests.iloc[:0]
