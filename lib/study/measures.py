@@ -11,11 +11,8 @@ from lib.study.scores import Answers, of_answers
 FIRST, *AGAIN = paired.MEASURED
 """The metric of every list, and those by which the longest one is tested once more."""
 SAYS = (
-    "MAP@k in percent, AP divided by min(k, R), R images of the class in the archive. The longest list is tested twice "
-    "more. ÷ hits, AP is divided by the hits in the list, which forgives those that are missing. Precision is the "
-    "share of right images, in whatever order. Each measure is a family of its own for Holm's correction. Where "
-    "nothing is known and classes are equally frequent, lists of one class score higher ÷ min(k, R) than mixed ones, "
-    f"and lower ÷ hits (notebook 16). {paired.SAYS}"
+    "AP ÷ min(k, R), R images of the class in the archive; the longest list also ÷ hits and by precision, each "
+    f"corrected by itself. Notebook 16 shows what each favours. {paired.SAYS}"
 )
 """What the caption of a table of :func:`compare` says."""
 

@@ -11,12 +11,9 @@ from lib.study.columns import Column, Form, Layout
 from lib.study.markdown import markdown_table, percent, points
 
 SAYS = (
-    "Differences in percentage points, averaged per group first. p: two-sided sign flips of the groups, all patterns "
-    "where these are no more than 10,000, else so many at random; of several trainings, the larger of that and of "
-    "Student's t with the variance of groups and trainings. p, Holm: corrected for all tests of this table, what a "
-    "verdict rests on. Interval: 95 %, of the same t. Could have shown: with this spread and so many tests, the least "
-    "that is clear in the first step of Holm's correction (in later steps a little less may be); with few groups, "
-    "whose signs must all agree, it may have to be larger. Nothing: for so many tests the groups are too few."
+    "Differences in percentage points, averaged per group first. Intervals: 95 %, uncorrected. p, Holm: corrected for "
+    "all tests of this table. Could have shown: the least difference that would have been clear. Notebook 42 explains "
+    "them."
 )
 """What every table of paired tests says about itself."""
 

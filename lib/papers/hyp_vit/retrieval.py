@@ -47,8 +47,7 @@ from lib.training.hyp_vit import Settings
 from lib.training.methods import Answer
 
 UNSEEN = "unseen categories"
-SAYS = paired.SAYS.replace("averaged per group first", "averaged per category first").replace("groups", "categories")
-SAYS += " Intervals are not corrected."
+SAYS = paired.SAYS.replace("per group", "per category")
 """What the paired tests say about themselves, where the groups are categories."""
 ABOUT = (
     "Recall@K (hit rate) in percent: the share of queries with an image of their own category among the first K. No "

@@ -138,7 +138,7 @@ TRAINED = f"Heads were trained {{n_seeds}} times for {{epochs}} epochs (publishe
 MAP = f"MAP@k in percent, AP divided by min(k, relevant). {TRAINED}"
 SCORED = f"{MAP} Means over the folds. {CLASS_MEAN} Chance: a gallery in random order. At the rim: worst training."
 SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."
-TESTED = f"{TRAINED} {measures.SAYS}"
+TESTED = f"{TRAINED} MAP@k in percent. {measures.SAYS}"
 DEALT = (
     "Classes were dealt among the images at random, trained on and searched, anew for each training: a gain is what "
     "the measure favours, and chance."

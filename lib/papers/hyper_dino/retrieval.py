@@ -229,10 +229,10 @@ SHOWN = {
         f"epochs; ± seeds: over the trainings. {answers.CLASS_MEAN} At the rim: worst training. NCA learns from at "
         "most {nca_images:,} training images of a fold.",
     ),
-    "table_tests": ("paired tests", measures.SAYS),
+    "table_tests": ("paired tests", f"MAP@k in percent. {measures.SAYS}"),
     "table_tests_by_class": (
         "paired tests of class means",
-        f"Each class counts alike. {measures.SAYS}",
+        f"MAP@k in percent; each class counts alike. {measures.SAYS}",
     ),
     "table_patients": (
         "leave one {group} out",
