@@ -42,13 +42,13 @@ def _of_ends(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(longest=longest, end=rows["k"].where(longest | (rows["k"] == rows["k"].min())))
 
 
-def ended(several: Sequence[Health]) -> dict[str, float]:
+def ended(healths: Sequence[Health]) -> dict[str, float]:
     """The health of several trainings as one: columns of a row of :func:`values`.
 
     >>> ended([Health(0.25, 0.0, 100), Health(0.75, 2.0, 100)])
     {'loss': 0.5, 'rim': 2.0, 'steps': 100.0}
     """
-    return pd.DataFrame([vars(one) for one in several]).agg(HEALTH).to_dict()
+    return pd.DataFrame([vars(health) for health in healths]).agg(HEALTH).to_dict()
 
 
 def chance_said(rows: pd.DataFrame) -> str:
@@ -61,14 +61,14 @@ def chance_said(rows: pd.DataFrame) -> str:
     return f"chance is {' and '.join(f'{at[k]:.1f} at k = {k}' for k in dict.fromkeys([at.index[0], at.index[-1]]))}"
 
 
-def votes(found: Mapping[str, Mapping[str, Sequence[Voted]]]) -> pd.DataFrame:
+def votes(archives: Mapping[str, Mapping[str, Sequence[Voted]]]) -> pd.DataFrame:
     """Macro F1 of the vote of the nearest images, over the classes that can be answered; percent.
 
     A class can be answered in an archive if some query of it has an answer there, an image of its class. Queries
     without one are left out and counted, as everywhere: they are no false alarms either, as every method would have
     them. Every other query counts once a training, all folds together.
 
-    found: archive → method → one for each split, as :func:`lib.training.experiment.votes`.
+    archives: archive → method → one for each split, as :func:`lib.training.experiment.votes`.
 
     Returns:
         Columns archive, method, k (the first answer, the majority of the first 3 and 5), macro_f1 (mean over
@@ -76,15 +76,15 @@ def votes(found: Mapping[str, Mapping[str, Sequence[Voted]]]) -> pd.DataFrame:
         of them), n_without_relevant, n_classes (those of the mean).
     """
     lines = []
-    for archive, method, several in ((a, name, of) for a, methods in found.items() for name, of in methods.items()):
-        asked = pd.concat(
-            pd.DataFrame(one.votes, columns=list(KS)).assign(label=one.classes, repeat=one.repeat) for one in several
+    for archive, method, voted in ((a, m, voted) for a, methods in archives.items() for m, voted in methods.items()):
+        rows = pd.concat(
+            pd.DataFrame(vote.votes, columns=list(KS)).assign(label=vote.classes, repeat=vote.repeat) for vote in voted
         )
-        n_without = sum(one.n_without_relevant for one in several if one.repeat == 0)
-        counts = {"n_seeds": len({one.repeat for one in several}), "n_without_relevant": n_without}
-        counts |= {"n_queries": int((asked["repeat"] == 0).sum()) + n_without, "n_classes": asked["label"].nunique()}
+        n_without = sum(vote.n_without_relevant for vote in voted if vote.repeat == 0)
+        counts = {"n_seeds": len({vote.repeat for vote in voted}), "n_without_relevant": n_without}
+        counts |= {"n_queries": int((rows["repeat"] == 0).sum()) + n_without, "n_classes": rows["label"].nunique()}
         for k in KS:
-            scores = pd.Series([100 * macro_f1(part["label"], part[k]) for _, part in asked.groupby("repeat")])
+            scores = pd.Series([100 * macro_f1(part["label"], part[k]) for _, part in rows.groupby("repeat")])
             cells = {"archive": archive, "method": method, "k": k}
             lines.append(cells | {"macro_f1": scores.mean(), "seeds_spread": scores.std()} | counts)
     return pd.DataFrame(lines)
@@ -131,7 +131,7 @@ def fair(galleries: Mapping[str, Answered]) -> dict[str, Answered]:
 
     All of them if there is none; :func:`sentences` say then that nothing can be concluded.
     """
-    return {name: of for name, of in galleries.items() if n_classes(of) >= FEWEST} or dict(galleries)
+    return {name: answers for name, answers in galleries.items() if n_classes(answers) >= FEWEST} or dict(galleries)
 
 
 def sentences(rows: pd.DataFrame) -> list[str]:

@@ -67,14 +67,14 @@ class Column:
         """
         if not self.chance:
             return "–"
-        found = dict.fromkeys(printed(self._row(rows).get(self.chance), self.form) for rows in lines)
-        several = [text for text in found if text != "–"]
-        if len(several) > 1:
+        texts = dict.fromkeys(printed(self._row(rows).get(self.chance), self.form) for rows in lines)
+        values = [text for text in texts if text != "–"]
+        if len(values) > 1:
             raise InputError(
-                f"column {self.title!r}: {self.chance} is {' and '.join(several)} in rows above one line of chance; "
+                f"column {self.title!r}: {self.chance} is {' and '.join(values)} in rows above one line of chance; "
                 "name in Layout(block=...) the column that tells these rows apart"
             )
-        return several[0] if several else "–"
+        return values[0] if values else "–"
 
     def _row(self, rows: pd.DataFrame) -> pd.Series:
         there = rows if self.at is None else rows[rows[self.at[0]] == self.at[1]]

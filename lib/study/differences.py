@@ -55,8 +55,8 @@ def of_shares(
     units: the group of each query. repeats: the training of each value, where there are several. classes: of the
     queries, for the mean over classes; None for the mean over groups. seed: of the random sign flips.
 
-    >>> found = of_shares(np.array([0.6, 0.8]), np.array([0.5, 0.5]), np.array(["p", "q"]))
-    >>> round(found["difference"], 9), found["n_units"]
+    >>> test = of_shares(np.array([0.6, 0.8]), np.array([0.5, 0.5]), np.array(["p", "q"]))
+    >>> round(test["difference"], 9), test["n_units"]
     (20.0, 2)
     """
     if a.shape != b.shape:

@@ -85,18 +85,18 @@ def load(
     images = _table(profile, dataset)
     if n_folds is not None:
         images = folds.usable(images, n_folds, seed)
-    found = {encoders[0]: _features(profile, dataset, encoders[0], n_views)}
+    by_encoder = {encoders[0]: _features(profile, dataset, encoders[0], n_views)}
     for name in encoders[1:]:
         try:
-            found[name] = _features(profile, dataset, name)
+            by_encoder[name] = _features(profile, dataset, name)
         except MissingWeights as error:
             warnings.warn(f"{name} is left out: {error}", stacklevel=2)
-    n, several = len(images), [features for of_one in found.values() for features in of_one]
-    images, values = cache.align(images, several)
-    main, *others = found
+    n, views = len(images), [features for of_one in by_encoder.values() for features in of_one]
+    images, values = cache.align(images, views)
+    main, *others = by_encoder
     features = {main: np.stack(values[:n_views]) if n_views > 1 else values[0]}
     features |= dict(zip(others, values[n_views:], strict=True))
-    return Inputs(profile, dataset, images, features, several[0].provenance["images_sha256"], n - len(images))
+    return Inputs(profile, dataset, images, features, views[0].provenance["images_sha256"], n - len(images))
 
 
 def _table(profile: str, dataset: str) -> ImageTable:

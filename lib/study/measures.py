@@ -18,7 +18,7 @@ SAYS = (
 
 
 def compare(
-    found: Mapping[str, Answers],
+    answers: Mapping[str, Answers],
     groups: np.ndarray,
     pairs: Sequence[tuple[str, str]],
     ks: Sequence[int],
@@ -31,7 +31,7 @@ def compare(
     metric, behind k, says which; at k = 1 they are one. The further tests ask the same questions once more: each metric
     is a family of its own for Holm's correction.
     """
-    scores, how = of_answers(found, groups), {"by_class": by_class, "seed": seed}
+    scores, how = of_answers(answers, groups), {"by_class": by_class, "seed": seed}
     tests = {FIRST: scores.tests(pairs, ks, metric=FIRST, **how)}
     longest = tests[FIRST].index[tests[FIRST]["k"] == max(ks)]
     for metric in AGAIN if max(ks) > 1 else ():

@@ -88,8 +88,8 @@ def tests_layout(
     room for, since its caption says them.
 
     >>> from lib.study import differences
-    >>> one = {"first": "ball", "second": "flat", "k": 1, "difference": 2.0, "p_value": 0.5, "p_floor": 0.5}
-    >>> tests = differences.together([one | {"low": np.nan, "high": np.nan, "n_units": 2, "n_seeds": 1}])
+    >>> test = {"first": "ball", "second": "flat", "k": 1, "difference": 2.0, "p_value": 0.5, "p_floor": 0.5}
+    >>> tests = differences.together([test | {"low": np.nan, "high": np.nan, "n_units": 2, "n_seeds": 1}])
     >>> print(tests_layout(METHODS | {"k": "K"}, "gain")(tests))
     | first | second | K | gain | 95 % interval | p | p, Holm | verdict | could have shown | groups | seeds |
     | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -209,9 +209,9 @@ def tally(tests: pd.DataFrame, what: str = "test") -> tuple[int, int, str]:
     outcomes = [relation(test) for test in counted(tests).itertuples()]
     silent, held = sum(outcome.startswith("cannot") for outcome in outcomes), len(tests) - len(outcomes)
     n, apart = len(outcomes) - silent, [f"{silent} could not"] * bool(silent) + [f"{held} at the rim"] * bool(held)
-    of = f"{n} {what}{'s' * (n != 1)}" + " that could tell" * bool(silent) + f" ({'; '.join(apart)})" * bool(apart)
+    total = f"{n} {what}{'s' * (n != 1)}" + " that could tell" * bool(silent) + f" ({'; '.join(apart)})" * bool(apart)
     better, worse = (outcomes.count(outcome) for outcome in CLEAR)
-    return better, worse, of
+    return better, worse, total
 
 
 def overview(tested: Mapping[str, pd.DataFrame], columns: Sequence[str] = ("first", "second")) -> str:
@@ -226,14 +226,14 @@ def overview(tested: Mapping[str, pd.DataFrame], columns: Sequence[str] = ("firs
     lines: dict[tuple, dict[str, str]] = {}
     for title, tests in tested.items():
         for key, part in tests.groupby(list(columns), sort=False):
-            better, worse, of = tally(part)
-            cell = f"{better} better, {worse} worse of {of}" if could_tell(part).any() else "cannot tell"
+            better, worse, total = tally(part)
+            cell = f"{better} better, {worse} worse of {total}" if could_tell(part).any() else "cannot tell"
             lines.setdefault(key, dict(zip(columns, key, strict=True)))[title] = cell
     return markdown_table(pd.DataFrame(lines.values()).fillna("–"))
 
 
-def sizes(tested: Mapping[str, pd.DataFrame], columns: Sequence[str], of: str) -> str:
-    """How large the clear differences are on each dataset, in points, for each value of the column ``of``; Markdown.
+def sizes(tested: Mapping[str, pd.DataFrame], columns: Sequence[str], by: str) -> str:
+    """How large the clear differences are on each dataset, in points, for each value of the column ``by``; Markdown.
 
     A row for all tests that agree in ``columns``. A cell has, for each value with a clear difference, the smallest and
     the largest of them, and of several tests how many these are; what is not clear has no size worth printing.
@@ -250,9 +250,9 @@ def sizes(tested: Mapping[str, pd.DataFrame], columns: Sequence[str], of: str) -
     """
     lines: dict[tuple, dict[str, str]] = {}
     for title, tests in tested.items():
-        what = f"{of} = " * pd.api.types.is_numeric_dtype(tests[of])  # a name speaks for itself
+        what = f"{by} = " * pd.api.types.is_numeric_dtype(tests[by])  # a name speaks for itself
         for key, part in named(counted(tests)).groupby(list(columns), sort=False):
-            by_value = part.groupby(of, sort=False)
+            by_value = part.groupby(by, sort=False)
             cells = [f"{what}{value}: {size}" for value, rows in by_value if (size := _clear_sizes(rows))]
             none = f"none of {len(part)} clear" if could_tell(part).any() else "cannot tell"
             lines.setdefault(key, dict(zip(columns, key, strict=True)))[title] = "; ".join(cells) or none

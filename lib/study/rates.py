@@ -65,21 +65,21 @@ def choose_middle(
     >>> choose_middle(tried, values)[["validation", "within", "chosen"]].values.tolist()
     [[40.0, False, False], [69.0, True, False], [69.5, True, True], [70.0, True, False]]
     """
-    several = [np.atleast_2d(np.asarray(of_one, dtype=np.float64)) for of_one in values]
-    if any(np.isnan(of_one).all() for of_one in several):
+    scores = [np.atleast_2d(np.asarray(of_one, dtype=np.float64)) for of_one in values]
+    if any(np.isnan(of_one).all() for of_one in scores):
         raise InputError("no validation query has an image of its class to find: take more groups, or fewer folds")
-    found = tried.reset_index(drop=True).assign(validation=[np.nanmean(of_one) for of_one in several], se=0.0)
-    for _, part in found.groupby(by, sort=False):
-        best = several[part["validation"].idxmax()]
-        found.loc[part.index, "se"] = [standard_error(best - several[row], groups) for row in part.index]
-    behind = found.groupby(by, sort=False)["validation"].transform("max") - found["validation"]
-    found["within"] = behind <= found["se"]
-    chosen = found["within"]
+    rows = tried.reset_index(drop=True).assign(validation=[np.nanmean(of_one) for of_one in scores], se=0.0)
+    for _, part in rows.groupby(by, sort=False):
+        best = scores[part["validation"].idxmax()]
+        rows.loc[part.index, "se"] = [standard_error(best - scores[row], groups) for row in part.index]
+    behind = rows.groupby(by, sort=False)["validation"].transform("max") - rows["validation"]
+    rows["within"] = behind <= rows["se"]
+    chosen = rows["within"]
     for column in order:  # the middle rate first, then the middle of what else was tried at this rate
-        middle = found[chosen].groupby(by)[column].agg(_middle)
-        wanted = found[by].map(middle)
-        chosen &= (found[column] == wanted) | wanted.isna()
-    return found.assign(chosen=chosen)
+        middle = rows[chosen].groupby(by)[column].agg(_middle)
+        wanted = rows[by].map(middle)
+        chosen &= (rows[column] == wanted) | wanted.isna()
+    return rows.assign(chosen=chosen)
 
 
 def _middle(values: pd.Series) -> float:
@@ -99,14 +99,14 @@ def standard_error(values: np.ndarray, groups: ArrayLike | None = None) -> float
     (0.577, 1.0)
     """
     known = ~np.isnan(values).any(axis=0)
-    values, of = values[:, known], np.arange(known.sum())
+    values, units = values[:, known], np.arange(known.sum())
     if groups is not None and len(set(np.asarray(groups)[known].tolist())) > 1:
-        of, _ = pd.factorize(np.asarray(groups)[known])
-    if len(of) < 2:
+        units, _ = pd.factorize(np.asarray(groups)[known])
+    if len(units) < 2:
         return 0.0
     means = values.mean(axis=1, keepdims=True)
-    beyond = np.stack([np.bincount(of, row) for row in values - means])
-    return float(student((means + beyond * beyond.shape[1] / len(of)).T)[1])
+    beyond = np.stack([np.bincount(units, row) for row in values - means])
+    return float(student((means + beyond * beyond.shape[1] / len(units)).T)[1])
 
 
 def best_rates(tried: pd.DataFrame, by: str = "method", value: str = "lr") -> dict[str, float]:

@@ -45,9 +45,9 @@ class Real:
             display(Markdown(part))
 
 
-def all_of(*several: Real) -> Real:
+def all_of(*reports: Real) -> Real:
     """One after the other; what they say alike, such as that nothing was run yet, once."""
-    return Real(tuple(dict.fromkeys(part for one in several for part in one.parts)))
+    return Real(tuple(dict.fromkeys(part for report in reports for part in report.parts)))
 
 
 def figures(run: Run, *names: str, profile: str = PROFILE) -> Real:
@@ -99,8 +99,8 @@ def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str)
     if run.profile != "demo":
         return Real((REAL_ALREADY,))
     files = {facts(dataset).title: folder / f"{name}.csv" for dataset, folder in _folders(run).items()}
-    found = {title: pd.read_csv(file) for title, file in files.items() if file.exists()}
-    return Real((say(found) if found else NOTHING[PROFILE].format(called=name),))
+    tables = {title: pd.read_csv(file) for title, file in files.items() if file.exists()}
+    return Real((say(tables) if tables else NOTHING[PROFILE].format(called=name),))
 
 
 def _collected(
@@ -146,9 +146,9 @@ def _readable(name: str, section: str) -> str:
 
 def _folders(run: Run, profile: str = PROFILE) -> dict[str, Path]:
     """Dataset → its reports of the section in that profile, in the catalogue's order, then by name."""
-    order = list(DATASETS)
+    rank = {name: place for place, name in enumerate(DATASETS)}
     there = {folder.parent.name: folder for folder in (paths.COMMITTED / run.paper / profile).glob(f"*/{run.section}")}
-    return dict(sorted(there.items(), key=lambda one: (order.index(one[0]) if one[0] in order else len(order), one[0])))
+    return dict(sorted(there.items(), key=lambda item: (rank.get(item[0], len(rank)), item[0])))
 
 
 def _stamp(record: dict[str, Any]) -> str:

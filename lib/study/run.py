@@ -77,9 +77,9 @@ class Study:
             ]
             fitted = fit(x, self.labels, methods, repeated(self.splits, self.n_seeds), what=what)
             where = {"gallery": self.gallery, "groups": self.groups if self.apart is None else self.apart}
-            asked = ask(fitted, image, self.labels, self.ks, **where, what=f"{what}, queries")
+            by_search = ask(fitted, image, self.labels, self.ks, **where, what=f"{what}, queries")
             for name, (arm, how) in searches.items():
-                answers.setdefault(how, {})[arm.name] = asked[name]
+                answers.setdefault(how, {})[arm.name] = by_search[name]
         places = {arm.name: place for place, arm in enumerate(arms)}
         return {
             how: dict(sorted(methods.items(), key=lambda item: places[item[0]])) for how, methods in answers.items()

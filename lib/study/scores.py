@@ -133,7 +133,7 @@ def _deviation(split: pd.DataFrame, names: Sequence[str], over: str) -> pd.DataF
 
 
 def of_answers(
-    found: Mapping[str, Answers],
+    by_place: Mapping[str, Answers],
     groups: np.ndarray | None = None,
     measure: Measure = lambda _: {},
     rule: str = "rule",
@@ -143,17 +143,17 @@ def of_answers(
     groups: (n,) of all images, the units of the paired tests; every image by itself if not given. rule: what the first
     level is called.
     """
-    of = {
+    by_training = {
         (place, method, answer.split.fold, answer.split.repeat): answer
-        for place, methods in found.items()
+        for place, methods in by_place.items()
         for method, answers in methods.items()
         for answer in answers
     }
-    trainings = pd.MultiIndex.from_tuples(of, names=[rule, "method", "fold", "repeat"])
-    health = pd.DataFrame([vars(answer.health) | dict(measure(answer)) for answer in of.values()], trainings)
-    each = trainings.repeat([len(answer.split.test) for answer in of.values()])
-    queries = np.concatenate([answer.split.test for answer in of.values()])
-    per_query = retrieval.together([answer.per_query for answer in of.values()])
+    trainings = pd.MultiIndex.from_tuples(by_training, names=[rule, "method", "fold", "repeat"])
+    health = pd.DataFrame([vars(answer.health) | dict(measure(answer)) for answer in by_training.values()], trainings)
+    each = trainings.repeat([len(answer.split.test) for answer in by_training.values()])
+    queries = np.concatenate([answer.split.test for answer in by_training.values()])
+    per_query = retrieval.together([answer.per_query for answer in by_training.values()])
     index = [*(each.get_level_values(name) for name in each.names), queries]
     index += [queries if groups is None else groups[queries], per_query.classes]
     index = pd.MultiIndex.from_arrays(index, names=[*each.names, *QUERY[2:]])

@@ -77,9 +77,9 @@ class Run:
     @property
     def stamp(self) -> str:
         """The line under every table and figure; the notebook's parameter ``asked``, if any, says how many ask."""
-        asked = f" · asked: {self.parameters['asked']}" if "asked" in self.parameters else ""
+        queries = f" · asked: {self.parameters['asked']}" if "asked" in self.parameters else ""
         return (
-            f"Profile: {self.profile} · images: {self.images}{asked} · encoder: {self.encoder} · "
+            f"Profile: {self.profile} · images: {self.images}{queries} · encoder: {self.encoder} · "
             f"notebook: {self.notebook}"
         )
 
