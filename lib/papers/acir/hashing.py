@@ -54,10 +54,10 @@ def variants(plan: Plan, bits: int, lr: float, neutral: float) -> list[Method]:
 
 def neutral_limit(prints: np.ndarray, labels: np.ndarray, split: Split) -> float:
     """The median likeness of fingerprints (n, p) of two training images of one class."""
-    of = labels[split.train]
-    first, second = np.triu_indices(len(of), k=1)
+    classes = labels[split.train]
+    first, second = np.triu_indices(len(classes), k=1)
     h = likeness(torch.from_numpy(prints[split.train])).numpy()[first, second]
-    return float(np.median(h[of[first] == of[second]]))
+    return float(np.median(h[classes[first] == classes[second]]))
 
 
 Heads = Mapping[str, Sequence[Fitted]]
@@ -89,14 +89,14 @@ def bits_used(trained: Heads, x: np.ndarray, labels: np.ndarray) -> pd.DataFrame
     before the sign), distinct (codes in the gallery), off (mean of ||h| − 1|) and loss_last (mean of the last epoch).
     """
     rows = []
-    for name, one in ((name, one) for name, several in trained.items() for one in several):
-        h, cells = of_head(name, one, x).h, {"method": name, "repeat": one.split.repeat}
+    for name, fitted in ((name, fitted) for name, trainings in trained.items() for fitted in trainings):
+        h, cells = of_head(name, fitted, x).h, {"method": name, "repeat": fitted.split.repeat}
         for what, z in (("codes", np.where(h >= 0, np.float32(1), np.float32(-1))), ("numbers", h)):
-            mean = search(z, labels, one.split, Euclidean()).mean().set_index(["metric", "k"]).loc[("ap_min", TOP)]
+            mean = search(z, labels, fitted.split, Euclidean()).mean().set_index(["metric", "k"]).loc[("ap_min", TOP)]
             cells |= {what: 100 * mean["value"], f"{what}_class": 100 * mean["class_mean"]}
-        learnt = torch.from_numpy(h[one.split.train])
+        learnt = torch.from_numpy(h[fitted.split.train])
         distinct, off = len(np.unique(hashing.pack(learnt), axis=0)), (learnt.abs() - 1).abs().mean().item()
-        rows.append(cells | {"distinct": distinct, "off": off, "loss_last": one.history[-1]})
+        rows.append(cells | {"distinct": distinct, "off": off, "loss_last": fitted.history[-1]})
     return pd.DataFrame(rows)
 
 
@@ -106,14 +106,15 @@ def first_answers(trained: Heads, x: np.ndarray, labels: np.ndarray) -> pd.DataF
     Queries whose class the gallery lacks are left out. Images at one distance stand in an order drawn by the training's
     seed: in that of the gallery its first class would win all ties.
     """
-    return answers.votes({"closed": {name: [_vote(one, x, labels) for one in of] for name, of in trained.items()}})
+    voted = {name: [_vote(fitted, x, labels) for fitted in trainings] for name, trainings in trained.items()}
+    return answers.votes({"closed": voted})
 
 
-def _vote(one: Fitted, x: np.ndarray, labels: np.ndarray) -> Voted:
-    split = one.split
+def _vote(fitted: Fitted, x: np.ndarray, labels: np.ndarray) -> Voted:
+    split = fitted.split
     gallery = np.random.default_rng(split.seed).permutation(split.train)
     queries = split.test[np.isin(labels[split.test], labels[gallery])]
-    voted = votes(one.embed(x[queries]), one.embed(x[gallery]), labels[gallery], one.space)
+    voted = votes(fitted.embed(x[queries]), fitted.embed(x[gallery]), labels[gallery], fitted.space)
     return Voted(split.repeat, labels[queries], voted, len(split.test) - len(queries))
 
 
@@ -132,7 +133,7 @@ def figure_3(rows: pd.DataFrame) -> Figure:
     )
     drawn = pd.concat([rows.dropna(subset="bits").sort_values("bits", kind="stable"), level])
     drawn = drawn.assign(x=drawn["bits"].map("{:.0f}".format), line=drawn["method"])
-    panels = [drawn.assign(panel=name, y=drawn[of]) for name, of in (("mAP", "ours"), ("maAP", "class_mean"))]
+    panels = [drawn.assign(panel=name, y=drawn[column]) for name, column in (("mAP", "ours"), ("maAP", "class_mean"))]
     looks = {ACIR: {"color": "black", "marker": "o", "linewidth": 2}, LINEAR: {"color": "black", "linestyle": "--"}}
     return lines(pd.concat(panels), xlabel="bits", ylabel="percent", looks=looks, height=4.6)
 
@@ -168,7 +169,7 @@ def _published(rows: pd.DataFrame) -> pd.DataFrame:
     """Table 1 of the paper at the lengths of ``rows``; it has nothing by min(k, R)."""
     theirs = published.maps().sort_values("dataset", ascending=False, kind="stable")  # RadIN-CT first
     theirs = theirs[theirs["bits"].isin(rows["bits"]) & (rows["metric"] == HITS).all()]
-    cells = [f"{one.mAP:.1f} ({one.maAP:.1f})" for one in theirs.itertuples()]
+    cells = [f"{row.mAP:.1f} ({row.maAP:.1f})" for row in theirs.itertuples()]
     return theirs.assign(gallery="published, " + theirs["dataset"].map(published.DATASETS), ours=cells)
 
 

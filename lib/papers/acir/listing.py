@@ -80,7 +80,7 @@ def strip(rows: Sequence[tuple[pd.DataFrame, str]], images: ImageTable, title: s
 
 def bare(shown: Sequence[Strip]) -> list[Strip]:
     """The same without pictures."""
-    return [replace(one, query=None, answers=[replace(answer, image=None) for answer in one.answers]) for one in shown]
+    return [replace(row, query=None, answers=[replace(answer, image=None) for answer in row.answers]) for row in shown]
 
 
 def figure_6(
@@ -105,7 +105,7 @@ def figure_6(
     return shown, pd.concat(frames, ignore_index=True)
 
 
-def sliders(several: Sequence[Codes], search: Search, images: ImageTable) -> Board:
+def sliders(all_codes: Sequence[Codes], search: Search, images: ImageTable) -> Board:
     """Sliders for the length of the code and the query: both orders of the first answers, of every class one query.
 
     Raises InputError for an archive with fewer than :data:`FIRST` images.
@@ -115,7 +115,7 @@ def sliders(several: Sequence[Codes], search: Search, images: ImageTable) -> Boa
     queries, names = first_of_classes(search), images.classes
     listed = {
         (codes.bits, number): algorithm(codes, list(codes.levels.values()), search, names, query)
-        for codes in several
+        for codes in all_codes
         for number, query in enumerate(queries, start=1)
     }
 
@@ -133,7 +133,7 @@ def sliders(several: Sequence[Codes], search: Search, images: ImageTable) -> Boa
         lines += ["", f"right in the first {FIRST}, Hamming alone: {right['by_hamming']}"]
         return "\n".join([*lines, f"right in the first {FIRST}, ties by content: {right['by_content']}"])
 
-    lengths = sorted({codes.bits for codes in several})
+    lengths = sorted({codes.bits for codes in all_codes})
     knobs = {
         "bits": Slider("bits", lengths, start=lengths[0]),
         "query": Slider("query", range(1, len(queries) + 1), start=1),

@@ -48,11 +48,11 @@ def choose(
     jobs = [Job(f"rate {lr:g}", design, loss, lr, split.seed) for lr in rates for split in splits]
     trained = material.fit(jobs, aside.train, "learning rates")
     values = []
-    for one in trained:
-        per_query = search(_signs(one.outputs(material.views[0]).h), material.labels, aside, Euclidean())
+    for fitted in trained:
+        per_query = search(_signs(fitted.outputs(material.views[0]).h), material.labels, aside, Euclidean())
         values.append(100 * per_query.values["ap_min", TOP])
     of_rate = [slice(at, at + n_seeds) for at in range(0, len(jobs), n_seeds)]
-    losses = [np.mean([one.history[-1] for one in trained[part]]) for part in of_rate]
+    losses = [np.mean([fitted.history[-1] for fitted in trained[part]]) for part in of_rate]
     rows = pd.DataFrame({"method": "ACIR", "lr": list(rates), "loss": losses})
     return choose_middle(rows, [values[part] for part in of_rate], None if groups is None else groups[aside.test])
 
@@ -78,12 +78,12 @@ def answers(
     """
     labels, by_level = material.labels, {}
     for state, trainings in networks.items():
-        for one, split in zip(trainings, splits, strict=True):
-            coded = one.outputs(material.views[0])
+        for fitted, split in zip(trainings, splits, strict=True):
+            coded = fitted.outputs(material.views[0])
             points = [*(_standard(level, split) for level in coded.levels), _standard(coded.h, split), _signs(coded.h)]
             for name, z in zip(LEVELS, points, strict=True):
                 values = search(z, labels, split, Euclidean() if name == CODE else Sphere())
-                by_level.setdefault(f"{name}, {state}", []).append(Scored(split, values, one.history, one.steps))
+                by_level.setdefault(f"{name}, {state}", []).append(Scored(split, values, fitted.history, fitted.steps))
     plain = search(_standard(material.pooled, splits[0]), labels, splits[0], Sphere())
     return by_level | {POOLED: [Scored(split, plain) for split in splits]}
 
@@ -129,16 +129,16 @@ def exchanged(networks: Mapping[str, Sequence[Trained]], material: Material, spl
     shallow, deep = (torch.tensor(level) for level in material.views[0])
     rows = []
     for state, trainings in networks.items():
-        for one, split in zip(trainings, splits, strict=True):
+        for fitted, split in zip(trainings, splits, strict=True):
             test = torch.from_numpy(split.test)
             order = np.random.default_rng(split.seed).permutation(len(test))
             other = test[np.roll(order, 1)[np.argsort(order)]]  # never the image itself
-            own = fused(one.network, shallow, deep, shallow)
+            own = fused(fitted.network, shallow, deep, shallow)
             apart = np.linalg.norm(own[split.test] - own[other], axis=1).mean()
             whose = [(test, test, test), (test, other, test), (test, test, other), (other, test, other)]
             for name, (near, far, values) in zip(EXCHANGES, whose, strict=True):
                 z = own.copy()
-                z[split.test] = fused(one.network, shallow[near], deep[far], shallow[values])
+                z[split.test] = fused(fitted.network, shallow[near], deep[far], shallow[values])
                 moved = np.linalg.norm(z[split.test] - own[split.test], axis=1).mean() / apart
                 per_query = search(_standard(z, split), material.labels, split, Sphere())
                 cells = {"mAP": 100 * per_query.values["ap_min", TOP].mean(), "moved": moved}
@@ -155,8 +155,8 @@ def evenness(networks: Mapping[str, Sequence[Trained]], taps: Taps, rows: np.nda
     shallow, deep = acir.tensors(taps.take(rows))
     lines: list[dict[str, Any]] = []
     for state, trainings in networks.items():
-        for repeat, one in enumerate(trainings):
-            for part, weights in attention(one.network, shallow, deep).items():
+        for repeat, fitted in enumerate(trainings):
+            for part, weights in attention(fitted.network, shallow, deep).items():
                 entropy = torch.special.entr(weights).sum(-1) / np.log(weights.shape[-1])
                 cells = {"network": state, "repeat": repeat, "part": part}
                 lines.append(cells | {"evenness": 100 * entropy.mean().item()})

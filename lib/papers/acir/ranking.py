@@ -130,7 +130,7 @@ def keys(codes: Codes, pooled: np.ndarray | None, search: Search) -> dict[str, n
     if pooled is not None and codes.levels:
         contents |= {LEVELS: list(codes.levels.values())}
         contents |= {f"{LEVEL}{name}": [level] for name, level in codes.levels.items()}
-    by_content = {n: content_keys(packed, of, search.queries, search.gallery) for n, of in contents.items()}
+    by_content = {n: content_keys(packed, content, search.queries, search.gallery) for n, content in contents.items()}
     return {HAMMING: hashing.hamming(packed[search.queries], packed[search.gallery])} | by_content
 
 
@@ -165,10 +165,10 @@ def measured(
     return pd.concat(frames, ignore_index=True)
 
 
-def all_measured(several: Sequence[Codes], pooled: np.ndarray, search: Search, *, workers: int = -1) -> pd.DataFrame:
+def all_measured(all_codes: Sequence[Codes], pooled: np.ndarray, search: Search, *, workers: int = -1) -> pd.DataFrame:
     """:func:`measured` for every training, one after the other."""
-    jobs = (joblib.delayed(measured)(codes, pooled, search) for codes in several)
-    frames = track(spread(jobs, workers), total=len(several), what="rankings", unit="methods")
+    jobs = (joblib.delayed(measured)(codes, pooled, search) for codes in all_codes)
+    frames = track(spread(jobs, workers), total=len(all_codes), what="rankings", unit="methods")
     return pd.concat(frames, ignore_index=True)
 
 
@@ -189,7 +189,7 @@ COMMONEST = "always the commonest class"
 """The trivial answer of Table 6: the class of which the archive has most images, whatever the query and the ball."""
 
 
-def radii(several: Sequence[Codes], search: Search, balls: Sequence[int]) -> pd.DataFrame:
+def radii(all_codes: Sequence[Codes], search: Search, balls: Sequence[int]) -> pd.DataFrame:
     """Table 6: :func:`lib.metrics.hashing.by_centre` in percent, with method and repeat; last the trivial answer.
 
     Queries of a class that the archive has no image of, and so no centre, are left out and counted (n_left_out). Of
@@ -200,7 +200,7 @@ def radii(several: Sequence[Codes], search: Search, balls: Sequence[int]) -> pd.
     queries = search.queries[np.isin(search.labels[search.queries], classes)]
     commonest = np.tile(np.arange(len(classes)) != counts.argmax(), (len(queries), 1)).astype(int)
     answers = {}
-    for codes in several:
+    for codes in all_codes:
         _, centres = hashing.centres(codes.h[search.gallery], labels)
         answers[codes.method, codes.repeat] = hashing.hamming(hashing.pack(codes.h)[queries], centres)
     frames = []
@@ -248,10 +248,10 @@ def tests(values: pd.DataFrame, wanted: Sequence[tuple], groups: np.ndarray, see
 
     Columns measure, bits, first, second, then those of :func:`lib.study.differences.together`.
     """
-    of = values.set_index([*KEYS, "repeat", "query"]).sort_index()
+    by_query = values.set_index([*KEYS, "repeat", "query"]).sort_index()
     rows = []
     for measure, bits, *names in wanted:
-        a, b = (of.loc[method, bits, ranking][measure] for method, ranking in names)
+        a, b = (by_query.loc[method, bits, ranking][measure] for method, ranking in names)
         repeats, query = (a.index.get_level_values(name).to_numpy() for name in ("repeat", "query"))
         test = paired_permutation(a.to_numpy(), b.loc[a.index].to_numpy(), groups[query], repeats, seed=seed)
         cells = {"measure": measure, "bits": bits} | dict(zip(("first", "second"), map(", ".join, names), strict=True))

@@ -89,27 +89,27 @@ def codec_rows(
         and bound (largest change of a distance, and what it cannot exceed; NaN in flat space); loss, rim, steps.
     """
     rows, pooled = [], {}
-    flat = [one for of_splits in fitted.values() for one in of_splits]
-    for one in track(flat, total=len(flat), what=f"codecs, folds {rule}", unit="galleries"):
-        gallery, query = one.embed(x[one.split.train]), one.embed(x[one.split.test])
-        curved, n = isinstance(one.geometry, PoincareBall), gallery.shape[1]
-        names = {"rule": rule, "fold": one.split.fold, "method": "mapper" if one.network else "no mapper"}
+    flat = [head for of_splits in fitted.values() for head in of_splits]
+    for head in track(flat, total=len(flat), what=f"codecs, folds {rule}", unit="galleries"):
+        gallery, query = head.embed(x[head.split.train]), head.embed(x[head.split.test])
+        curved, n = isinstance(head.geometry, PoincareBall), gallery.shape[1]
+        names = {"rule": rule, "fold": head.split.fold, "method": "mapper" if head.network else "no mapper"}
         for codec in codecs.CODECS if curved else FLAT_CODECS:
-            c = float(getattr(one.geometry, "c", 0.0))
+            c = float(getattr(head.geometry, "c", 0.0))
             stored = codecs.decode(codecs.encode(gallery, codec, c), codec, c)
-            classes = labels[one.split.test], labels[one.split.train]
-            answers = retrieval.evaluate(query, stored, *classes, one.geometry, ks)
-            pooled.setdefault((one.method.name, codec), []).append(answers)
-            kept = overlap(*(nearest(query, g, max(ks), one.geometry)[1] for g in (stored, gallery)))
+            classes = labels[head.split.test], labels[head.split.train]
+            answers = retrieval.evaluate(query, stored, *classes, head.geometry, ks)
+            pooled.setdefault((head.method.name, codec), []).append(answers)
+            kept = overlap(*(nearest(query, g, max(ks), head.geometry)[1] for g in (stored, gallery)))
             rows.append(
                 names
-                | {"pooled": (one.method.name, codec), "numbers": n}
+                | {"pooled": (head.method.name, codec), "numbers": n}
                 | {"codec": codec if curved else codec.removesuffix(" tangent")}
                 | {"bytes": n * (4 if codec == "float32" else 2)}
                 | of_metric(answers, SCORES)
                 | {"recall": 100 * kept}
-                | _moved(query, stored, gallery, codec, one.geometry)
-                | vars(one.health)
+                | _moved(query, stored, gallery, codec, head.geometry)
+                | vars(head.health)
             )
     alike = {key: of_metric(retrieval.together(parts), CLASS_MEANS) for key, parts in pooled.items()}
     return pd.DataFrame([row | alike[row.pop("pooled")] for row in rows])
@@ -170,7 +170,7 @@ def index_rows(galleries: Mapping[str, tuple[Tensor, Tensor, Geometry]], k: int)
             index = structure.build(gallery, space, name)
             shares = {"recall": overlap(index.search(query, k)[1], truth), "own": index.provenance.recall}
             row = {"gallery": name, "size": len(gallery), "structure": structure.kind}
-            rows.append(row | {of: 100 * share for of, share in shares.items()})
+            rows.append(row | {column: 100 * share for column, share in shares.items()})
     return pd.DataFrame(rows)
 
 

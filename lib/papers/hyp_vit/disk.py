@@ -52,16 +52,16 @@ def kinds(images: ImageTable, parts: Halves, *columns: str) -> tuple[str, np.nda
     return "category", parts.names
 
 
-def marks(of: str, kind: np.ndarray, rows: np.ndarray) -> str:
-    """What a caption says of the marks of the images ``rows``; of, kind: from :func:`kinds`.
+def marks(level: str, kind: np.ndarray, rows: np.ndarray) -> str:
+    """What a caption says of the marks of the images ``rows``; level, kind: from :func:`kinds`.
 
     >>> marks("label", np.array(["tumour", "stroma"]), np.array([0, 1]))
     'Marks: label, which is coarser than the categories of the head.'
     """
-    coarser = ", which is coarser than the categories of the head" * (of != "category")
+    coarser = ", which is coarser than the categories of the head" * (level != "category")
     if len(np.unique(kind[rows])) <= SHOWN:
-        return f"Marks: {of}{coarser}."
-    return f"Marks: the {SHOWN} largest, by {of}{coarser}; grey dots: all others."
+        return f"Marks: {level}{coarser}."
+    return f"Marks: the {SHOWN} largest, by {level}{coarser}; grey dots: all others."
 
 
 def placed(points: Mapping[str, np.ndarray], rows: Mapping[str, np.ndarray], kind: np.ndarray) -> pd.DataFrame:
@@ -88,21 +88,21 @@ def hubs(fitted: Mapping[str, Sequence[Fitted]], x: np.ndarray, codes: np.ndarra
     of all, percent of the radius); percent.
     """
     lines = []
-    for name, several in fitted.items():
-        for one in several:
-            embedded, e = one.embed(x[queries]), outputs(one, x[queries])
-            rest = 100 * one.geometry.c**0.5 * embedded.norm(dim=-1)
-            spaces = {D_HYP: (embedded, one.geometry), D_COS: (embedded, Sphere()), D_FLAT: (e, Euclidean())}
+    for name, trainings in fitted.items():
+        for head in trainings:
+            embedded, e = head.embed(x[queries]), outputs(head, x[queries])
+            rest = 100 * head.geometry.c**0.5 * embedded.norm(dim=-1)
+            spaces = {D_HYP: (embedded, head.geometry), D_COS: (embedded, Sphere()), D_FLAT: (e, Euclidean())}
             for search, (points, space) in spaces.items():
                 cells = _hub(points, space, codes[queries], rest)
-                lines.append({"method": name, "repeat": one.split.repeat, "search": search} | cells)
+                lines.append({"method": name, "repeat": head.split.repeat, "search": search} | cells)
     return pd.DataFrame(lines)
 
 
 @torch.inference_mode()
-def outputs(one: Fitted, x: np.ndarray) -> Tensor:
+def outputs(fitted: Fitted, x: np.ndarray) -> Tensor:
     """What the head hands to exp0, (n, d): vectors of flat space, clipped where the head clips."""
-    e, radius = one.network.linear(torch.from_numpy(one.reduction(x))), one.network.clip_radius
+    e, radius = fitted.network.linear(torch.from_numpy(fitted.reduction(x))), fitted.network.clip_radius
     return e if radius is None else clip(e, radius)
 
 

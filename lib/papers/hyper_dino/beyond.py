@@ -86,7 +86,7 @@ def leakage_layout(rows: pd.DataFrame) -> str:
         *(Column(f"all queries, {name}", f"all_{side}") for side, name in names.items()),
     ]
     ends = [
-        rows[["method", *(f"{of}_{side}" for of in ENDED)]].set_axis(["method", *ENDED], axis=1).assign(folds=name)
+        rows[["method", *(f"{c}_{side}" for c in ENDED)]].set_axis(["method", *ENDED], axis=1).assign(folds=name)
         for side, name in names.items()
     ]
     ended = Layout([Column("method"), Column("folds"), *HEALTH], by=("method", "folds"))
@@ -151,12 +151,12 @@ SHOWN = {
     "table_control_tests": ("the ball and its opponents, paired", TESTED),
     "table_leakage": (
         KNOWING,
-        f"{SCORED} Tested {{asked}}. All queries: over all images that can be answered both times. {paired.SAYS}",
+        f"{SCORED} Tested {{own_group}}. All queries: over all images that can be answered both times. {paired.SAYS}",
     ),
     "figure_leakage": (
         KNOWING,
         "MAP@k with images of the query's own group in the gallery (by image) and without. Dotted: chance. Tested "
-        "{asked}.",
+        "{own_group}.",
     ),
     "table_gallery": (OPEN, f"{SCORED} All images of the half that is learnt from. {SPREAD}"),
     "table_gallery_tests": (f"{OPEN}, paired", TESTED),
@@ -184,8 +184,8 @@ def table(run: Run, name: str, rows: pd.DataFrame) -> Table:
 
 
 def _words(run: Run, name: str, rows: pd.DataFrame) -> list[str]:
-    asked = paired.of_own_group(rows) if "group_kind" in rows else ""
-    return [words.format(**run.parameters, asked=asked) for words in SHOWN[name]]
+    own_group = paired.of_own_group(rows) if "group_kind" in rows else ""
+    return [words.format(**run.parameters, own_group=own_group) for words in SHOWN[name]]
 
 
 def figure_gallery(run: Run, rows: pd.DataFrame) -> Figure:
@@ -198,7 +198,7 @@ def figure_gallery(run: Run, rows: pd.DataFrame) -> Figure:
     chance = drawn[drawn["method"] == "ball"].drop_duplicates(["panel", "x"]).assign(line="chance", spread=np.nan)
     drawn = pd.concat([drawn, chance.assign(y=chance["chance"])])
     looks = {name: look(n) | {"dashes": (None, None)} for n, name in enumerate(rows["method"].unique())}
-    looks |= {f"{name}, {EPOCHS}": of | {"dashes": (3, 2)} for name, of in looks.items()}
+    looks |= {f"{name}, {EPOCHS}": settings | {"dashes": (3, 2)} for name, settings in looks.items()}
     looks["chance"] = {"color": "black", "dashes": (1, 2), "marker": ""}
     figure = lines(drawn, xlabel="images learnt from", ylabel="MAP@k (%)", log=True, looks=looks)
     return _figure(run, "figure_gallery", rows, figure)

@@ -79,7 +79,7 @@ def dealt(
         )
         for deal in range(n_deals)
     ]
-    return {method.name: [answer for one in deals for answer in one[method.name]] for method in methods}
+    return {method.name: [answer for by_method in deals for answer in by_method[method.name]] for method in methods}
 
 
 def galleries(
@@ -189,7 +189,7 @@ def length_choice(
         done = answers(x, labels, methods, repeated(splits_of, n_seeds), ks, what=f"lengths, {part}")
         for answer in (answer for of_recipe in done.values() for answer in of_recipe):
             parts[part].setdefault((answer.split.fold, answer.method.recipe.dim_in), []).append(answer)
-    means = {part: pd.DataFrame({pair: _mean(of) for pair, of in pairs.items()}) for part, pairs in parts.items()}
+    means = {part: pd.DataFrame({pair: _mean(given) for pair, given in pairs.items()}) for part, pairs in parts.items()}
     table = pd.DataFrame({part: wide.unstack() for part, wide in means.items()})
     return table.rename_axis(["fold", "dim_in", "k"]).reset_index(), parts["test"]
 
@@ -208,9 +208,9 @@ def choose(table: pd.DataFrame, tested: Tested, k: int) -> pd.DataFrame:
     by_fold = at.loc[at.groupby("fold")["validation"].idxmax()].set_index("fold")["dim_in"]
     on_test, longest = at.groupby("dim_in")["test"].mean().idxmax(), at["dim_in"].max()
     choices = {ON_VALIDATION: list(by_fold), ON_TEST: [on_test] * n, LONGEST: [longest] * n}
-    shown = {name: ", ".join(map(str, of if name == ON_VALIDATION else of[:1])) for name, of in choices.items()}
+    shown = {name: ", ".join(map(str, dims if name == ON_VALIDATION else dims[:1])) for name, dims in choices.items()}
     pairs = {name: zip(by_fold.index, lengths, strict=True) for name, lengths in choices.items()}
-    chosen = {name: [answer for pair in of for answer in tested[pair]] for name, of in pairs.items()}
+    chosen = {name: [answer for pair in places for answer in tested[pair]] for name, places in pairs.items()}
     rows = (
         of_answers({"": chosen})
         .means()
@@ -245,11 +245,11 @@ def leakage(
         for k in ks:
             chance = scores.chance["ap_min", k].xs(("by_group", method), level=scores.names)
             values = {side: scores.of((side, method), "ap_min", k) for side in sides} | {"chance": chance}
-            everyone = pd.DataFrame({name: of.droplevel("fold") for name, of in values.items()}).dropna()
+            everyone = pd.DataFrame({name: shares.droplevel("fold") for name, shares in values.items()}).dropna()
             tested = everyone[everyone.index.get_level_values("query").isin(touched)]
             unit, training, label = (tested.index.get_level_values(n).to_numpy() for n in ("group", "repeat", "label"))
             names = {"method": method, "k": k, "group_kind": kind}
-            names |= {n: of.index.unique("query").size for n, of in {"n_queries": tested, "n_all": everyone}.items()}
+            names |= {"n_queries": tested.index.unique("query").size, "n_all": everyone.index.unique("query").size}
             means = (100 * tested.groupby("group").mean().mean()).to_dict()
             means |= {f"class_mean_{side}": 100 * over_classes(tested[side], label) for side in sides}
             means |= (100 * everyone[sides].groupby("group").mean().mean()).add_prefix("all_").to_dict()

@@ -122,7 +122,7 @@ def retrieval_table(results: Mapping[str, Answers], dim: int, reference: str) ->
         Columns rule, source, dim_in, family, those of :meth:`lib.study.scores.Scores.means`, and published; percent.
     """
     recipes = {name: answers[0].method.recipe for methods in results.values() for name, answers in methods.items()}
-    places = {name: {of: getattr(recipe, of) for of in KEYS[1:4]} for name, recipe in recipes.items()}
+    places = {name: {key: getattr(recipe, key) for key in KEYS[1:4]} for name, recipe in recipes.items()}
     table = of_answers(results).means().join(pd.DataFrame.from_dict(places, orient="index"), on="method")
     table = table[[*KEYS, *(name for name in table if name not in (*KEYS, "method"))]]
     if reference == "none":
@@ -144,13 +144,13 @@ def configurations(recipes: Sequence[Recipe]) -> pd.DataFrame:
     """
     mappers = [recipe for recipe in recipes if recipe.dim_out]
     columns = {"output": "name", "dim_out": "dim_out", "input": "input", "dim_in": "dim_in"}
-    rows = pd.DataFrame({name: [getattr(one, of) for one in mappers] for name, of in columns.items()})
+    rows = pd.DataFrame({name: [getattr(mapper, field) for mapper in mappers] for name, field in columns.items()})
     rows = rows.assign(
         rate=rows["dim_in"] / rows["dim_out"],
         bytes_in_float32=4 * rows["dim_in"],
         bytes_in_float16=2 * rows["dim_in"],
         bytes_out=2 * rows["dim_out"],
-        input_features=[{"scaled": "[CLS]"}.get(one.source, f"{one.source}-DINO") for one in mappers],
+        input_features=[{"scaled": "[CLS]"}.get(mapper.source, f"{mapper.source}-DINO") for mapper in mappers],
     )
     theirs = pd.read_csv(paths.PUBLISHED / "hyper_dino_table1_configurations.csv")
     keys = ["input_features", "dim_in", "dim_out"]

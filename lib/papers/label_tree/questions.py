@@ -99,8 +99,8 @@ def end_pairs(curved: bool = False) -> dict[str, list[tuple[str, str]]]:
     """
     spaces = (FLAT, BALL)[: 1 + curved]
 
-    def both(one: str, other: str) -> list[tuple[str, str]]:
-        return [(f"{one}{END}, {place}", f"{other}{END}, {place}") for place in PLACES]
+    def both(first: str, second: str) -> list[tuple[str, str]]:
+        return [(f"{first}{END}, {place}", f"{second}{END}, {place}") for place in PLACES]
 
     trained = [name + space + END for space in spaces for name in (BOTH, SUPCON)]
     every = {

@@ -105,7 +105,7 @@ def judge(space: Space, seed: int = 0) -> pd.DataFrame:
         return images.iloc[:0].reindex(columns=[*images.columns, *IMAGES])
     classifiers = {name: classifier(space, name, seed) for name in CLASSIFIERS}
     classifiers["centroid"] = NearestCentroid().fit(space.train, space.train_labels)
-    right = {name: 100.0 * (one.predict(x) == y) for name, one in classifiers.items()}
+    right = {name: 100.0 * (model.predict(x) == y) for name, model in classifiers.items()}
     return images.assign(silhouette=100 * silhouette_samples(x, y), **right)
 
 
@@ -122,10 +122,10 @@ def classifier(space: Space, kind: str, seed: int = 0) -> ClassifierMixin:
         "kernel": [Nystroem(gamma=gamma / apart, n_components=size, random_state=seed) for gamma in GAMMAS],
     }
     scores = {}
-    for number, one in enumerate(maps[kind]):
+    for number, feature_map in enumerate(maps[kind]):
         for fold in np.unique(inner):
             learn, ask = np.flatnonzero(inner != fold), np.flatnonzero(inner == fold)
-            fitted = clone(one).fit(space.train[learn])
+            fitted = clone(feature_map).fit(space.train[learn])
             z, queries = fitted.transform(space.train[learn]), fitted.transform(space.train[ask])
             for alpha in PENALTIES:
                 right = _ridge(alpha).fit(z, y[learn]).predict(queries) == y[ask]
@@ -175,11 +175,11 @@ def measured(
     jobs = (joblib.delayed(_measured)(head, x, labels, groups, seed) for head in todo.values())
     done = dict(zip(todo, spread(jobs), strict=True))
 
-    def of(name: str, split: Split) -> Measured:
+    def on_split(name: str, split: Split) -> Measured:
         same = done.get((name, split.fold, split.repeat)) or done[name, split.fold, 0]
         return replace(same, repeat=split.repeat)
 
-    return {name: [of(name, head.split) for head in trainings] for name, trainings in fitted.items()}
+    return {name: [on_split(name, head.split) for head in trainings] for name, trainings in fitted.items()}
 
 
 def _measured(fitted: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, seed: int) -> Measured:

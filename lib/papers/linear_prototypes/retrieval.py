@@ -114,16 +114,16 @@ def caption(run: Run, printed: str = "", heads: str = "") -> str:
 
     printed: what stands there, if not the mean over folds and seeds; heads: how those of this table differ.
     """
-    of = run.parameters
+    parameters = run.parameters
     heads = heads or (
-        f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
-        f"{of['views']} views of each image, the first of which is the image itself (encoders beside the first: the "
-        "image alone)"
+        f"heads trained {parameters['seeds']} times for {parameters['epochs']} epochs (published: once for 100) with "
+        f"K = {parameters['K']} on {parameters['views']} views of each image, the first of which is the image itself "
+        "(encoders beside the first: the image alone)"
     )
     ours = (
-        f"MAP@k in percent, AP divided by min(k, relevant); {printed or 'mean over folds and seeds'}; {of['folds']} "
-        f"folds by {of['groups']}; class-balanced queries of {of['groups']}s that nothing was fitted on; cosine search "
-        f"where no other is named; {heads}."
+        f"MAP@k in percent, AP divided by min(k, relevant); {printed or 'mean over folds and seeds'}; "
+        f"{parameters['folds']} folds by {parameters['groups']}; class-balanced queries of {parameters['groups']}s "
+        f"that nothing was fitted on; cosine search where no other is named; {heads}."
     )
     why = {
         "demo": "Ours are procedural tiles and another encoder: nothing but the layout can be compared.",
@@ -136,12 +136,12 @@ def caption(run: Run, printed: str = "", heads: str = "") -> str:
 
 def variant_heads(run: Run) -> str:
     """How the other heads and the opponents were trained, for a caption."""
-    of = run.parameters
+    parameters = run.parameters
     return (
-        f"heads trained {of['seeds']} times for {of['epochs']} epochs (published: once for 100) with K = {of['K']} on "
-        f"{of['views']} views of each image, but for the row without augmented views; NCA is fitted once, and it and "
-        "the linear classifiers learn from the same labels without prototypes. Temperature of the cosine head, "
-        "temperature and curvature of the Poincaré head: each fold's own choice"
+        f"heads trained {parameters['seeds']} times for {parameters['epochs']} epochs (published: once for 100) with "
+        f"K = {parameters['K']} on {parameters['views']} views of each image, but for the row without augmented views; "
+        "NCA is fitted once, and it and the linear classifiers learn from the same labels without prototypes. "
+        "Temperature of the cosine head, temperature and curvature of the Poincaré head: each fold's own choice"
     )
 
 
@@ -270,13 +270,13 @@ def overview(tested: Mapping[str, pd.DataFrame]) -> str:
     return paired.sizes(tested, list(paired.METHODS), "k")
 
 
-def encoders(found: Mapping[str, pd.DataFrame]) -> str:
+def encoders(tables: Mapping[str, pd.DataFrame]) -> str:
     """MAP of TL on each encoder at the ends of the lists, closed gallery, as Markdown.
 
-    found: title of a dataset → its rows of :func:`values`.
+    tables: title of a dataset → its rows of :func:`values`.
     """
     lines: dict[tuple[int, str], dict[str, Any]] = {}
-    for title, rows in found.items():
+    for title, rows in tables.items():
         trained = rows[(rows["gallery"] == "closed") & (rows["metric"] == "ap_min") & (rows["method"] == TL)]
         for row in trained[trained["k"].isin([trained["k"].min(), trained["k"].max()])].sort_values("k").itertuples():
             line = lines.setdefault((row.k, row.encoder), {"k": str(row.k), "encoder, with the head": row.encoder})

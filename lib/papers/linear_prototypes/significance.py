@@ -82,8 +82,8 @@ def rows(results: Mapping[tuple[str, str], Evidence]) -> pd.DataFrame:
     more = ("null_low", "null_high", "wilcoxon_p", "effect_size", "rank_biserial", "skewness")
     table = differences.together(
         [
-            {"first": first, "second": second} | asdict(one.test) | {name: getattr(one, name) for name in more}
-            for (first, second), one in results.items()
+            {"first": first, "second": second} | asdict(evidence.test) | {n: getattr(evidence, n) for n in more}
+            for (first, second), evidence in results.items()
         ]
     )
     return table.assign(wilcoxon_holm=corrected(table["wilcoxon_p"]))
@@ -108,12 +108,12 @@ def figure_3(results: Mapping[str, Evidence]) -> Figure:
     with style.house():
         size = (style.WIDTH, 0.6 + 1.45 * len(results))
         figure, axes = plt.subplots(len(results), 1, figsize=size, squeeze=False)
-        for axis, (title, one) in zip(axes[:, 0], results.items(), strict=True):
-            if one.test.n_units > 1:
-                _distributions(axis, one)
-            if one.test.n_units > 0:
-                axis.axvline(one.test.difference, color="black", linewidth=1.6, label="observed gain")
-            untested = ": fewer than two groups, no test" if one.test.n_units < 2 else ""
+        for axis, (title, evidence) in zip(axes[:, 0], results.items(), strict=True):
+            if evidence.test.n_units > 1:
+                _distributions(axis, evidence)
+            if evidence.test.n_units > 0:
+                axis.axvline(evidence.test.difference, color="black", linewidth=1.6, label="observed gain")
+            untested = ": fewer than two groups, no test" if evidence.test.n_units < 2 else ""
             axis.set_title(f"{title}{untested}", loc="left")
             axis.set_ylabel("resamples (%)")
         axes[-1, 0].set_xlabel("mean gain of AP (percentage points)")
@@ -125,12 +125,12 @@ def figure_3(results: Mapping[str, Evidence]) -> Figure:
     return figure
 
 
-def _distributions(axis: plt.Axes, one: Evidence) -> None:
+def _distributions(axis: plt.Axes, evidence: Evidence) -> None:
     """Both distributions as histograms, and both ends of their intervals."""
-    ends = (one.null_low, one.null_high), (one.test.low, one.test.high)
-    kinds = ("no difference (signs flipped)", "bootstrap of the gain")
-    bins = np.histogram_bin_edges(np.concatenate([one.null, one.bootstrap]), 80)
-    for number, (values, interval, kind) in enumerate(zip((one.null, one.bootstrap), ends, kinds, strict=True)):
+    ends = (evidence.null_low, evidence.null_high), (evidence.test.low, evidence.test.high)
+    kinds, both = ("no difference (signs flipped)", "bootstrap of the gain"), (evidence.null, evidence.bootstrap)
+    bins = np.histogram_bin_edges(np.concatenate(both), 80)
+    for number, (values, interval, kind) in enumerate(zip(both, ends, kinds, strict=True)):
         look = {"color": style.PALETTE[number]}
         share = np.full(len(values), 100 / len(values))
         style_of = {"alpha": 0.55, "hatch": ("", "////")[number], "edgecolor": style.PALETTE[number]}

@@ -62,14 +62,14 @@ def tests(spaces: Mapping[str, Sequence[Measured]], seed: int = 0) -> pd.DataFra
         ((linear, "centroid"), (head, "centroid")),
     ]
     images = {
-        name: pd.concat([space.images.assign(repeat=space.repeat) for space in of]) for name, of in spaces.items()
+        name: pd.concat([space.images.assign(repeat=space.repeat) for space in parts]) for name, parts in spaces.items()
     }
     lines = []
     for first, second in pairs:
         a, b = (images[name][value].to_numpy() for name, value in (first, second))
-        one = paired_permutation(a, b, *(images[plain][name].to_numpy() for name in ("group", "repeat")), seed=seed)
+        test = paired_permutation(a, b, *(images[plain][name].to_numpy() for name in ("group", "repeat")), seed=seed)
         names = [f"{name}, {MEASURES[value].removesuffix(', %')}" for name, value in (first, second)]
-        lines.append({"first": names[0], "second": names[1]} | asdict(one))
+        lines.append({"first": names[0], "second": names[1]} | asdict(test))
     return differences.together(lines)
 
 

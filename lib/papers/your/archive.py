@@ -28,10 +28,10 @@ def placed(rows: pd.DataFrame, strict: str) -> pd.DataFrame:
     return rows.assign(place=place, own=rows["k"].where(rows["archive"] == strict))
 
 
-def said(rows: pd.DataFrame) -> str:
+def verdict_text(rows: pd.DataFrame) -> str:
     """A verdict, a row of its csv, as a page begins with it.
 
-    >>> said(pd.DataFrame([{"sentence": "Use this.", "further": None}]))
+    >>> verdict_text(pd.DataFrame([{"sentence": "Use this.", "further": None}]))
     '**Use this.**'
     """
     sentence, further = rows.iloc[0][["sentence", "further"]]
@@ -39,13 +39,13 @@ def said(rows: pd.DataFrame) -> str:
 
 
 LAYOUTS = {
-    "table_verdict": lambda rows: said(rows),
+    "table_verdict": lambda rows: verdict_text(rows),
     "table_methods": Layout(
         [
             Column("method"),
             Column("precision@{}", "ours", "1", over="place", chance="chance"),
             Column("class mean@{}", "class_mean", "1", over="own", chance="class_chance"),
-            *(Column(f"macro F1, {of}", f"f1_{k}", "1") for k, of in {1: "first", 3: "of 3", 5: "of 5"}.items()),
+            *(Column(f"macro F1, {vote}", f"f1_{k}", "1") for k, vote in {1: "first", 3: "of 3", 5: "of 5"}.items()),
             Column("against plain features", "gain"),
             Column("seconds to train", "seconds", "1"),
             Column("bytes of a code", "bytes", "0"),

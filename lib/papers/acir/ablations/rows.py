@@ -147,18 +147,18 @@ CLASS_MEANS = {"mAP": "maAP", "mAP_min": "maAP_min", "first": "first_class"}
 def frame(scores: Scores) -> pd.DataFrame:
     """A row per training: mAP and maAP (by hits), mAP_min and maAP_min (min(k, R)), first and first_class (the first
     answer), percent; chance of each; n_queries, n_without_relevant, and the health of the training."""
-    return pd.DataFrame([_cells(name, one) for name, trainings in scores.items() for one in trainings])
+    return pd.DataFrame([_cells(name, scored) for name, trainings in scores.items() for scored in trainings])
 
 
-def _cells(name: str, one: Scored) -> dict[str, object]:
-    cells: dict[str, object] = {"name": name, "repeat": one.split.repeat}
-    for start, values in (("", one.per_query.values), ("chance_", one.per_query.chance)):
+def _cells(name: str, scored: Scored) -> dict[str, object]:
+    cells: dict[str, object] = {"name": name, "repeat": scored.split.repeat}
+    for start, values in (("", scored.per_query.values), ("chance_", scored.per_query.chance)):
         for measure, column in MEASURES.items():
             cells[f"{start}{measure}"] = 100 * values[column].mean()
-            cells[f"{start}{CLASS_MEANS[measure]}"] = 100 * over_classes(values[column], one.per_query.classes)
-    counts = one.per_query.mean().iloc[0]
-    cells |= {count: int(counts[count]) for count in ("n_queries", "n_without_relevant")} | first_loss(one)
-    return cells | {"loss_last": one.health.loss, "steps": one.steps, "parameters": one.parameters, "size": one.size}
+            cells[f"{start}{CLASS_MEANS[measure]}"] = 100 * over_classes(values[column], scored.per_query.classes)
+    counts = scored.per_query.mean().iloc[0]
+    cells |= {count: int(counts[count]) for count in ("n_queries", "n_without_relevant")} | first_loss(scored)
+    return cells | {"loss_last": scored.health.loss} | {n: getattr(scored, n) for n in ("steps", "parameters", "size")}
 
 
 def tests(

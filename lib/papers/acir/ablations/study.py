@@ -132,10 +132,10 @@ def score(
     return Scored(split, values, network.history, network.steps, parameters(network), codes.bits / 8)
 
 
-def parameters(one: Trained) -> int:
+def parameters(fitted: Trained) -> int:
     """How many numbers were trained for the code: without the shallow map's convolution where nothing reads it."""
-    unused = one.network.narrow[0].parameters() if one.design.narrow and not one.design.fusion else ()
-    return sum(value.numel() for value in one.network.parameters()) - sum(value.numel() for value in unused)
+    unused = fitted.network.narrow[0].parameters() if fitted.design.narrow and not fitted.design.fusion else ()
+    return sum(value.numel() for value in fitted.network.parameters()) - sum(value.numel() for value in unused)
 
 
 def run(
@@ -164,7 +164,7 @@ def choose(
         if row.rate == row.name or row.rate not in own:
             own[row.rate] = replace(row, content=False)
     settings = [Setting(row, lr) for row in own.values() for lr in lrs]
-    tried = pd.DataFrame({"name": [name for name in own for _ in lrs], "lr": [one.lr for one in settings]})
+    tried = pd.DataFrame({"name": [name for name in own for _ in lrs], "lr": [setting.lr for setting in settings]})
     return _chosen(materials, settings, tried, aside, groups, "lr")
 
 
@@ -185,7 +185,7 @@ def _chosen(
     by: str,
 ) -> pd.DataFrame:
     scores = scored(materials, settings, aside, "learning rates" if by == "lr" else "α")
-    values = [[100 * one.per_query.values["ap_min", TOP] for one in of_setting] for of_setting in scores]
+    values = [[100 * training.per_query.values["ap_min", TOP] for training in of_setting] for of_setting in scores]
     return choose_middle(tried, values, groups[aside[0].test], "name", [by])
 
 
@@ -200,7 +200,7 @@ def by_alpha(
     ours = scored(materials, [Setting(row, lr, alpha) for alpha in alphas], splits, "α")
     keys = [(form, alpha) for form in ("printed", "code") for alpha in alphas if alpha in {0.0, max(alphas)}]
     others = scored(materials, [Setting(row, lr, alpha, form) for form, alpha in keys], splits[:1], "α, other forms")
-    return {("ours", a): one for a, one in zip(alphas, ours, strict=True)} | dict(zip(keys, others, strict=True))
+    return dict(zip((("ours", a) for a in alphas), ours, strict=True)) | dict(zip(keys, others, strict=True))
 
 
 def layers(
@@ -210,8 +210,8 @@ def layers(
     scores = {}
     for loss in (CAUCHY, STRUCTURE):
         tried = [
-            np.mean([one.per_query.values["ap_min", TOP].mean() for one in ones])
-            for ones in _layers(material, loss, bits, lrs, aside, alpha)
+            np.mean([training.per_query.values["ap_min", TOP].mean() for training in trainings])
+            for trainings in _layers(material, loss, bits, lrs, aside, alpha)
         ]
         (scores[LAYER.format(loss)],) = _layers(material, loss, bits, [lrs[int(np.argmax(tried))]], splits, alpha)
     return scores
@@ -228,16 +228,16 @@ def _layers(
     return [
         [
             Scored(
-                one.split,
-                by_code(of_head("", one, x).h, material.labels, one.split, KS),
-                one.history,
-                one.health.steps,
-                sum(value.numel() for value in one.network.layers.parameters()),
+                training.split,
+                by_code(of_head("", training, x).h, material.labels, training.split, KS),
+                training.history,
+                training.health.steps,
+                sum(value.numel() for value in training.network.layers.parameters()),
                 bits / 8,
             )
-            for one in ones
+            for training in trainings
         ]
-        for ones in fitted
+        for trainings in fitted
     ]
 
 
@@ -249,8 +249,8 @@ def floats(
 
     def add(name: str, x: np.ndarray, split: Split, *health: object) -> None:
         values = search(x.astype(np.float32), material.labels, split, Sphere(), KS)
-        one = Scored(split, values, *health, size=4 * x.shape[1])
-        scores.setdefault(f"{name}, {x.shape[1]} numbers", []).append(one)
+        answer = Scored(split, values, *health, size=4 * x.shape[1])
+        scores.setdefault(f"{name}, {x.shape[1]} numbers", []).append(answer)
 
     add("feature of the encoder", features, splits[0])
     add("pooled deep map", material.pooled, splits[0])
@@ -292,12 +292,12 @@ def end_to_end(
 ) -> dict[str, list[Scored]]:
     """Every row trained on ``frozen`` maps of the stem and with the stem: "ACIR, end to end" and so on."""
     by_name = run({PRETRAINED: frozen}, rows, rates, alpha, splits, FROZEN)
-    scores = {f"{name}, {FROZEN}": one for name, one in by_name.items()}
+    scores = {f"{name}, {FROZEN}": trainings for name, trainings in by_name.items()}
     pixels = taps.pixels(images, plan.encoder)
     pairs = [(row, split) for row in rows for split in splits]
-    jobs = (joblib.delayed(_whole)(pixels, frozen, plan, row, rates[row.rate], alpha, one) for row, one in pairs)
-    for (row, _), one in zip(pairs, spread(jobs, frozen.workers), strict=True):
-        scores.setdefault(f"{row.name}, {WHOLE}", []).append(one)
+    jobs = (joblib.delayed(_whole)(pixels, frozen, plan, row, rates[row.rate], alpha, split) for row, split in pairs)
+    for (row, _), training in zip(pairs, spread(jobs, frozen.workers), strict=True):
+        scores.setdefault(f"{row.name}, {WHOLE}", []).append(training)
     return scores
 
 

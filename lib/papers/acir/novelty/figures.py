@@ -79,10 +79,10 @@ def chosen(scene: Scene, seed: int) -> np.ndarray:
 def frame(pages: dict[str, Page], kind: np.ndarray, part: np.ndarray) -> pd.DataFrame:
     """All pages as rows: panel, x, y, kind, part, and the panel's kept and trust."""
     frames = [
-        pd.DataFrame({"panel": name, "x": one.points[:, 0], "y": one.points[:, 1], "kind": kind, "part": part}).assign(
-            kept=one.kept, trust=one.trust
-        )
-        for name, one in pages.items()
+        pd.DataFrame(
+            {"panel": name, "x": page.points[:, 0], "y": page.points[:, 1], "kind": kind, "part": part}
+        ).assign(kept=page.kept, trust=page.trust)
+        for name, page in pages.items()
     ]
     return pd.concat(frames, ignore_index=True)
 
@@ -102,17 +102,17 @@ def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes
         novel.append(((part == FAR) & (kind == name), rf"$\mathrm{{{letter}}}$", style.legible(name), 0))
     with style.house():
         figure, axes = plt.subplots(2, -(-len(drawn) // 2), figsize=(style.WIDTH, 6.6), squeeze=False)
-        for axis, (name, one) in zip(axes.flat, drawn.items(), strict=False):
+        for axis, (name, page) in zip(axes.flat, drawn.items(), strict=False):
             for number, label in enumerate(classes):
                 own = (kind == label) & (part == KNOWN)
                 look = {"color": style.PALETTE[number % len(style.PALETTE)], "s": 12, "linewidth": 0, "alpha": 0.8}
                 marker = MARKERS[number % len(MARKERS)]
-                axis.scatter(*one.points[own].T, marker=marker, label=style.legible(label), rasterized=True, **look)
+                axis.scatter(*page.points[own].T, marker=marker, label=style.legible(label), rasterized=True, **look)
             for own, marker, label, linewidth in novel:
                 look = {"color": "black", "s": 16, "linewidth": linewidth}
-                axis.scatter(*one.points[own].T, marker=marker, label=label, rasterized=True, **look)
+                axis.scatter(*page.points[own].T, marker=marker, label=label, rasterized=True, **look)
             axis.set(xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
-            axis.set_title(f"{name}\n{100 * one.kept:.0f} % of 10 neighbours kept, trustworthiness {one.trust:.2f}")
+            axis.set_title(f"{name}\n{100 * page.kept:.0f} % of 10 neighbours kept, trustworthiness {page.trust:.2f}")
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, markerscale=2)
         plt.close(figure)

@@ -60,7 +60,7 @@ def of_all(
     """
     n = len(decoders)
     scores = {
-        name: np.stack([distances(one, scene).min(axis=1) for one in trainings]).astype(np.float64)
+        name: np.stack([distances(codes, scene).min(axis=1) for codes in trainings]).astype(np.float64)
         for name, trainings in coders.items()
     }
     rows = scene.rows(*PARTS)
@@ -68,14 +68,14 @@ def of_all(
     plain = experiment.blur_residuals(scene, KINDS)
     scores |= {RESIDUAL: lost["ms-ssim"], L1: lost["l1"]}
     aside = scene.rows(ASIDE)
-    scores[TWO_SIDED] = np.stack([np.abs(experiment.standard(one, aside)) for one in scores[L1]])
+    scores[TWO_SIDED] = np.stack([np.abs(experiment.standard(score, aside)) for score in scores[L1]])
     fixed = {BLUR: plain["ms-ssim"], BLUR_L1: plain["l1"]}
     fixed |= {NEAREST: experiment.nearest_feature(scene), MAHALANOBIS: experiment.mahalanobis(scene)}
     scores |= {name: np.tile(score, (n, 1)) for name, score in fixed.items()}
     for name, (code, other) in PARTS_OF.items():
         pairs = zip(scores[code], scores[other], strict=True)
         both = ((experiment.standard(c, aside, HALF_A_BIT), experiment.standard(o, aside)) for c, o in pairs)
-        scores[name] = np.stack([np.maximum(*one) for one in both])
+        scores[name] = np.stack([np.maximum(*pair) for pair in both])
     return scores
 
 
@@ -116,8 +116,8 @@ def placed(scene: Scene, scores: Scores) -> study.Scores:
     n = len(next(iter(scores.values())))
     for part in NOVEL:
         novel = scene.rows(part)
-        of = {(name, r): placements(s[known], s[novel]) for name, ones in scores.items() for r, s in enumerate(ones)}
-        for (name, repeat), values in (of | {(COIN, repeat): 0.5 for repeat in range(n)}).items():
+        auroc = {(name, r): placements(s[known], s[novel]) for name, ones in scores.items() for r, s in enumerate(ones)}
+        for (name, repeat), values in (auroc | {(COIN, repeat): 0.5 for repeat in range(n)}).items():
             parts.append(pd.DataFrame(index | {"gallery": part, "method": name, "repeat": repeat, "auroc": values}))
     rows = pd.concat(parts, ignore_index=True)
     trainings = rows[["gallery", "method", "fold", "repeat"]].drop_duplicates()
@@ -143,15 +143,15 @@ def tests(scene: Scene, scores: Scores, pairs: Sequence[tuple[str, str]] = PAIRS
 
 @dataclass(frozen=True)
 class Limit:
-    """Above which value of ``score`` an image counts as novel: mean and ``sigmas`` deviations over the part ``of``."""
+    """Above which value of ``score`` an image counts as novel: mean and ``sigmas`` deviations over the ``part``."""
 
     score: str
-    of: str = ASIDE
+    part: str = ASIDE
     sigmas: float = 3.0
 
     def values(self, scene: Scene, scores: Scores) -> np.ndarray:
         """One value for each training, (trainings,)."""
-        rows = scene.rows(self.of)
+        rows = scene.rows(self.part)
         return np.array([novelty.threshold(score[rows], self.sigmas) for score in scores[self.score]])
 
     def exceeded(self, scene: Scene, scores: Scores) -> np.ndarray:
@@ -179,7 +179,7 @@ def limits(scene: Scene, scores: Scores, sigmas: float = 3.0) -> pd.DataFrame:
                 own = score[scene.rows(part)]
                 cells = {"score": name, "part": part, "repeat": repeat, "mean": own.mean(), "deviation": own.std()}
                 cells |= {"limit": values[repeat], "own": 100 * beyond[repeat, scene.rows(part)].mean()}
-                shares = {of: 100 * beyond[repeat, scene.rows(of)].mean() for of in (KNOWN, *NOVEL)}
+                shares = {other: 100 * beyond[repeat, scene.rows(other)].mean() for other in (KNOWN, *NOVEL)}
                 rows.append(cells | shares)
     return pd.DataFrame(rows)
 
@@ -197,10 +197,10 @@ def by_kind(scene: Scene, scores: Scores, names: Sequence[str], bits: int, sigma
     rows = []
     for name in names:
         beyond = alarms(scene, scores, name, bits, sigmas)
-        for kind, of in (rows_of | {"known images": known}).items():
-            aurocs = [novelty.separation(score[known], score[of])["auroc"] for score in scores[name]]
-            cells = {"score": name, "kind": kind, "n": len(of), "detected": 100 * beyond[:, of].mean()}
-            rows.append(cells | {"auroc": np.nan if of is known else 100 * float(np.mean(aurocs))})
+        for kind, images in (rows_of | {"known images": known}).items():
+            aurocs = [novelty.separation(score[known], score[images])["auroc"] for score in scores[name]]
+            cells = {"score": name, "kind": kind, "n": len(images), "detected": 100 * beyond[:, images].mean()}
+            rows.append(cells | {"auroc": np.nan if images is known else 100 * float(np.mean(aurocs))})
     return pd.DataFrame(rows)
 
 
@@ -233,8 +233,8 @@ class Rule:
             return "everything refused" if self.always else f"{self.code}, nothing refused"
         if self.limit is None:
             return f"{self.code}, balls"
-        of = {LEARNT: "images learnt from", ASIDE: "groups set aside"}[self.limit.of]
-        return f"{self.code}, balls and {self.limit.score} (limit: {of})"
+        part = {LEARNT: "images learnt from", ASIDE: "groups set aside"}[self.limit.part]
+        return f"{self.code}, balls and {self.limit.score} (limit: {part})"
 
 
 PUBLISHED_RULE = Rule(ACIR, Limit(RESIDUAL, LEARNT))
@@ -325,13 +325,13 @@ def balls(scene: Scene, by_bits: Mapping[int, Sequence[Codes]]) -> pd.DataFrame:
     """
     rows = []
     for bits, coders in by_bits.items():
-        distance = np.stack([distances(one, scene).min(axis=1) for one in coders])
+        distance = np.stack([distances(codes, scene).min(axis=1) for codes in coders])
         outside = distance > novelty.ball_radius(bits)
         chances = {"chance_16": novelty.chance_in_a_ball(bits, 16)}
         chances["chance"] = novelty.chance_in_a_ball(bits, len(scene.classes))
         shares = {part: outside[:, scene.rows(part)].mean() for part in (KNOWN, NEAR, FAR)}
         known, far = scene.rows(KNOWN), scene.rows(FAR)
-        aurocs = [novelty.separation(one[known], one[far])["auroc"] for one in distance]
+        aurocs = [novelty.separation(score[known], score[far])["auroc"] for score in distance]
         values = chances | shares | {"far_auroc": float(np.mean(aurocs))}
         cells = {"bits": bits, "radius": novelty.ball_radius(bits)}
         rows.append(cells | {name: 100 * value for name, value in values.items()})

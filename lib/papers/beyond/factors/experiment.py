@@ -93,16 +93,17 @@ def methods(
     ]
 
 
-def on(encoder: str, several: Sequence[Method], named: bool = False) -> list[Arm]:
-    """``several`` methods as arms; ``named``: the encoder stands before their names."""
-    return [Arm(replace(one, name=f"{encoder}, {one.name}" if named else one.name), encoder) for one in several]
+def on(encoder: str, methods: Sequence[Method], named: bool = False) -> list[Arm]:
+    """``methods`` as arms; ``named``: the encoder stands before their names."""
+    first = f"{encoder}, " * named
+    return [Arm(replace(method, name=first + method.name), encoder) for method in methods]
 
 
 def alone(results: Results, encoder: str) -> Results:
     """The answers of one encoder, without its name."""
     first = f"{encoder}, "
     return {
-        archive: {name.removeprefix(first): of for name, of in by_method.items() if name.startswith(first)}
+        archive: {name.removeprefix(first): answers for name, answers in by_method.items() if name.startswith(first)}
         for archive, by_method in results.items()
     }
 
@@ -143,8 +144,8 @@ def relatives(study: Study, arms: Sequence[Arm], above: np.ndarray) -> dict[str,
     x, parts = study.features[arms[0].encoder], repeated(study.splits, study.n_seeds)
     fitted = fit(x, study.labels, [arm.method for arm in arms], parts, what="relatives")
 
-    def answer(one: Fitted) -> Answer:
-        where = one.split.test, one.split.train, study.ks
-        return Answer(one.method, one.split, one.health, one.history, *search(one, x, above, *where, study.labels))
+    def answer(head: Fitted) -> Answer:
+        where = head.split.test, head.split.train, study.ks
+        return Answer(head.method, head.split, head.health, head.history, *search(head, x, above, *where, study.labels))
 
-    return {name: [answer(one) for one in several] for name, several in fitted.items()}
+    return {name: [answer(head) for head in heads] for name, heads in fitted.items()}

@@ -113,7 +113,7 @@ def stored(method: Method) -> int:
 def costs(results: Results) -> pd.DataFrame:
     """The scores with the bytes of a stored image, the largest first."""
     rows = scores(results).drop(columns="metric")
-    bytes_of = {name: stored(several[0].method) for of in results.values() for name, several in of.items()}
+    bytes_of = {name: stored(answers[0].method) for methods in results.values() for name, answers in methods.items()}
     rows.insert(2, "bytes", rows["method"].map(bytes_of))
     return rows.sort_values("bytes", kind="stable", ascending=False).reset_index(drop=True)
 
@@ -208,18 +208,18 @@ def of_own_group(
     return differences.together(tests)
 
 
-def _of_images(several: Sequence[Answer], k: int) -> pd.Series:
+def _of_images(answers: Sequence[Answer], k: int) -> pd.Series:
     """AP@k in percent of every image and training."""
-    keys = [pd.MultiIndex.from_product([a.split.test, [a.split.repeat]], names=["image", "repeat"]) for a in several]
-    values = [100 * answer.per_query.values["ap_min", k].to_numpy() for answer in several]
+    keys = [pd.MultiIndex.from_product([a.split.test, [a.split.repeat]], names=["image", "repeat"]) for a in answers]
+    values = [100 * answer.per_query.values["ap_min", k].to_numpy() for answer in answers]
     return pd.concat(map(pd.Series, values, keys))
 
 
-def table_tests(tests: pd.DataFrame, of: str = "") -> Table:
-    """The tests of the factors; ``of``: what is added to the text."""
+def table_tests(tests: pd.DataFrame, further: str = "") -> Table:
+    """The tests of the factors; ``further``: what is added to the text."""
     own = paired.of_own_group(tests)
     apart = f"The own group is another question, corrected apart, and tested {own}." if own else ""
-    text = " ".join(part for part in (ABOUT, of, measures.SAYS, apart) if part)
+    text = " ".join(part for part in (ABOUT, further, measures.SAYS, apart) if part)
     return Table("what earns how many points", tests, text)
 
 
