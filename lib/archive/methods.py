@@ -108,9 +108,9 @@ def lacking(labels: np.ndarray, parts: Sequence[np.ndarray], kin: tuple[int, ...
     """The methods that these images do not allow, and why; arguments as :func:`made`."""
     counts = [np.sort(np.unique(labels[rows], return_counts=True)[1]) for rows in parts]
     why = {}
-    if min(int(of[-2:][0]) for of in counts) < 2:
+    if min(int(sizes[-2:][0]) for sizes in counts) < 2:
         why["prototypes"] = "it needs two images of two classes to learn from"
-    if min(int(of[0]) for of in counts) < 2:
+    if min(int(sizes[0]) for sizes in counts) < 2:
         why["hyp_vit"] = "it needs two images of every class to learn from"
     if kin is None:
         why["label_tree"] = "there is no tree of the classes (taxonomy.yaml beside the class folders)"
@@ -135,11 +135,11 @@ def made(
     support = 1 if "prototypes" in without else allowed_support(labels, parts, SUPPORT)
     lengths = dim, dim_in, dim_out, n_classes
     recipe, by_class = Recipe("PCA", dim_in, dim_out), heads.by_class(times, labels, parts)
-    several = [
+    methods = [
         *experiment.methods(*lengths, settings, times, support, SINGLE_LR),
         *heads.methods(recipe, times, SINGLE_LR, by_class, n_classes, kin, HIDDEN, N_BITS),
     ]
-    known = {method.name: method for method in several}
+    known = {method.name: method for method in methods}
     return {name: replace(known[kind.source], name=kind.title) for name, kind in METHODS.items() if name not in without}
 
 

@@ -66,10 +66,10 @@ class Features:
         """
         if not answers.any():
             return None
-        one = self.directions[query] if isinstance(query, int) else _directions(query[None], self.plain)[0]
-        like = torch.cat([part.float() @ one.float() for part in self.directions.split(ROWS)])
+        direction = self.directions[query] if isinstance(query, int) else _directions(query[None], self.plain)[0]
+        like = torch.cat([part.float() @ direction.float() for part in self.directions.split(ROWS)])
         best = like.masked_fill(torch.from_numpy(~answers), -torch.inf).argmax()
-        return float(SPACE.between(one[None].double(), self.directions[best][None].double()))
+        return float(SPACE.between(direction[None].double(), self.directions[best][None].double()))
 
     def write(self, folder: Path) -> None:
         """Write two files into ``folder``."""

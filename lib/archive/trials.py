@@ -59,8 +59,8 @@ def arms(
     """
     first, x = next(iter(features.items()))
     bare = [
-        Arm(replace(methods.plain(name, of.shape[1]), name=called(name)), name, {"key": methods.PLAIN})
-        for name, of in features.items()
+        Arm(replace(methods.plain(name, vectors.shape[1]), name=called(name)), name, {"key": methods.PLAIN})
+        for name, vectors in features.items()
     ]
     learnt = methods.made(x.shape[1], labels, parts, kin)
     return bare + [Arm(method, first, {"key": key}) for key, method in learnt.items() if key != methods.PLAIN]
@@ -115,13 +115,13 @@ class Measured:
 class _Job:
     """One method on all folds of one rule, with the seeds of one training.
 
-    asked: archive → gallery, and the groups that a query finds nothing of. strict: whether the rule keeps patients
+    archives: archive → gallery, and the groups that a query finds nothing of. strict: whether the rule keeps patients
     apart, so that votes count and seconds are taken.
     """
 
     arm: Arm
     parts: Sequence[Split]
-    asked: Mapping[str, tuple[str, np.ndarray]]
+    archives: Mapping[str, tuple[str, np.ndarray]]
     strict: bool
 
     @property
@@ -132,7 +132,7 @@ class _Job:
 
 @dataclass(frozen=True, eq=False)
 class _Done:
-    found: Mapping[str, list[Answer]]
+    answers: Mapping[str, list[Answer]]
     voted: list[Voted]
     seconds: float
 
@@ -165,35 +165,35 @@ def measure(
     ks, strict = allowed_ks(ks, fold_of.values()), folds.strictest(fold_of)
     ends = sorted({min(ks), max(ks)})
     parts = {rule: splits(fold, seed) for rule, fold in fold_of.items()}
-    learnt_from = [part.train for of in parts.values() for part in of]
+    learnt_from = [part.train for of_rule in parts.values() for part in of_rule]
     if (fewest := min(map(len, learnt_from))) < max(votes.KS):
         raise InputError(
             f"{len(labels)} images are too few to compare methods: beside a fold, {max(votes.KS)} must be left "
             f"to vote, and here are {fewest}. Add images, or search by plain features: make archive DATA=<folder>"
         )
-    several = arms(features, labels, learnt_from, kin)
+    all_arms = arms(features, labels, learnt_from, kin)
     itself = np.arange(len(labels))
-    asked = {rule: {f"closed, {rule}": ("closed", itself)} for rule in parts}
+    archives = {rule: {f"closed, {rule}": ("closed", itself)} for rule in parts}
     if "open" in galleries(parts[strict], groups, max(ks)):
-        asked[strict][f"open, {strict}"] = ("open", groups)
+        archives[strict][f"open, {strict}"] = ("open", groups)
     jobs = [
-        _Job(arm, repeated(parts[rule], n + 1)[-len(parts[rule]) :], asked[rule], rule == strict)
+        _Job(arm, repeated(parts[rule], n + 1)[-len(parts[rule]) :], archives[rule], rule == strict)
         for n in range(n_seeds)
         for rule in parts
-        for arm in several
+        for arm in all_arms
         if n == 0 or (rule == strict and arm.method.recipe.dim_out)
     ]
     done = _watched(jobs, features, labels, groups, ends, workers)
-    found, voted = _together(jobs, done, n_seeds)
-    base, closed = several[0].name, f"closed, {strict}"
-    scores = of_answers(found, groups, rule="archive")
+    answers, voted = _together(jobs, done, n_seeds)
+    base, closed = all_arms[0].name, f"closed, {strict}"
+    scores = of_answers(answers, groups, rule="archive")
     rows = scores.means().query("metric == @SCORE").drop(columns="metric")
     rows = rows.merge(_of_groups(scores), on=["archive", "method", "k"])
-    tests = of_answers({closed: found[closed]}, groups).tests(
-        [(arm.name, base) for arm in several[1:]], [ends[-1]], metric=SCORE, seed=seed
+    tests = of_answers({closed: answers[closed]}, groups).tests(
+        [(arm.name, base) for arm in all_arms[1:]], [ends[-1]], metric=SCORE, seed=seed
     )
     rims = rows[rows["archive"] == closed].drop_duplicates("method").set_index("method")["rim"]
-    about = pd.DataFrame([_about(job, one) for job, one in zip(jobs, done, strict=True) if not np.isnan(one.seconds)])
+    about = pd.DataFrame([_about(*pair) for pair in zip(jobs, done, strict=True) if not np.isnan(pair[1].seconds)])
     about = about.merge(_f1(voted), on="method")
     return Measured(
         about.merge(rows, on="method", sort=False),
@@ -219,12 +219,12 @@ def _watched(
     calls = (joblib.delayed(_do)(job, features[job.arm.encoder], labels, groups, ks) for job in jobs)
 
     def ended() -> Iterator[tuple[_Job, _Done]]:
-        for job, one in zip(jobs, spread(calls, workers), strict=True):
+        for job, result in zip(jobs, spread(calls, workers), strict=True):
             clock.done += len(job.parts)
-            yield job, one
+            yield job, result
 
     size = {"size": lambda both: len(both[0].parts), "note": lambda _: clock.left()}
-    return [one for _, one in track(ended(), total=clock.total, what="methods", unit="folds", **size)]
+    return [result for _, result in track(ended(), total=clock.total, what="methods", unit="folds", **size)]
 
 
 @dataclass
@@ -257,14 +257,14 @@ def _do(job: _Job, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, ks: Se
     with silently(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the same of every fold, such as a number that hardly varies
         fitted = experiment.fit(x, labels, [method], job.parts, workers=1)
-        found = {
+        answers = {
             archive: experiment.ask(fitted, x, labels, ks, gallery=gallery, groups=apart, workers=1)[method.name]
-            for archive, (gallery, apart) in job.asked.items()
+            for archive, (gallery, apart) in job.archives.items()
         }
         if not job.strict:
-            return _Done(found, [], np.nan)
+            return _Done(answers, [], np.nan)
         voted = experiment.votes(fitted, x, labels, groups, archives=["closed"], workers=1)["closed"][method.name]
-        return _Done(found, voted, _seconds(method, x, labels, job) if job.parts[0].repeat == 0 else np.nan)
+        return _Done(answers, voted, _seconds(method, x, labels, job) if job.parts[0].repeat == 0 else np.nan)
 
 
 def _seconds(method: Method, x: np.ndarray, labels: np.ndarray, job: _Job) -> float:
@@ -287,27 +287,27 @@ def _together(
     jobs: Sequence[_Job], done: Sequence[_Done], n_seeds: int
 ) -> tuple[dict[str, dict[str, list[Answer]]], dict[str, list[Voted]]]:
     """Archive → method → its answers, and method → its votes: of what learns nothing, the same for every training."""
-    found: dict[str, dict[str, list[Answer]]] = {}
+    answers: dict[str, dict[str, list[Answer]]] = {}
     voted: dict[str, list[Voted]] = {}
-    for job, one in zip(jobs, done, strict=True):
+    for job, result in zip(jobs, done, strict=True):
         again = range(n_seeds if job.strict and not job.trained else 1)
-        for archive, several in one.found.items():
-            own = found.setdefault(archive, {}).setdefault(job.arm.name, [])
+        for archive, parts in result.answers.items():
+            own = answers.setdefault(archive, {}).setdefault(job.arm.name, [])
             own += [
                 replace(answer, split=replace(answer.split, repeat=answer.split.repeat + more))
                 for more in again
-                for answer in several
+                for answer in parts
             ]
         if job.strict:
             own = voted.setdefault(job.arm.name, [])
-            own += [replace(vote, repeat=vote.repeat + more) for more in again for vote in one.voted]
-    return found, voted
+            own += [replace(vote, repeat=vote.repeat + more) for more in again for vote in result.voted]
+    return answers, voted
 
 
-def _about(job: _Job, one: _Done) -> dict[str, object]:
+def _about(job: _Job, result: _Done) -> dict[str, object]:
     arm = job.arm
     names = {"method": arm.name, "encoder": arm.encoder, "key": arm.about["key"]}
-    return names | {"seconds": one.seconds if job.trained else np.nan, "bytes": stored(arm.method)}
+    return names | {"seconds": result.seconds if job.trained else np.nan, "bytes": stored(arm.method)}
 
 
 def _of_groups(scores: Scores) -> pd.DataFrame:

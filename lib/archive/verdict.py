@@ -189,12 +189,12 @@ def _answers(measured: Measured, best: str) -> str:
         return f"{shares[best]:.1f} %" + (f" ({beside})" if beside else "")
 
     unseen = measured.strict.replace("closed", "open")
-    said = [f"The first answer is right for {right(measured.strict, 1)}."]
+    parts = [f"The first answer is right for {right(measured.strict, 1)}."]
     if unseen in set(measured.rows["archive"]):
-        said.append(f"In an archive of images that no method has learnt from, it is right for {right(unseen, 1)}.")
-        said.append(f"Of the first {measured.k} answers there, {right(unseen, measured.k)} are right.")
+        parts.append(f"In an archive of images that no method has learnt from, it is right for {right(unseen, 1)}.")
+        parts.append(f"Of the first {measured.k} answers there, {right(unseen, measured.k)} are right.")
     votes = f"If the five nearest vote, macro F1 is {right(measured.strict, 1, 'f1_5')}; every class counts alike."
-    return " ".join([*said, votes, "These numbers were not tested."])
+    return " ".join([*parts, votes, "These numbers were not tested."])
 
 
 def _learnt_on(measured: Measured) -> str:
@@ -235,7 +235,7 @@ def counted(n: int, kind: str) -> str:
     return f"{words[n] if n < len(words) else f'{n:,}'} {kind}{'s' * (n != 1)}"
 
 
-def found(given: ImageTable, used: ImageTable) -> pd.DataFrame:
+def class_counts(given: ImageTable, used: ImageTable) -> pd.DataFrame:
     """What is in the folder: columns class, images, groups (patients, or what a group is), used and queries (images).
 
     queries: a class of one group is learnt and searched, but nothing of another group could answer its images.

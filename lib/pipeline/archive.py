@@ -54,9 +54,9 @@ def recommended(table: ImageTable) -> tuple[str, str]:
     there = table.rows["label"].value_counts().to_dict()
     for profile in ("own", "sample"):
         folder = paths.report("your", profile, table.name, "archive")
-        file, found = folder / "table_verdict.csv", folder / "table_found.csv"
-        if file.is_file() and found.is_file():
-            rows, row = read_csv(found, ["class", "images"]), read_csv(file, ["encoder", "key"]).iloc[0]
+        file, contents = folder / "table_verdict.csv", folder / "table_found.csv"
+        if file.is_file() and contents.is_file():
+            rows, row = read_csv(contents, ["class", "images"]), read_csv(file, ["encoder", "key"]).iloc[0]
             if dict(zip(rows["class"], rows["images"].astype(int), strict=True)) == there:
                 print(f"as {file} recommends")
                 return row.encoder, row.key
@@ -124,27 +124,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lib.pipeline.archive", description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     for verb in ("check", "build"):
-        of = verbs.add_parser(verb)
-        of.add_argument("data", help="a folder with a folder for each class, or a known dataset")
-        of.add_argument("--name", help="which dataset DATA is; or the name of your own images, else the folder's")
-        of.add_argument("--encoder", help="of ours, with weights in weights/, or a file of embeddings (.npz, .parquet)")
-    of.add_argument("--method", help="how images are compared, else as the verdict of make reproduce recommends")
-    of.add_argument("--archive", type=Path, help="the folder of the archive, else archive/<name>")
-    of = verbs.add_parser("ask")
-    of.add_argument("image", help="an image, an image of the archive by its name, or a vector in a file (.npy)")
-    of.add_argument("--archive", type=Path, help="the folder of the archive; not needed if there is one")
-    of.add_argument("--leave-out", help="a patient whose images do not answer; an image of the archive: its own")
-    of.add_argument("--only", help="classes that may answer, with commas between them")
-    of.add_argument("--k", type=int, default=10, help="how many answers")
-    of = verbs.add_parser("app")
-    of.add_argument("--archive", type=Path, help="the folder of the archive; not needed if there is one")
-    of.add_argument(
-        "--host", default="127.0.0.1", help="the address of the page: by default only this computer sees it"
-    )
-    of.add_argument("--port", type=int, default=8000)
-    of = verbs.add_parser("export")
-    of.add_argument("--archive", type=Path, help="the folder of the archive; not needed if there is one")
-    of.add_argument("--out", type=Path, help="the folder to write, else <archive>.page")
+        add = verbs.add_parser(verb).add_argument
+        add("data", help="a folder with a folder for each class, or a known dataset")
+        add("--name", help="which dataset DATA is; or the name of your own images, else the folder's")
+        add("--encoder", help="of ours, with weights in weights/, or a file of embeddings (.npz, .parquet)")
+    add("--method", help="how images are compared, else as the verdict of make reproduce recommends")
+    add("--archive", type=Path, help="the folder of the archive, else archive/<name>")
+    add = verbs.add_parser("ask").add_argument
+    add("image", help="an image, an image of the archive by its name, or a vector in a file (.npy)")
+    add("--archive", type=Path, help="the folder of the archive; not needed if there is one")
+    add("--leave-out", help="a patient whose images do not answer; an image of the archive: its own")
+    add("--only", help="classes that may answer, with commas between them")
+    add("--k", type=int, default=10, help="how many answers")
+    add = verbs.add_parser("app").add_argument
+    add("--archive", type=Path, help="the folder of the archive; not needed if there is one")
+    add("--host", default="127.0.0.1", help="the address of the page: by default only this computer sees it")
+    add("--port", type=int, default=8000)
+    add = verbs.add_parser("export").add_argument
+    add("--archive", type=Path, help="the folder of the archive; not needed if there is one")
+    add("--out", type=Path, help="the folder to write, else <archive>.page")
     given = parser.parse_args()
     if given.verb == "ask" and not given.image:
         raise InputError("say what to ask with: IMAGE=<file>")

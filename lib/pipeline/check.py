@@ -48,16 +48,16 @@ def _of(table: ImageTable, encoder: str | None, settings: dict[str, Any]) -> str
 
 def _classes(table: ImageTable, known: bool) -> str:
     """A line for each class with its images and patients, and which classes have images of one patient only."""
-    of = table.rows.groupby("label")["group"].agg(["size", "nunique"])
-    width = max(map(len, of.index), default=0)
+    counts = table.rows.groupby("label")["group"].agg(["size", "nunique"])
+    width = max(map(len, counts.index), default=0)
     lines = [
         f"  {label.ljust(width)}  {n:>7,} images" + f"  {m:>6,} {_plural(table.group_kind, m)}" * known
-        for label, (n, m) in zip(of.index, of.to_numpy(), strict=True)
+        for label, (n, m) in zip(counts.index, counts.to_numpy(), strict=True)
     ]
-    alone = of.index[of["nunique"] < 2].tolist() if known else []
-    one = _plural(table.group_kind, 1)
+    alone = counts.index[counts["nunique"] < 2].tolist() if known else []
+    kind = _plural(table.group_kind, 1)
     if alone:
-        lines.append(f"  Images of one {one} only, so that no other {one} has the answer: {some(alone, LISTED)}.")
+        lines.append(f"  Images of one {kind} only, so that no other {kind} has the answer: {some(alone, LISTED)}.")
     return "\n".join(lines)
 
 
@@ -73,11 +73,11 @@ def _patient(table: ImageTable) -> str:
         where = f" ({folder.GROUPS})" if table.group_kind == "group" else ""
         return f"Patient: images are kept together by {table.group_kind}{where}: {row.image_id} is of {row.group}."
     labels = table.rows.groupby("group")["label"].nunique()
-    several = f" {(labels > 1).sum():,} of {len(labels):,} patients have images of several classes." * bool(
+    mixed = f" {(labels > 1).sum():,} of {len(labels):,} patients have images of several classes." * bool(
         (labels > 1).any()
     )
     level = "the folder below the class" if "/" not in row.group else "the folders below the class, together"
-    return f"Patient: {level}: {row.image_id} is of patient {row.group}.{several}"
+    return f"Patient: {level}: {row.image_id} is of patient {row.group}.{mixed}"
 
 
 def _left_out(what: str, lines: list[str]) -> str:

@@ -78,9 +78,9 @@ def tables(committed: pd.DataFrame, built: pd.DataFrame, tolerance: Tolerance, n
         tolerance: of the committed one.
         name: of the table, for the message.
 
-    >>> one = pd.DataFrame({"k": [1, 20], "ours": [100.0, 88.0]})
-    >>> two = one.assign(ours=[99.5, 88.0])
-    >>> [(d.column, float(d.deviation), float(d.allowed), d.within) for d in tables(one, two, Tolerance(), "table_2")]
+    >>> old = pd.DataFrame({"k": [1, 20], "ours": [100.0, 88.0]})
+    >>> new = old.assign(ours=[99.5, 88.0])
+    >>> [(d.column, float(d.deviation), float(d.allowed), d.within) for d in tables(old, new, Tolerance(), "table_2")]
     [('k', 0.0, 0.0, True), ('ours', 0.5, 1.0, True)]
     """
     if list(committed.columns) != list(built.columns) or len(committed) != len(built):
@@ -180,10 +180,10 @@ def with_commit(profile: str, datasets: Collection[str] | None = None) -> tuple[
         The deviations, and one line for each table that was not compared, or in part, as it is from another device.
     """
     listed = _git("ls-tree", "-r", "--name-only", "HEAD", "reports/").splitlines()
-    found = [path.relative_to(ROOT).as_posix() for path in REPORTS.rglob("*.csv")]
+    here = [path.relative_to(ROOT).as_posix() for path in REPORTS.rglob("*.csv")]
     committed, built = (
         {name for name in names if name.endswith(".csv") and _belongs(Path(name), profile, datasets)}
-        for names in (listed, found)
+        for names in (listed, here)
     )
     deviations = [Deviation(name, "", float("inf"), 0.0, "committed, but not built") for name in committed - built]
     notes, moved = [], Counter[str]()

@@ -174,17 +174,17 @@ def older(place: Place, column: str) -> list[str]:
 
 def waits() -> list[str]:
     """In what reports of real images are older than the code, and which: what the next build of the sample mends."""
-    found = [(what, dict.fromkeys(t for place in places for t in older(place, c))) for what, c, places in OLDER]
-    return [f"{what} ({', '.join(titles)})" for what, titles in found if titles]
+    lagging = [(what, dict.fromkeys(t for place in places for t in older(place, c))) for what, c, places in OLDER]
+    return [f"{what} ({', '.join(titles)})" for what, titles in lagging if titles]
 
 
-def tests(of: Compared) -> pd.DataFrame:
+def tests(comparison: Compared) -> pd.DataFrame:
     """The tests of a comparison on all datasets, differences as its name has them."""
-    if (rows := read(of.place, of.profile)).empty:
+    if (rows := read(comparison.place, comparison.profile)).empty:
         return rows
     parts = (part.dropna(axis=1, how="all") for _, part in rows.groupby("title", sort=False))  # older ones lack columns
-    rows = pd.concat([measures.by(part, of.metric) for part in parts], ignore_index=True).query(of.rows)
-    return rows.assign(difference=of.sign * rows["difference"])
+    rows = pd.concat([measures.by(part, comparison.metric) for part in parts], ignore_index=True).query(comparison.rows)
+    return rows.assign(difference=comparison.sign * rows["difference"])
 
 
 def cell(test: Any) -> str:
@@ -225,9 +225,8 @@ def front() -> pd.DataFrame:
     """
     lines = []
     for question, name, k, number in FRONT:
-        of = COMPARED[name]
-        rows = tests(of)
-        stale = {title for _, column, places in OLDER if of.place in places for title in older(of.place, column)}
+        rows, place = tests(COMPARED[name]), COMPARED[name].place
+        stale = {title for _, column, places in OLDER if place in places for title in older(place, column)}
         cells = {test.title: answer(test) + "†" * (test.title in stale) for test in rows[rows["k"] == k].itertuples()}
         (notebook,) = paths.NOTEBOOKS.glob(f"{number}_*.ipynb")
         lines.append({"points": f"[{question}](notebooks/{notebook.name})"} | cells)
@@ -237,11 +236,11 @@ def front() -> pd.DataFrame:
 def differences() -> pd.DataFrame:
     """The table behind the findings: two rows per comparison, a column per dataset; a clear difference is bold."""
     lines = []
-    for name, of in COMPARED.items():
-        rows = tests(of)
+    for name, comparison in COMPARED.items():
+        rows = tests(comparison)
         for k, part in rows[rows["k"].isin(SHOWN)].groupby("k") if len(rows) else ():
             cells = {test.title: cell(test) for test in part.itertuples()}
-            lines.append({"question": of.about, "difference": of.name, "of": SHOWN[k]} | cells)
+            lines.append({"question": comparison.about, "difference": comparison.name, "of": SHOWN[k]} | cells)
         lines += rulers() if name == "larger_new" else []
     return pd.DataFrame(lines).fillna("–")
 
@@ -318,8 +317,8 @@ def curvature() -> pd.DataFrame:
 
 def outcome(test: Any) -> str:
     """What came out of a test, as a column of :func:`curvature` calls it."""
-    found = paired.OUTCOMES.get(paired.relation(test), "could not tell")
-    return "not clear" if found == paired.OUTCOMES[paired.NOT_CLEAR] else found
+    text = paired.OUTCOMES.get(paired.relation(test), "could not tell")
+    return "not clear" if text == paired.OUTCOMES[paired.NOT_CLEAR] else text
 
 
 def _where(rows: pd.DataFrame, word: str) -> str:

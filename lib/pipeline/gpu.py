@@ -63,16 +63,16 @@ class Step:
 
 def lacking() -> list[str]:
     """The packages of pyproject.toml that are not on this machine, or in another version than it allows."""
-    found = []
+    missing = []
     for wanted in tomllib.loads((paths.ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]:
         name, least, below = re.split(">=|,<", wanted)
         try:
             here = version(name)
         except PackageNotFoundError:
-            found.append(f"{wanted}: not here")
+            missing.append(f"{wanted}: not here")
         else:
-            found += [] if _number(least) <= _number(here) < _number(below) else [f"{wanted}: {here} is here"]
-    return found
+            missing += [] if _number(least) <= _number(here) < _number(below) else [f"{wanted}: {here} is here"]
+    return missing
 
 
 def _number(text: str) -> tuple[int, ...]:
@@ -180,8 +180,8 @@ def _end(process: subprocess.Popen) -> None:
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     errors_of = [line for line in lines if re.match(r"error: |\w*Error\b", line)]
-    said = (errors_of or [line for line in lines if line.strip()] or ["it said nothing"])[-1]
-    return said if len(said) <= LONGEST else f"{said[:LONGEST]} … (all of it: logs/{log.name})"
+    last = (errors_of or [line for line in lines if line.strip()] or ["it said nothing"])[-1]
+    return last if len(last) <= LONGEST else f"{last[:LONGEST]} … (all of it: logs/{log.name})"
 
 
 def _summary(states: dict[str, str], about: str) -> str:

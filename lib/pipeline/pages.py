@@ -45,7 +45,7 @@ def filled(text: str) -> str:
     >>> filled("before <!-- licences -->\\n\\nold\\n\\n<!-- /licences --> after").count("| ") > 10
     True
     """
-    return PART.sub(lambda found: f"<!-- {found[1]} -->\n\n{part(found[1])}\n\n<!-- /{found[1]} -->", text)
+    return PART.sub(lambda match: f"<!-- {match[1]} -->\n\n{part(match[1])}\n\n<!-- /{match[1]} -->", text)
 
 
 def part(name: str) -> str:
@@ -118,18 +118,18 @@ def _notebooks() -> list[Path]:
 def _section(notebook: str, root: str) -> dict[str, str]:
     """A section's line: its notebook, what its paper numbers, its pages of drawn tiles and of real images."""
     paper, section = place(notebook)
-    found = [file for profile in PROFILES for file in _records(paper, profile, section)]
+    records = [file for profile in PROFILES for file in _records(paper, profile, section)]
     numbered: dict[str, str] = {}
-    for file in found:
+    for file in records:
         for name in saved.records(file.read_text(encoding="utf-8")):
             if re.fullmatch(r"(table|figure)_\d+", name):
                 numbered.setdefault(name, f"[{_called(name)}]({root}{_page(file)}#{name})")
     pages: dict[str, list[str]] = {"drawn": [], "real images": []}
-    for file in found:
+    for file in records:
         profile, dataset = file.parts[-4:-2]
-        kind, of = ("drawn", "") if profile == "demo" else ("real images", f", {profile}" * (profile != "sample"))
+        kind, which = ("drawn", "") if profile == "demo" else ("real images", f", {profile}" * (profile != "sample"))
         title = dataset if profile == "demo" else facts(dataset).title
-        pages[kind].append(f"[{title}{of}]({root}{_page(file)})")
+        pages[kind].append(f"[{title}{which}]({root}{_page(file)})")
     link = f"[{notebook[:2]} {section.replace('_', ' ')}]({'' if root else '../notebooks/'}{notebook}.ipynb)"
     lines = {kind: " · ".join(links) or "–" for kind, links in pages.items()}
     return {"notebook": link, "of the paper": " · ".join(numbered[n] for n in sorted(numbered)) or "–"} | lines
@@ -141,7 +141,7 @@ def _records(paper: str, profile: str, section: str) -> list[Path]:
 
 def _natural(path: Path) -> str:
     """Sorts numbers in names by their size: tissue_40x before tissue_100x."""
-    return re.sub(r"\d+", lambda found: found.group().zfill(4), path.as_posix())
+    return re.sub(r"\d+", lambda match: match.group().zfill(4), path.as_posix())
 
 
 def _page(record: Path) -> str:
@@ -177,12 +177,9 @@ def wanted(dataset: str, run: dict[str, Any]) -> str:
 
 def licences() -> str:
     """The datasets of the papers, each once, with its licence and address."""
-    known = [of for name, of in DATASETS.items() if name not in paths.DRAWN and of.licence]
-    rows = [
-        {"dataset": of.title, "licence": of.licence, "address": f"https://doi.org/{of.doi}" if of.doi else of.page}
-        for of in known
-    ]
-    return markdown_table(pd.DataFrame(rows).drop_duplicates("address"))
+    known = [data for name, data in DATASETS.items() if name not in paths.DRAWN and data.licence]
+    rows = [(data.title, data.licence, f"https://doi.org/{data.doi}" if data.doi else data.page) for data in known]
+    return markdown_table(pd.DataFrame(rows, columns=["dataset", "licence", "address"]).drop_duplicates("address"))
 
 
 def write_own(name: str) -> Path:
@@ -216,14 +213,14 @@ def _verdict(folder: Path) -> Iterator[str]:
 
 def _found(folder: Path, most: int = 20) -> str:
     """Images, classes and patients in words, then what was left out, by name."""
-    found = pd.read_csv(folder / "table_found.csv", dtype={"class": str})
-    classes = ", ".join(f"{row.name_} ({row.images})" for row in found.rename(columns={"class": "name_"}).itertuples())
-    said = [f"{saved.record(folder / 'table_found.csv')['images']}. Images of each class: {classes}."]
+    counts = pd.read_csv(folder / "table_found.csv", dtype={"class": str})
+    classes = ", ".join(f"{row.name_} ({row.images})" for row in counts.rename(columns={"class": "name_"}).itertuples())
+    lines = [f"{saved.record(folder / 'table_found.csv')['images']}. Images of each class: {classes}."]
     if (file := folder / "table_left_out.csv").exists():
         rows = pd.read_csv(file, dtype=str)
-        said += ["Left out:", *(f"- {row.what}: {row.why}" for row in rows[:most].itertuples())]
-        said += [f"- and {len(rows) - most:,} more, in {file.name} beside the tables"] * (len(rows) > most)
-    return literal("\n".join([said[0], *([""] if len(said) > 1 else []), *said[1:]]))
+        lines += ["Left out:", *(f"- {row.what}: {row.why}" for row in rows[:most].itertuples())]
+        lines += [f"- and {len(rows) - most:,} more, in {file.name} beside the tables"] * (len(rows) > most)
+    return literal("\n".join([lines[0], *([""] if len(lines) > 1 else []), *lines[1:]]))
 
 
 # The papers

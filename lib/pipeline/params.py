@@ -78,9 +78,9 @@ def assigned(source: str) -> dict[str, Any]:
     values = {}
     for node in ast.parse(source).body:
         (target,), value = node.targets, ast.literal_eval(node.value)
-        several = isinstance(target, ast.Tuple)
-        names = [name.id for name in (target.elts if several else [target])]
-        values |= zip(names, value if several else [value], strict=True)
+        is_tuple = isinstance(target, ast.Tuple)
+        names = [name.id for name in (target.elts if is_tuple else [target])]
+        values |= zip(names, value if is_tuple else [value], strict=True)
     return values
 
 
@@ -148,10 +148,10 @@ def check_parameters(given: Mapping[str, Any], defaults: Mapping[str, Any], wher
 
 def refuse(where: object, faults: Iterable[str]) -> None:
     """Raise InputError with all faults, if there are any."""
-    if (found := list(faults)) and len(found) == 1:
-        raise InputError(f"{where}: {found[0]}")
-    if found:
-        raise InputError(f"{where}:\n" + "\n".join(f"  {fault}" for fault in found))
+    if (listed := list(faults)) and len(listed) == 1:
+        raise InputError(f"{where}: {listed[0]}")
+    if listed:
+        raise InputError(f"{where}:\n" + "\n".join(f"  {fault}" for fault in listed))
 
 
 def of_runs(

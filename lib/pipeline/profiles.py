@@ -48,8 +48,8 @@ def commands() -> dict[str, str]:
 
 def notebooks() -> dict[str, str]:
     """Stage → the notebook that it runs."""
-    found = {stage: re.search(r"notebooks run (\w+)", command) for stage, command in commands().items()}
-    return {stage: match[1] for stage, match in found.items() if match}
+    matches = {stage: re.search(r"notebooks run (\w+)", command) for stage, command in commands().items()}
+    return {stage: match[1] for stage, match in matches.items() if match}
 
 
 def needing_others() -> set[str]:
@@ -84,14 +84,14 @@ def faults(content: dict[str, Any], own: str | None, encoders: Collection[str]) 
     if wrong := [*params.of_runs(content["runs"], defaults, known, encoders)]:
         yield from wrong
         return
-    runs = {stage: [name for name in of if name in known] for stage, of in content["runs"].items()}
+    runs = {stage: [name for name in datasets if name in known] for stage, datasets in content["runs"].items()}
     lists = {"views": [*content["views"]], **runs} | {block: content[block]["datasets"] for block in FEATURES}
     yield from params.of_names("dataset", content["datasets"], known)
     for place, names in lists.items():
         yield from (f"{place}: {fault}" for fault in params.of_names("dataset", names, content["datasets"]))
     for names in ([*content["views"].values()], *(content[block]["encoders"] for block in FEATURES)):
         yield from params.of_names("encoder", names, encoders)
-    stages = [f"{stage}@{dataset}" for stage, of in content["runs"].items() for dataset in of]
+    stages = [f"{stage}@{dataset}" for stage, datasets in content["runs"].items() for dataset in datasets]
     yield from params.of_names("stage", content.get("order", []), stages)
     try:
         checks.whole("n_views", content["n_views"], least=2)

@@ -32,13 +32,13 @@ def shown(notebook: str) -> list[str]:
 
 def reports(notebook: str) -> list[Path]:
     """The files of the sample, and of large trainings, that a notebook shows, of all datasets."""
-    found = (
+    candidates = (
         file
         for paper, section in map(place, shown(notebook))
         for profile in (PROFILE, GPU)
         for file in (paths.COMMITTED / paper / profile).glob(f"*/{section}/[!.]*")
     )
-    return sorted(file for file in found if file.is_file())
+    return sorted(file for file in candidates if file.is_file())
 
 
 def hashes(notebook: str) -> str:

@@ -24,19 +24,19 @@ AT_ONCE = 2
 """Stages of the demo that run side by side."""
 
 
-def targets(profile: str, found: Collection[str] = ()) -> tuple[list[str], list[str]]:
-    """The stages of ``profile`` whose images are ``found`` (or, if none is named, here), and the datasets not here."""
+def targets(profile: str, linked: Collection[str] = ()) -> tuple[list[str], list[str]]:
+    """The stages of ``profile`` whose images are ``linked`` (or, if none is named, here), and the datasets not here."""
     runs = profiles.runs(profile)
     wanted = {dataset for datasets in runs.values() for dataset in datasets}
     here = {dataset for dataset in wanted if paths.images(dataset).exists()}
-    asked = wanted & set(found) if found else here
+    used = wanted & set(linked) if linked else here
     stages = [
         f"pipelines/{profile}/dvc.yaml:{stage}@{dataset}"
         for stage, datasets in runs.items()
         for dataset in datasets
-        if dataset in asked
+        if dataset in used
     ]
-    return stages, sorted(wanted - here - asked)
+    return stages, sorted(wanted - here - used)
 
 
 def build_demo(*forced: str) -> None:
@@ -109,10 +109,10 @@ def run(profile: str, data: Path | None, name: str | None, force: bool, every: b
         build_demo(*forced)
         finish(profile, None)
         return
-    found = finding.link(data, name) if data is not None else {}
-    for dataset, folder in found.items():
+    linked = finding.link(data, name) if data is not None else {}
+    for dataset, folder in linked.items():
         print(f"found {dataset}: {folder}")
-    yours = [dataset for dataset in found if dataset not in DATASETS]
+    yours = [dataset for dataset in linked if dataset not in DATASETS]
     if yours:
         _forget(force)
     for dataset in yours:
@@ -120,14 +120,14 @@ def run(profile: str, data: Path | None, name: str | None, force: bool, every: b
         print(f"which method serves {dataset}: {pages.write_own(dataset).relative_to(paths.ROOT)}")
     if yours:
         return
-    stages, missing = targets(profile, found)
+    stages, missing = targets(profile, linked)
     if missing:
         print("not here, left out:", ", ".join(missing), f"(see `make plan PROFILE={profile}`)")
-    if not stages and found:
-        raise InputError(f"profile {profile} has no run on {', '.join(found)}; `make plan PROFILE=paper` lists others")
+    if not stages and linked:
+        raise InputError(f"profile {profile} has no run on {', '.join(linked)}; `make plan PROFILE=paper` lists others")
     if not stages:
         raise InputError(f"no dataset of profile {profile} is here; say where: DATA=<folder>")
-    for dataset in sorted({stage.rpartition("@")[2] for stage in stages} - {*found, *paths.DRAWN}):
+    for dataset in sorted({stage.rpartition("@")[2] for stage in stages} - {*linked, *paths.DRAWN}):
         finding.check_files(paths.images(dataset))
     _forget(force)
     dvc("repro", "--quiet", "source", "real")

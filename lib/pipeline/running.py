@@ -54,7 +54,7 @@ def holder() -> int | None:
             held.append(int((folder / "lock").read_text()))
     with suppress(OSError, ValueError):
         locks = json.loads((folder / "rwlock").read_text(encoding="utf-8"))
-        readers = [reader for several in locks.get("read", {}).values() for reader in several]
+        readers = [reader for holders in locks.get("read", {}).values() for reader in holders]
         held += [process["pid"] for process in (*locks.get("write", {}).values(), *readers)]
     return next((process for process in held if process != os.getpid() and _lives(process)), None)
 

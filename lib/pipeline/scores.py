@@ -36,11 +36,11 @@ class Claim:
     theirs: Mapping[str, str] = field(default_factory=dict)
 
 
-def _hyper_dino(k: int, rule: str, of: str) -> Claim:
+def _hyper_dino(k: int, rule: str, folds: str) -> Claim:
     against = {PLAIN: "plain features", CLASSIFIER: "linear classifier"}
     rows = f"{rule} and k == {k}"
     return Claim(
-        f"Hyper-DINO, {of}, MAP@{k}",
+        f"Hyper-DINO, {folds}, MAP@{k}",
         "retrieval",
         ("table_opponents",),
         f"{rows} and metric == 'ap_min'",

@@ -139,7 +139,7 @@ def test_the_page_begins_with_what_to_use_and_shows_what_was_found_as_text(tmp_p
     run.save("figure_gain", archive.figure_gain(got.tests, got.k, got.strict))
     run.save("table_methods", archive.table_methods(got.rows, got.tests, got.strict))
     run.save("table_tests", archive.table_tests(got.tests))
-    run.save("table_found", Table("found", verdict.found(given, given), "Found."))
+    run.save("table_found", Table("found", verdict.class_counts(given, given), "Found."))
     run.save("table_left_out", Table("left out", verdict.left_out(given, given, got.lacking), "Left out."))
     page = pages.write_own("mine").read_text()
     assert page.startswith(f"# mine\n\n**{chosen.sentence}**")
