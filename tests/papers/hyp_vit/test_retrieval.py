@@ -79,9 +79,9 @@ def test_categories_are_the_units_and_every_question_has_its_own_correction(answ
 
 
 def test_a_head_that_is_declared_is_drawn_and_tested_and_what_is_not_is_refused(answers, monkeypatch):
-    new = "Hyp, c = 1"
+    new = "Hyp, on paper"
     several = {name: answers[name] for name in (NONE, HYP)} | {new: answers[SPH]}
-    with pytest.raises(InputError, match=r"no question compares 'Hyp, c = 1' with another method: declare it"):
+    with pytest.raises(InputError, match=r"no question compares 'Hyp, on paper' with another method: declare it"):
         retrieval.tests(several, NAMES, [1], {})
     kind = Kind(lambda paper: replace(paper, geometry=PoincareBall(1.0)), BALL, heads.TRAINED)
     monkeypatch.setitem(heads.HEADS, new, kind)
@@ -116,9 +116,9 @@ def test_end_to_end_is_compared_with_end_to_end_and_controls_and_networks_with_t
 def test_where_points_rest_is_shown_of_the_ball_only_each_with_its_own_bound(answers):
     again = [replace(one, method=by) for one in answers[HYP] for by in heads.by_cosine([one.method])]
     wider = [replace(one, method=replace(one.method, head=Settings(PoincareBall(1.0)))) for one in answers[HYP]]
-    of = {name: answers[name] for name in (NONE, HYP, SPH)} | {f"{HYP}, by D_cos": again, "Hyp, c = 1": wider}
+    of = {name: answers[name] for name in (NONE, HYP, SPH)} | {f"{HYP}, by D_cos": again, "Hyp, on paper": wider}
     rows, bounds = retrieval.rest(of), retrieval.bounds(of)
-    assert list(rows["method"].unique()) == [HYP, "Hyp, c = 1"]  # the same points are not drawn twice
+    assert list(rows["method"].unique()) == [HYP, "Hyp, on paper"]  # the same points are not drawn twice
     assert rows[rows["method"] == HYP]["share"].max() == pytest.approx(100 * 0.1**0.5 * 1.9)
     axis = retrieval.rest_figure(rows, bounds).axes[0]
     dashed = [line.get_xdata()[0] for line in axis.lines if line.get_linestyle() == "--"]
