@@ -45,7 +45,7 @@ class Study:
         features: encoder → (n, dim), or (V, n, dim) of V views of each image.
         labels: (n,) classes; an answer of the query's class is right.
         groups: (n,) units of the paired tests, for example patients.
-        splits: who is learnt from, who asks and what is searched.
+        splits: what is learnt from, the queries and the gallery.
         aside: a split inside of the training images, by which rates are chosen.
         ks, metric: of the lists.
         gallery: of :data:`lib.training.splits.GALLERIES`. apart: (n,) in the open gallery a query finds nothing of its

@@ -76,8 +76,8 @@ class Run:
 
     @property
     def stamp(self) -> str:
-        """The line under every table and figure; the notebook's parameter ``asked``, if any, says how many ask."""
-        queries = f" · asked: {self.parameters['asked']}" if "asked" in self.parameters else ""
+        """The line under every table and figure; the notebook's parameter ``n_queries``, if any, is shown."""
+        queries = f" · queries: {self.parameters['n_queries']}" if "n_queries" in self.parameters else ""
         return (
             f"Profile: {self.profile} · images: {self.images}{queries} · encoder: {self.encoder} · "
             f"notebook: {self.notebook}"

@@ -51,7 +51,7 @@ def test_the_first_picture_shows_what_its_caption_says():
     rows = pd.read_csv(paths.report("hyper_dino", "sample", "kather", "queries") / "figure_beside.csv")
     right = rows.groupby(["query", "method"])["right"].sum().unstack()
     gains = right["with the head"] - right["plain features"]
-    assert "Of eight queries the head helps the upper most, and harms the lower most." in TEXT
+    assert "Of eight queries the head helps the upper one most, and harms the lower one most." in TEXT
     assert len(gains) == rows["query_class"].nunique() == 8 and gains.max() > 0 > gains.min()
     assert not rows["own_group"].any() and rows["rank"].max() == 10
 

@@ -35,10 +35,10 @@ def reports(tmp_path, monkeypatch):
 
 
 def test_a_table_shows_what_is_saved_and_no_name_is_html_or_a_formula():
-    run = replace(RUN, parameters=RUN.parameters | {"asked": 7})
+    run = replace(RUN, parameters=RUN.parameters | {"n_queries": 7})
     (output,) = shown(run.save("table_2", Table("MAP@k", ROWS, "Of <img src=x> and $y$, p < 0.05.", markdown="| a |")))
     below = f"Of &lt;img src=x> and \\$y\\$, p < 0.05.*\n\n{run.stamp}"
-    assert output["text/markdown"] == f"| a |\n\n*{below}" and " · asked: 7 · " in run.stamp
+    assert output["text/markdown"] == f"| a |\n\n*{below}" and " · queries: 7 · " in run.stamp
     text = saved.text(run.folder / "table_2.csv")
     assert text == f"## Hyper-DINO, MAP@k on tissue\n\n| a |\n\n{below.replace('*', '')}"
     assert pd.read_csv(run.folder / "table_2.csv").equals(ROWS)

@@ -190,7 +190,7 @@ def _shades(chances: np.ndarray) -> np.ndarray:
 def explore(v: Tensor, labels: Tensor, classes: Sequence[str], query: int, seed: int = 0) -> Board:
     """The board, with sliders ``k``, ``temperature`` and ``c``.
 
-    v: (n, 2) tangent vectors, about 1 long. labels: (n,). classes: at most 8 names. query: index of the image that asks
+    v: (n, 2) tangent vectors, about 1 long. labels: (n,). classes: at most 8 names. query: index of the query image
     and is never in the support. seed: of the order in which images enter the support.
     """
     order = entrance(len(v), query, seed)

@@ -22,8 +22,8 @@ PARTS = {
     LEARNT: "known classes, learnt from",
     HELD_OUT: "known classes, other images of the same groups",
     ASIDE: "known classes, groups set aside",
-    KNOWN: "known classes, groups who ask",
-    NEAR: "a class left out, groups who ask",
+    KNOWN: "known classes, query groups",
+    NEAR: "a class left out, query groups",
     FAR: "pictures of other kinds",
 }
 """What an image is in the experiment."""
