@@ -193,7 +193,8 @@ def measure(
         [(arm.name, base) for arm in all_arms[1:]], [ends[-1]], metric=SCORE, seed=seed
     )
     rims = rows[rows["archive"] == closed].drop_duplicates("method").set_index("method")["rim"]
-    about = pd.DataFrame([_about(*pair) for pair in zip(jobs, done, strict=True) if not np.isnan(pair[1].seconds)])
+    timed = [(job, result) for job, result in zip(jobs, done, strict=True) if not np.isnan(result.seconds)]
+    about = pd.DataFrame([_about(job, result) for job, result in timed])
     about = about.merge(_f1(voted), on="method")
     return Measured(
         about.merge(rows, on="method", sort=False),

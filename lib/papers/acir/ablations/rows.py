@@ -158,7 +158,8 @@ def _cells(name: str, scored: Scored) -> dict[str, object]:
             cells[f"{start}{CLASS_MEANS[measure]}"] = 100 * over_classes(values[column], scored.per_query.classes)
     counts = scored.per_query.mean().iloc[0]
     cells |= {count: int(counts[count]) for count in ("n_queries", "n_without_relevant")} | first_loss(scored)
-    return cells | {"loss_last": scored.health.loss} | {n: getattr(scored, n) for n in ("steps", "parameters", "size")}
+    cells |= {"loss_last": scored.health.loss, "steps": scored.steps}
+    return cells | {"parameters": scored.parameters, "size": scored.size}
 
 
 def tests(
