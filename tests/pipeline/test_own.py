@@ -140,14 +140,23 @@ stages:
     foreach: ${runs.p_stage}
     do:
       wdir: ../..
-      cmd: "touch begun-p; sleep 60"
+      cmd: python begin.py begun-p
       outs: ["p-${key}": {cache: false}]
   q_stage:
     foreach: ${runs.p_stage}
     do:
       wdir: ../..
-      cmd: "touch begun-q; sleep 60"
+      cmd: python begin.py begun-q
       outs: ["q-${key}": {cache: false}]
+"""
+BEGIN = """
+import signal
+import sys
+import time
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+Path(sys.argv[1]).touch()
+time.sleep(60)
 """
 STOPPING = """
 import sys
@@ -165,6 +174,7 @@ errors.one_message(lambda: own.run("mine"))
 def test_ctrl_c_stops_all_stages_and_not_only_the_one_that_runs(project):
     """The terminal sends it to the whole group of processes; the stage that runs ends by it, and no other begins."""
     (project / "pipelines/sample/dvc.yaml").write_text(TWO)
+    (project / "begin.py").write_text(BEGIN)  # one process: a shell lives on if Ctrl-C comes between its two commands
     command = [sys.executable, "-c", STOPPING, str(project)]
     pipe = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     process = subprocess.Popen(command, cwd=ROOT, **pipe)
