@@ -250,8 +250,8 @@ def _bootstrap(units: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
 
 
 def _size(n: int, n_resamples: int) -> dict[str, int]:
-    """How much is resampled at a time: both functions hold batch × n numbers."""
-    return {"n_resamples": n_resamples, "batch": max(1, 1_000_000 // n)}
+    """How much is resampled at a time: both functions hold some arrays of batch × n numbers, 80 MB each."""
+    return {"n_resamples": n_resamples, "batch": max(1, 10_000_000 // n)}
 
 
 def _by_rank_and_spread(units: np.ndarray) -> tuple[float, float, float, float]:

@@ -5,7 +5,8 @@ figure is a link to its file: ``reports/`` lies beside ``notebooks/``, in Jupyte
 the large trainings of the profile ``gpu``, once they have been run.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ def figures(run: Run, *names: str, profile: str = PROFILE) -> Real:
 
     def shown(record: dict[str, Any], file: Path) -> str:
         link = f"![{record['title']}](../reports/{file.relative_to(paths.COMMITTED).as_posix()})"
-        return f"{link}\n\n**{facts(record['dataset']).title}.** *{record['caption']}*\n\n{_stamp(record)}"
+        return f"{link}\n\n**{facts(record['dataset']).title}.** {_below(record)}"
 
     return _collected(run, names, ".png", shown, profile=profile)
 
@@ -89,7 +90,7 @@ def tables(
             with suppress(AttributeError, KeyError):  # of an earlier version, which lacks what is read
                 parts = [layouts[file.stem](rows(tests) if rows else tests)]
         text = "\n\n".join(parts)
-        return f"**{facts(record['dataset']).title}**\n\n{text}\n\n*{record['caption']}*\n\n{_stamp(record)}"
+        return f"**{facts(record['dataset']).title}**\n\n{text}\n\n{_below(record)}"
 
     return _collected(run, names, ".csv", shown, lacking, profile)
 
@@ -118,14 +119,14 @@ def _collected(
     """
     if run.profile != "demo":
         return Real((REAL_ALREADY,))
-    parts: list[str] = []
-    absent: list[str] = []
-    for dataset, folder in _folders(run, profile).items():
-        files = [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
-        for file in files:
-            parts.append(text(saved.record(file), file))
-        if not files:
-            absent.append(facts(dataset).title)
+    of_each = {
+        dataset: [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
+        for dataset, folder in _folders(run, profile).items()
+    }
+    records = {file: saved.record(file) for files in of_each.values() for file in files}
+    own, shared = _captions(records)
+    parts = [text(record | {"caption": own[file]}, file) for file, record in records.items()] + shared
+    absent = [facts(dataset).title for dataset, files in of_each.items() if not files]
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
     if not parts:
         return Real((NOTHING[profile].format(called=called),))
@@ -133,6 +134,32 @@ def _collected(
         titles = ", ".join(absent)
         parts.append(LACKING.format(titles, lacking) if lacking else ABSENT.format(profile, called, titles))
     return Real(tuple(parts))
+
+
+def _captions(records: Mapping[Path, Mapping[str, Any]]) -> tuple[dict[Path, str], list[str]]:
+    """What each caption says of its own dataset only, and what those of one name share, said once below all.
+
+    >>> of = {"a": "Heads by patient. Rows are methods.", "b": "Heads by image. Rows are methods."}
+    >>> records = {name: {"title": f"Scores on {name}", "dataset": name, "caption": said} for name, said in of.items()}
+    >>> _captions({Path(name, "table_1.csv"): record for name, record in records.items()})[1]
+    ['**Scores, each dataset.** *Rows are methods.*']
+    """
+    sentences = {file: re.split(r"(?<=\.) (?=[A-Z])", record["caption"]) for file, record in records.items()}
+    own, shared = {file: record["caption"] for file, record in records.items()}, []
+    for name in dict.fromkeys(file.name for file in records):
+        files = [file for file in records if file.name == name]
+        alike = [said for said in sentences[files[0]] if all(said in sentences[file] for file in files)]
+        if len(files) == 1 or not alike:
+            continue
+        title = records[files[0]]["title"].removesuffix(f" on {records[files[0]]['dataset']}")
+        shared.append(f"**{title}, each dataset.** *{' '.join(alike)}*")
+        own |= {file: " ".join(said for said in sentences[file] if said not in alike) for file in files}
+    return own, shared
+
+
+def _below(record: Mapping[str, Any]) -> str:
+    """Caption and stamp, as they stand below a table or figure."""
+    return "\n\n".join(filter(None, [record["caption"] and f"*{record['caption']}*", _stamp(record)]))
 
 
 def _readable(name: str, section: str) -> str:
@@ -151,6 +178,6 @@ def _folders(run: Run, profile: str = PROFILE) -> dict[str, Path]:
     return dict(sorted(there.items(), key=lambda item: (rank.get(item[0], len(rank)), item[0])))
 
 
-def _stamp(record: dict[str, Any]) -> str:
+def _stamp(record: Mapping[str, Any]) -> str:
     """Profile, images, encoder and notebook, as they stand under every table and figure."""
     return Run(**{name: record[name] for name in Run.__dataclass_fields__}).stamp

@@ -1,45 +1,27 @@
 """Encoder and head trained together, and the encoder as it was before (section 3.3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lib.datasets.categories import Halves, held_out
 from lib.datasets.content import content
-from lib.datasets.pixels import decode
 from lib.datasets.table import ImageTable
-from lib.encoders import networks
 from lib.geometry import Geometry, PoincareBall, Sphere
-from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.metrics import retrieval
 from lib.papers.hyp_vit.heads import BEFORE, END
 from lib.study.rates import best_rates, choose_middle
-from lib.training import finetune, kept, together
+from lib.training import kept
 from lib.training.hyp_vit import Settings, warmed
+from lib.training.hyp_vit_end_to_end import EndToEnd, Task
 from lib.training.methods import Answer, Health, Method, points_at_rim
-from lib.training.photos import Preparation
 from lib.training.recipes import Recipe
 from lib.training.splits import Split, repeated
-
-
-@dataclass(frozen=True)
-class EndToEnd:
-    """Encoder and head trained together: how long and how fast, and what the network sees.
-
-    encoder: as for :func:`lib.encoders.networks.load`. dim_out: length of the embedding. unseen: whether the query
-    images are looked at whenever those that choose the step are, for the course only.
-    """
-
-    encoder: str
-    dim_out: int
-    settings: finetune.Settings
-    preparation: Preparation
-    unseen: bool = False
 
 
 def rates(
@@ -66,13 +48,13 @@ def rates(
     """
     splits = _splits(halves, seed, n_seeds)
     learnt, aside = held_out(halves, seed)
-    task = _Task(images, halves, plan, store, content(images))
+    task = Task(images, halves, plan, store, content(images))
 
     def tried(grid: Sequence[tuple[str, float, float]]) -> tuple[pd.DataFrame, list[Any]]:
         rows, values = [], []
         for name, temperature, lr in grid:
             kind = kinds[name] if np.isnan(temperature) else warmed(kinds[name], temperature)
-            trainings = [_once(task.at(lr), name, kind, split, learnt, aside) for split in splits]
+            trainings = [task.at(lr).trained(name, kind, split, learnt, aside) for split in splits]
             values.append([100 * _right(known, halves, _as_learnt(kind, known), aside) for known in trainings])
             ends = {"step": max(known["best"] for known in trainings), "loss": np.mean([*map(_last_loss, trainings)])}
             rows.append({"method": name, "temperature": temperature, "lr": lr} | ends)
@@ -111,14 +93,14 @@ def end_to_end(
     unseen images and c. ``lr_of``: kind → learning rate of the encoder, else the plan's.
     """
     splits = _splits(halves, seed, n_seeds)
-    task = _Task(images, halves, plan, store, content(images))
-    before = _before(task, next(iter(kinds.values())), splits[0], ks)
+    task = Task(images, halves, plan, store, content(images))
+    before = _answer(BEFORE, next(iter(kinds.values())), task.before(), Sphere(), halves, splits[0], ks)
     answers = {BEFORE: [replace(before, split=split) for split in splits]}
     courses = []
     for name, kind in kinds.items():
         at_rate = task.at((lr_of or {}).get(name, plan.settings.lr))
         for split in splits:
-            known = _once(at_rate, name, kind, split, *held_out(halves, split.seed))
+            known = at_rate.trained(name, kind, split, *held_out(halves, split.seed))
             courses.append(_course(known, f"{name}, end to end", split.repeat))
             for place, answer in _searched(halves, name, _as_learnt(kind, known), split, known, ks).items():
                 answers.setdefault(place, []).append(answer)
@@ -127,100 +109,6 @@ def end_to_end(
 
 def _splits(halves: Halves, seed: int, n_seeds: int = 1) -> list[Split]:
     return list(repeated([Split(0, halves.learnt, halves.queries, seed, held_out=halves.gallery)], n_seeds))
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What is learnt from and searched, how, and the folder of what is trained; ``shown``: what images hold."""
-
-    images: ImageTable
-    halves: Halves
-    plan: EndToEnd
-    store: kept.Store
-    shown: str
-
-    def key(self, *others: object) -> str:
-        """A hash of what the images hold, of ``others``, and of the code that trains."""
-        code = kept.code(
-            {__name__, finetune.__name__, Settings.__module__}, "torch", "timm", "torchvision", "lightning_fabric"
-        )
-        return kept.key(self.shown, self.halves.names, *others, code)
-
-    def at(self, lr: float) -> "_Task":
-        """The same with another learning rate of the encoder."""
-        return replace(self, plan=replace(self.plan, settings=replace(self.plan.settings, lr=lr)))
-
-    def encoder(self) -> nn.Module:
-        """The network as it is before any training."""
-        return networks.load(self.plan.encoder).model
-
-    @property
-    def used(self) -> np.ndarray:
-        """Rows of the training, query and gallery images."""
-        return np.unique(np.concatenate([self.halves.learnt, self.halves.queries, self.halves.gallery]))
-
-    def embedded(self, network: nn.Sequential, preparation: Preparation) -> list[Tensor]:
-        """Features and embeddings (n, ...) as of :func:`lib.training.finetune.embed`, NaN for images without a use."""
-        of_all = []
-        for points in finetune.embed(network, decode(self.part(self.used)), preparation):
-            of_all.append(points.new_full((len(self.images), points.shape[1]), torch.nan))
-            of_all[-1][torch.from_numpy(self.used)] = points
-        return of_all
-
-    def part(self, rows: np.ndarray) -> ImageTable:
-        """The images ``rows``, labelled by their category."""
-        images = self.images
-        part = images.rows.iloc[rows].assign(label=self.halves.names[rows])
-        return ImageTable(images.name, images.root, part, images.group_kind)
-
-
-def _before(task: _Task, kind: Settings, split: Split, ks: Sequence[int]) -> Answer:
-    """The held-out images searched by the encoder before any training; ``kind`` only fills the method's place."""
-    plan = task.plan
-
-    def embedded() -> Tensor:
-        encoder = task.encoder()
-        return task.embedded(nn.Sequential(encoder, nn.Identity()), plan.preparation.seen_by(encoder))[0]
-
-    features = kept.once(task.store, task.key("before", plan.encoder, plan.preparation), embedded)
-    return _answer(BEFORE, kind, features, Sphere(), task.halves, split, ks)
-
-
-def _once(
-    task: _Task, name: str, kind: Settings, split: Split, learnt: np.ndarray, aside: np.ndarray
-) -> dict[str, Any]:
-    """Embeddings and features of all images, and the course of the training; trained once, then read.
-
-    learnt, aside: rows of the images that teach, and of those that choose the step.
-    """
-    key = task.key(learnt, aside, split.held_out, split.test, kind, task.plan, split.seed)
-    parts = task.part(learnt), task.part(aside)
-    return kept.once(task.store, key, lambda: _trained(task, name, kind, split, parts, key))
-
-
-def _trained(
-    task: _Task, name: str, kind: Settings, split: Split, parts: tuple[ImageTable, ImageTable], key: str
-) -> dict[str, Any]:
-    encoder, plan = task.encoder(), task.plan
-    head = kind.make(Recipe("raw", encoder.num_features, plan.dim_out), split.seed)
-    loss = PairwiseCrossEntropy(head.geometry, kind.temperature, plan.settings.samples, kind.cosine)
-    options = {
-        "seed": split.seed,
-        "store": kept.checkpoint(task.store, key),
-        "what": f"{name}, end to end, seed {split.seed}",
-    }
-    options["unseen"] = task.part(task.halves.queries) if plan.unseen else None
-    preparation = plan.preparation.seen_by(encoder)
-    given = encoder, head, loss, *parts, plan.settings, preparation
-    done = together.launched(finetune.finetune, *given, **options)
-    features, embeddings = task.embedded(done.network, preparation)
-    return {
-        "features": features,
-        "embeddings": embeddings,
-        "history": done.history.to_dict("list"),
-        "scores": done.scores.to_dict("list"),
-        "best": int(done.best["step"]),
-    }
 
 
 def _right(known: Mapping[str, Any], halves: Halves, kind: Settings, rows: np.ndarray) -> np.ndarray:

@@ -15,8 +15,8 @@ from lib.study.shown import Figure, Table
 from lib.study.store import Run
 
 DRAWS = (
-    "Relative Gromov δ = 2δ/diameter of Euclidean distances, the first point as base; mean over {draws} draws of "
-    "{size} images and its 95 % interval (Student's t over the draws: it speaks of these images, not of others)."
+    "Relative Gromov δ = 2δ/diameter of Euclidean distances, the first point as base. Mean over {draws} draws of "
+    "{size} images. Its 95 % interval is Student's t over the draws: it speaks of these images, not of others."
 )
 WITHOUT_FACTOR = "without the factor 2"
 

@@ -18,7 +18,6 @@ from lib.errors import InputError, suggestion
 from lib.figures.lines import lines
 from lib.geometry import PoincareBall
 from lib.papers.hyp_vit import end_to_end, published, retrieval
-from lib.papers.hyp_vit.end_to_end import EndToEnd
 from lib.papers.hyp_vit.heads import END, HYP, METRIC, NONE, PLACES, SPH, UNTRAINED
 from lib.study import paired
 from lib.study.columns import HEALTH, Column, Layout
@@ -27,6 +26,7 @@ from lib.study.run import Arm
 from lib.study.scores import Answers, of_answers
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
+from lib.training.hyp_vit_end_to_end import EndToEnd
 from lib.training.methods import Method
 from lib.training.recipes import Recipe
 

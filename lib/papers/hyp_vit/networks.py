@@ -18,7 +18,6 @@ from lib.datasets.table import ImageTable
 from lib.encoders.weights import UNTRAINED as WITHOUT
 from lib.figures import style
 from lib.papers.hyp_vit import end_to_end, published
-from lib.papers.hyp_vit.end_to_end import EndToEnd
 from lib.papers.hyp_vit.heads import (
     BEFORE,
     END,
@@ -36,6 +35,7 @@ from lib.papers.hyp_vit.heads import (
 from lib.study.rates import best_rates
 from lib.study.scores import Answers
 from lib.training.hyp_vit import Settings, warmed
+from lib.training.hyp_vit_end_to_end import EndToEnd
 
 Plan = tuple[dict[str, Settings], EndToEnd]
 """Heads by name, and how each is trained together with an encoder."""

@@ -17,6 +17,7 @@ from lib.study.run import at_rates
 from lib.training import finetune
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
+from lib.training.hyp_vit_end_to_end import EndToEnd
 from lib.training.photos import Preparation
 
 RETRIEVAL, SETTINGS = "hyp_vit_retrieval", "hyp_vit_hyperparameters"
@@ -75,7 +76,7 @@ def test_the_papers_parameters_take_a_step(dataset, teaching, others, tmp_path, 
 
     rates = published.rate(given["network"]), None, given["weight_decay"]
     steps = finetune.Settings(1, classes * samples, samples, *rates, check_every=1)
-    plan = end_to_end.EndToEnd(given["network"], given["dim_out"], steps, Preparation(16, 16))
+    plan = EndToEnd(given["network"], given["dim_out"], steps, Preparation(16, 16))
     together, course = end_to_end.end_to_end(images, parts, {HYP: settings}, plan, ks, store=None)
     assert course["step"].tolist() == [0, 1] and course["loss"].notna().sum() == 1
     rows = retrieval.recall(answers | together)
@@ -97,7 +98,7 @@ def test_every_row_of_table_5_is_trained_end_to_end_with_the_papers_parameters(t
     rates = given["end_to_end_lr"], given["head_lr"], given["weight_decay"]
     assert rates[:2] == (published.rate(given["network"]),) * 2
     steps = finetune.Settings(1, classes * samples, samples, *rates, check_every=1)
-    plan = end_to_end.EndToEnd(given["network"], given["dim_out"], steps, Preparation(16, 16))
+    plan = EndToEnd(given["network"], given["dim_out"], steps, Preparation(16, 16))
     answers = section.trained(images, parts, arms, given["end_to_end"], plan, ks)
     rows = retrieval.recall(answers).set_index("method")
     of_paper = [arm for arm in arms if arm.about["of"] != "room"]

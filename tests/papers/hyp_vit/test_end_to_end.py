@@ -17,10 +17,11 @@ from lib.papers.hyp_vit.heads import BALL, BEFORE, FLAT, HYP, LEARNT, ONE, SPH, 
 from lib.study.rates import best_rates
 from lib.training import finetune
 from lib.training.hyp_vit import Settings, spherical
+from lib.training.hyp_vit_end_to_end import EndToEnd
 from lib.training.photos import Preparation
 
 GIVEN = finetune.Settings(4, 4, 2, 1e-2, 5e-2, check_every=2)
-PLAN = end_to_end.EndToEnd("small", 3, GIVEN, Preparation(16, 16), unseen=True)
+PLAN = EndToEnd("small", 3, GIVEN, Preparation(16, 16), unseen=True)
 KINDS = {HYP: Settings(), SPH: spherical(Settings())}
 PLACES = [f"{kind}, end to end, {place}" for kind in KINDS for place in ("head", "encoder")]
 TAUS, RATES = [0.1, 0.4], [1e-3, 1e-2]

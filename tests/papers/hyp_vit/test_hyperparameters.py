@@ -17,11 +17,12 @@ from lib.study.run import at_rates
 from lib.training import finetune
 from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
+from lib.training.hyp_vit_end_to_end import EndToEnd
 from lib.training.photos import Preparation
 
 PAPER = section.default(Settings(PoincareBall(0.1), 2.3, 0.2), 8, 8, ByClass(3, 6, lr=1e-3, samples=2))
 SIZES = section.sizes(PAPER, ["net_96px", "net_64px"])
-PLAN = end_to_end.EndToEnd("small", 8, finetune.Settings(4, 6, 2, 1e-4, 1e-3), Preparation(16, 16))
+PLAN = EndToEnd("small", 8, finetune.Settings(4, 6, 2, 1e-4, 1e-3), Preparation(16, 16))
 
 
 @pytest.fixture(scope="module")
