@@ -32,7 +32,7 @@ TUNED = {
     NO_TREE_COSINE: "HWC, cosine, ω by role, chosen α, γ",
 }
 """What is trained at values of its own choice, and what it is called then."""
-AT_THEIRS = {AS_TOLD: "HWC, chosen α, γ, ω by role", BY_COSINE: "HWC, cosine, chosen α, γ, ω by role"}
+AT_THEIRS = {AS_TOLD: "HWC, ω by role, at HWC's α, γ", BY_COSINE: "HWC, cosine, ω by role, at HWC's α, γ"}
 """HWC without its tree, at the values that HWC has chosen."""
 SIGNS = {"temperature": "τ", "alpha": "α", "gamma": "γ"}
 

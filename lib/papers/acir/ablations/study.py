@@ -200,7 +200,8 @@ def by_alpha(
     ours = scored(materials, [Setting(row, lr, alpha) for alpha in alphas], splits, "α")
     keys = [(form, alpha) for form in ("printed", "code") for alpha in alphas if alpha in {0.0, max(alphas)}]
     others = scored(materials, [Setting(row, lr, alpha, form) for form, alpha in keys], splits[:1], "α, other forms")
-    return dict(zip((("ours", a) for a in alphas), ours, strict=True)) | dict(zip(keys, others, strict=True))
+    by_alpha = {("ours", alpha): trainings for alpha, trainings in zip(alphas, ours, strict=True)}
+    return by_alpha | dict(zip(keys, others, strict=True))
 
 
 def layers(
