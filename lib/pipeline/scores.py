@@ -148,9 +148,9 @@ CLAIMS = {
 
 def claims(paper: str) -> pd.DataFrame:
     """A row for each of a paper's :data:`CLAIMS`, real dataset that is built, and opponent of the method."""
-    lines = []
+    runs, lines = profiles.runs("sample"), []
     for claim in CLAIMS[paper]:
-        for dataset in profiles.runs("sample")[f"{paper}_{claim.section}"]:
+        for dataset in runs[f"{paper}_{claim.section}"]:
             folder = paths.report(paper, "sample", dataset, claim.section)
             file = next((file for name in claim.tables if (file := folder / f"{name}.csv").exists()), None)
             lines += claimed(claim, file) if file else []
