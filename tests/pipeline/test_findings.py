@@ -57,7 +57,9 @@ def test_a_table_that_is_not_there_leaves_its_rows_out(monkeypatch):
 def test_every_difference_is_that_of_its_committed_table():
     rows = findings.differences().set_index(["difference", "of"])
     folder = paths.report("hyper_dino", "sample", "ham10000", "beyond")
-    tests = pd.read_csv(folder / "table_gallery_tests.csv").query(f"rule == 'open' and second == '{PLAIN}'")
+    tests = measures.by(pd.read_csv(folder / "table_gallery_tests.csv")).query(
+        f"rule == 'open' and second == '{PLAIN}'"
+    )
     shown = findings.tests(COMPARED["new"]).query("title == 'HAM10000'").set_index("k")["difference"]
     assert shown.to_dict() == tests.set_index("k")["difference"].to_dict() and set(shown.index) >= {FIRST, LIST}
     for dataset, title in {"kather": "Kather", "bh200x": "BreakHis", "ham10000": "HAM10000"}.items():
