@@ -28,6 +28,7 @@ NOTHING = {
 }
 ABSENT = "No {} report of {} yet: {}."
 LACKING = "{}: {}."
+PART = "*Some of the tests; the correction counts all that the csv has.*\n\n"
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def figures(run: Run, *names: str, profile: str = PROFILE) -> Real:
 
     def shown(record: dict[str, Any], file: Path) -> str:
         link = f"![{record['title']}](../reports/{file.relative_to(paths.COMMITTED).as_posix()})"
-        return f"{link}\n\n**{facts(record['dataset']).title}.** {_below(record)}"
+        return f"{link}\n\n**{record['heading']}.** {_below(record)}"
 
     return _collected(run, names, ".png", shown, profile=profile)
 
@@ -90,7 +91,7 @@ def tables(
             with suppress(AttributeError, KeyError):  # of an earlier version, which lacks what is read
                 parts = [layouts[file.stem](rows(tests) if rows else tests)]
         text = "\n\n".join(parts)
-        return f"**{facts(record['dataset']).title}**\n\n{text}\n\n{_below(record)}"
+        return f"**{record['heading']}**\n\n{text}\n\n{PART * bool(rows)}{_below(record)}"
 
     return _collected(run, names, ".csv", shown, lacking, profile)
 
@@ -123,9 +124,11 @@ def _collected(
         dataset: [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
         for dataset, folder in _folders(run, profile).items()
     }
-    records = {file: saved.record(file) for files in of_each.values() for file in files}
-    own, shared = _captions(records)
-    parts = [text(record | {"caption": own[file]}, file) for file, record in records.items()] + shared
+    records = {file: _titled(saved.record(file)) for files in of_each.values() for file in files}
+    own, shared = _captions(records) if suffix == ".csv" else ({}, [])  # a picture is read with its whole caption
+    parts = shared + [
+        text(record | {"caption": own.get(file, record["caption"])}, file) for file, record in records.items()
+    ]
     absent = [facts(dataset).title for dataset, files in of_each.items() if not files]
     called = ", ".join(dict.fromkeys(_readable(name, run.section) for name in names))
     if not parts:
@@ -137,10 +140,10 @@ def _collected(
 
 
 def _captions(records: Mapping[Path, Mapping[str, Any]]) -> tuple[dict[Path, str], list[str]]:
-    """What each caption says of its own dataset only, and what those of one name share, said once below all.
+    """What each caption says of its own dataset only, and what those of one name share, said once above all.
 
     >>> of = {"a": "Heads by patient. Rows are methods.", "b": "Heads by image. Rows are methods."}
-    >>> records = {name: {"title": f"Scores on {name}", "dataset": name, "caption": said} for name, said in of.items()}
+    >>> records = {name: {"about": "Scores", "caption": said} for name, said in of.items()}
     >>> _captions({Path(name, "table_1.csv"): record for name, record in records.items()})[1]
     ['**Scores, each dataset.** *Rows are methods.*']
     """
@@ -151,10 +154,15 @@ def _captions(records: Mapping[Path, Mapping[str, Any]]) -> tuple[dict[Path, str
         alike = [said for said in sentences[files[0]] if all(said in sentences[file] for file in files)]
         if len(files) == 1 or not alike:
             continue
-        title = records[files[0]]["title"].removesuffix(f" on {records[files[0]]['dataset']}")
-        shared.append(f"**{title}, each dataset.** *{' '.join(alike)}*")
+        shared.append(f"**{records[files[0]]['about']}, each dataset.** *{' '.join(alike)}*")
         own |= {file: " ".join(said for said in sentences[file] if said not in alike) for file in files}
     return own, shared
+
+
+def _titled(record: dict[str, Any]) -> dict[str, Any]:
+    """``record`` with what it is ``about``, and the ``heading`` of its dataset."""
+    about = record["title"].removesuffix(f" on {record['dataset']}")
+    return record | {"about": about, "heading": f"{facts(record['dataset']).title}: {about}"}
 
 
 def _below(record: Mapping[str, Any]) -> str:

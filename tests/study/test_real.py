@@ -60,7 +60,7 @@ def test_every_dataset_shows_its_figure_by_a_link_and_says_whose_it_is(reports, 
     assert [part.data for part in shown] == list(found.parts)
     assert sorted(file.stem for file in pictures(found)) == ["figure_3"] * 3 + ["figure_queries"]
     assert pictures(real.figures(RUN, "figure_3")) == [files[1], files[0], files[2]]
-    for words in ("**Kather 2016.**", "Profile: sample", "240 images of kather", "a network (8 numbers)"):
+    for words in ("**Kather 2016: figure_3.**", "Profile: sample", "240 images of kather", "a network (8 numbers)"):
         assert words in real.figures(RUN, "figure_3").parts[0]
 
 
@@ -70,10 +70,10 @@ def test_every_dataset_shows_its_table_with_published_rows_and_ours(reports):
         save(reports, dataset, "table_2", TESTS[["rule"]], shown=rows)
     first, second = real.tables(RUN, "table_2").parts
     assert first == (
-        f"**Kather 2016**\n\n{rows}\n\n*MAP of kather.*\n\nProfile: sample · images: 240 images of kather · "
+        f"**Kather 2016: table_2**\n\n{rows}\n\n*MAP of kather.*\n\nProfile: sample · images: 240 images of kather · "
         "encoder: a network (8 numbers) · notebook: 13_hyper_dino_retrieval"
     )
-    assert second.startswith(f"**HAM10000**\n\n{rows}\n\n*MAP of ham10000.*")
+    assert second.startswith(f"**HAM10000: table_2**\n\n{rows}\n\n*MAP of ham10000.*")
 
 
 def test_a_dataset_without_a_report_is_named_or_its_reason_is(reports):
@@ -83,7 +83,7 @@ def test_a_dataset_without_a_report_is_named_or_its_reason_is(reports):
     assert "No sample report" not in real.tables(RUN, "table_tests", "table_5").markdown
     save(reports, "ham10000", "table_other", TESTS)
     one, absent = real.tables(RUN, "table_tests", "table_5").parts
-    assert absent == "No sample report of table_tests, table_5 yet: HAM10000." and "**Kather 2016**" in one
+    assert absent == "No sample report of table_tests, table_5 yet: HAM10000." and "**Kather 2016: table_tests**" in one
     assert real.tables(RUN, "table_tests", lacking="no tree").parts[1] == "HAM10000: no tree."
     assert real.tables(RUN, "table_3").markdown.startswith("There is no sample report of table_3; `make reproduce")
     assert real.figures(RUN, "figure_*").markdown.startswith("There is no sample report of figures of retrieval; `make")
@@ -164,5 +164,5 @@ def test_trainings_of_the_papers_size_are_shown_beside_or_said_not_to_have_been_
     shown = real.all_of(
         real.tables(RUN, "table_tests", profile=real.GPU), real.tables(RUN, "table_2", profile=real.GPU)
     )
-    assert "**Kather 2016**" in shown.markdown and nothing in shown.parts
+    assert "**Kather 2016: table_tests**" in shown.markdown and nothing in shown.parts
     assert "table_tests" in "".join(hashes.hashes(RUN.notebook)) or "run.json" in hashes.hashes(RUN.notebook)

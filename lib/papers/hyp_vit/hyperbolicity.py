@@ -16,7 +16,7 @@ from lib.study.store import Run
 
 DRAWS = (
     "Relative Gromov δ = 2δ/diameter of Euclidean distances, the first point as base. Mean over {draws} draws of "
-    "{size} images. Its 95 % interval is Student's t over the draws: it speaks of these images, not of others."
+    "{size} images. Intervals: 95 %, Student's t over the draws: they speak of these images, not of others."
 )
 WITHOUT_FACTOR = "without the factor 2"
 

@@ -136,7 +136,8 @@ LAYOUTS = {
 
 TRAINED = f"Heads were trained {{n_seeds}} times for {{epochs}} epochs (published: {Schedule().epochs})."
 MAP = f"MAP@k in percent, AP divided by min(k, relevant). {TRAINED}"
-SCORED = f"{MAP} Means over the folds. {CLASS_MEAN} Chance: a gallery in random order. At the rim: worst training."
+ENDS = f"{CLASS_MEAN} Chance: a gallery in random order. At the rim: worst training."
+SCORED = f"{MAP} Means over the folds. {ENDS}"
 SPREAD = "± one standard deviation over the folds; ± seeds: over the trainings, at the largest k."
 TESTED = f"{TRAINED} MAP@k in percent. {measures.SAYS}"
 DEALT = (
@@ -151,7 +152,8 @@ SHOWN = {
     "table_control_tests": ("the ball and its opponents, paired", TESTED),
     "table_leakage": (
         KNOWING,
-        f"{SCORED} Tested {{own_group}}. All queries: over all images that can be answered both times. {paired.SAYS}",
+        f"{MAP} Averaged per group first. {ENDS} Tested {{own_group}}. All queries: over all images that can be "
+        f"answered both times. {paired.SAYS}",
     ),
     "figure_leakage": (
         KNOWING,
@@ -166,7 +168,10 @@ SHOWN = {
         "epochs (dashed); means over {n_seeds} trainings; bars: standard deviation over the two halves.",
     ),
     "table_switches": ("switches", f"{SCORED} {SWITCHED} {paired.SAYS}"),
-    "table_definitions": ("definitions of MAP@k, and precision", f"{SCORED} The longest list."),
+    "table_definitions": (
+        "definitions of MAP@k, and precision",
+        f"In percent, for the longest list. {TRAINED} Means over the folds. {ENDS}",
+    ),
     "table_dealt": ("classes dealt at random", f"{DEALT} {TESTED}"),
     "table_dealt_by_class": ("classes dealt at random, classes alike", f"{DEALT} Each class counts alike. {TESTED}"),
     "table_selection": (
