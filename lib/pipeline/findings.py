@@ -126,9 +126,9 @@ FRONT = (
     ("The same, counting right images, classes alike", "plain_right_alike", LIST, 13),
     ("So does a head that learnt random classes", "dealt", LIST, 16),
     ("The same, counting right images, classes alike", "dealt_right_alike", LIST, 16),
-    ("It beats a simple linear classifier", "classifier", LIST, 13),
+    ("The head beats a simple linear classifier", "classifier", LIST, 13),
     ("The same, classes alike", "classifier_alike", LIST, 13),
-    ("It beats plain features, archive of new patients", "new", LIST, 16),
+    ("The head beats plain features, archive of new patients", "new", LIST, 16),
 )
 """What the README says or denies: the difference that decides it, at which list length, from which notebook."""
 OLDER = (
