@@ -110,15 +110,21 @@ def images_per_second(encoder: str, settings: dict[str, Any]) -> float:
 
 
 @cache
-def _demo() -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """What the demo runs, and the notebook of each stage: read once, since YAML takes a third of a second."""
-    return profiles.runs("demo"), profiles.notebooks()
+def _demo_runs() -> dict[str, dict[str, Any]]:
+    """What the demo runs: read once, since YAML takes a third of a second."""
+    return profiles.runs("demo")
+
+
+@cache
+def _notebooks() -> dict[str, str]:
+    """Stage → its notebook, read once."""
+    return profiles.notebooks()
 
 
 @cache
 def _defaults(stage: str) -> dict[str, Any]:
     """The parameters of a stage's notebook where a run does not name them."""
-    return parameters(read(paths.NOTEBOOKS / f"{_demo()[1][stage]}.ipynb"))
+    return parameters(read(paths.NOTEBOOKS / f"{_notebooks()[stage]}.ipynb"))
 
 
 # Hours on processors
@@ -137,7 +143,7 @@ def scaled_hours(stage: str, run: dict[str, Any], n_images: int, settings: dict[
 
     What trains encoder and head together grows with none of these, and is counted by itself (:func:`together_seconds`).
     """
-    demo = next(iter(_demo()[0][stage].values()))
+    demo = next(iter(_demo_runs()[stage].values()))
     paper = "linear_prototypes" if stage.startswith("linear_prototypes") else "hyper_dino"
     epochs = settings[paper]["training"]["epochs"]
     n_tiles = settings["drawn"]["tissue"]["n_tiles"]

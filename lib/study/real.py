@@ -28,7 +28,7 @@ NOTHING = {
 }
 ABSENT = "No {} report of {} yet: {}."
 LACKING = "{}: {}."
-PART = "*Some of the tests; the correction counts all that the csv has.*\n\n"
+PART = "These are some of the tests; the correction counts all that the csv has."
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ def tables(
             with suppress(AttributeError, KeyError):  # of an earlier version, which lacks what is read
                 parts = [layouts[file.stem](rows(tests) if rows else tests)]
         text = "\n\n".join(parts)
-        return f"**{record['heading']}**\n\n{text}\n\n{PART * bool(rows)}{_below(record)}"
+        return f"**{record['heading']}**\n\n{text}\n\n{_below(record)}"
 
-    return _collected(run, names, ".csv", shown, lacking, profile)
+    return _collected(run, names, ".csv", shown, lacking, profile, note=PART if rows else "")
 
 
 def overview(run: Run, say: Callable[[dict[str, pd.DataFrame]], str], name: str) -> Real:
@@ -112,11 +112,12 @@ def _collected(
     text: Callable[[dict[str, Any], Path], str],
     lacking: str = "",
     profile: str = PROFILE,
+    note: str = "",
 ) -> Real:
     """A part for each file of each dataset of the profile.
 
     Of several ``names`` a dataset may have its own: it is said to miss them where it has none, but others of the
-    section. ``lacking``: as in :func:`tables`.
+    section. ``lacking``: as in :func:`tables`. ``note``: a further sentence of every caption.
     """
     if run.profile != "demo":
         return Real((REAL_ALREADY,))
@@ -124,7 +125,7 @@ def _collected(
         dataset: [file for name in names for file in sorted(folder.glob(f"{name}{suffix}"))]
         for dataset, folder in _folders(run, profile).items()
     }
-    records = {file: _titled(saved.record(file)) for files in of_each.values() for file in files}
+    records = {file: _titled(saved.record(file), note) for files in of_each.values() for file in files}
     own, shared = _captions(records) if suffix == ".csv" else ({}, [])  # a picture is read with its whole caption
     parts = shared + [
         text(record | {"caption": own.get(file, record["caption"])}, file) for file, record in records.items()
@@ -159,10 +160,11 @@ def _captions(records: Mapping[Path, Mapping[str, Any]]) -> tuple[dict[Path, str
     return own, shared
 
 
-def _titled(record: dict[str, Any]) -> dict[str, Any]:
-    """``record`` with what it is ``about``, and the ``heading`` of its dataset."""
+def _titled(record: dict[str, Any], note: str) -> dict[str, Any]:
+    """``record`` with what it is ``about``, the ``heading`` of its dataset, and the note in its caption."""
     about = record["title"].removesuffix(f" on {record['dataset']}")
-    return record | {"about": about, "heading": f"{facts(record['dataset']).title}: {about}"}
+    caption = f"{record['caption']} {note}".strip()
+    return record | {"about": about, "heading": f"{facts(record['dataset']).title}: {about}", "caption": caption}
 
 
 def _below(record: Mapping[str, Any]) -> str:

@@ -92,7 +92,8 @@ def test_a_dataset_without_a_report_is_named_or_its_reason_is(reports):
 def test_paired_tests_are_laid_out_anew_and_a_table_of_an_earlier_version_as_it_was_saved(reports):
     save(reports, "kather", "table_tests", TESTS.assign(n_seeds=5))
     save(reports, "ham10000", "table_tests", TESTS.drop(columns="p_floor"))
-    new, old = real.tables(RUN, "table_tests", rows=lambda rows: rows[rows["rule"] == "by slide"]).parts
+    said, new, old = real.tables(RUN, "table_tests", rows=lambda rows: rows[rows["rule"] == "by slide"]).parts
+    assert real.PART in said and real.PART not in new + old
     assert "| by slide | ball | flat | 1 | +2.25 |" in new and "better" in new and "by image" not in new
     assert "| a |" in old
 
