@@ -24,11 +24,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from lib import errors, paths
+from lib.datasets.catalogue import DATASETS
 from lib.errors import InputError
 from lib.files import whole
 
 LEAST = 60.0
-"""Seconds that have to be left for a step to be started of which nobody knows how long it takes."""
+"""Seconds that have to be left for a step to be started."""
 GRACE, RESERVE = 10.0, 20.0
 """Seconds that a stage has to end once it is asked to, and those at the end for this and for the last copies."""
 RESULTS = (
@@ -51,11 +52,10 @@ NO_GPU = " No GPU is taken: its tests are skipped, and trainings take hours."
 
 @dataclass(frozen=True)
 class Step:
-    """A command; ``seconds`` that it is expected to take, and the most that it may take."""
+    """A command, and the ``most`` seconds that it may take."""
 
     name: str
     command: Sequence[str]
-    seconds: float = LEAST
     most: float = math.inf
     lacks: str = ""
     """What is not here, without which it cannot run, and the way out."""
@@ -83,7 +83,7 @@ def _number(text: str) -> tuple[int, ...]:
 def steps(profile: str, out: Path, device: str) -> Iterator[Step]:
     """The tests that need a GPU, the bench, and the stages in the ``order`` of the profile's params.yaml, or all.
 
-    A stage takes as long as ``make plan`` says. Tests and bench are a ``device``'s own: another one takes them anew.
+    Tests and bench are a ``device``'s own: another one takes them anew.
     """
     tests = sorted((paths.ROOT / "tests").rglob("test_*.py"))
     files = [str(file) for file in tests if "mark.gpu" in file.read_text(encoding="utf-8")]
@@ -91,16 +91,16 @@ def steps(profile: str, out: Path, device: str) -> Iterator[Step]:
     yield Step(f"tests on {device}", [sys.executable, "-m", "lib.pinned", "pytest", *words, *files], most=90)
     bench = [sys.executable, "-m", "bench", "--resume", "--out", str(out / "reports/bench")]
     yield Step(f"bench on {device}", bench, most=120)
-    from lib.pipeline import plan, profiles
+    from lib.pipeline import profiles
 
     content = profiles.profile(profile)
     order = content.get("order") or [f"{stage}@{run}" for stage, runs in content["runs"].items() for run in runs]
-    rows = plan.table(profile, profiles.settings()).set_index("stage")
     for stage in order:
         command = [sys.executable, "-m", "dvc", "repro", f"pipelines/{profile}/dvc.yaml:{stage}"]
         dataset = stage.rpartition("@")[2]
         lacks = f"{dataset} is not here, give DATA=<folder that holds it> (see make plan PROFILE={profile})"
-        yield Step(stage, command, 3600 * rows["hours"][stage], lacks="" if rows["here"][stage] == "yes" else lacks)
+        here = dataset not in DATASETS or paths.images(dataset).exists()
+        yield Step(stage, command, lacks="" if here else lacks)
 
 
 def lease(todo: Sequence[Step], seconds: float, out: Path, profile: str, about: str) -> dict[str, str]:
@@ -122,8 +122,8 @@ def lease(todo: Sequence[Step], seconds: float, out: Path, profile: str, about: 
         left = ends - time.monotonic()
         if states[step.name].startswith(DONE):
             continue
-        begun, needed = states[step.name].startswith(ENDED), min(step.seconds, LEAST)  # it keeps what it has trained
-        not_now = f"needs about {needed:.0f} s, {max(left, 0):.0f} s were left" if left < needed else ""
+        begun = states[step.name].startswith(ENDED)  # it keeps what it has trained
+        not_now = f"needs {LEAST:.0f} s, {max(left, 0):.0f} s were left" if left < LEAST else ""
         if step.lacks or not_now:
             states[step.name] = f"{f'{ENDED} earlier, ' if begun else ''}not started: {step.lacks or not_now}"
         else:

@@ -1,9 +1,7 @@
 """What a profile would run: stages, datasets, weights and a rough time, before anything is started."""
 
-from collections.abc import Callable
 from functools import cache
-from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,12 +9,10 @@ import pandas as pd
 from lib import paths
 from lib.datasets import catalogue
 from lib.datasets.catalogue import DATASETS
-from lib.datasets.categories import ASIDE
 from lib.encoders.models import MODELS, OURS, PACKAGED, UNTRAINED
 from lib.errors import InputError
 from lib.pipeline import params, profiles
 from lib.pipeline.notebooks import parameters, read
-from lib.study import saved
 from lib.study.markdown import markdown_table
 
 GPU = "gpu"
@@ -34,8 +30,12 @@ def text(profile: str) -> str:
     settings = profiles.settings()
     rows, assumed = table(profile, settings), settings["plan"]
     if profile == GPU:
-        shown = rows.drop(columns="hours").assign(minutes=(60 * rows["hours"]).map("{:.1f}".format))
-        parts = [f"Profile gpu would run {len(rows)} stages.", markdown_table(shown), *_in_order(settings)]
+        order = "\n".join(f"{place}. {stage}" for place, stage in enumerate(profiles.profile(GPU)["order"], 1))
+        parts = [
+            f"Profile gpu would run {len(rows)} stages; how long they take there is not known.",
+            markdown_table(rows.drop(columns="hours")),
+            f"`make gpu` runs them in this order until its time is up, and keeps what it has trained:\n\n{order}",
+        ]
     else:
         speeds = ", ".join(f"{encoder} {speed}" for encoder, speed in assumed["images_per_second"].items())
         parts = [
@@ -60,7 +60,7 @@ def text(profile: str) -> str:
 
 
 def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
-    """One row per stage of ``profile``: images, encoder, whether the images are here, estimated hours."""
+    """One row per stage of ``profile``: images, encoder, whether the images are here, estimated hours without a GPU."""
     content, rows = profiles.profile(profile), []
 
     def add(stage: str, dataset: str, encoder: str, hours: float) -> None:
@@ -73,10 +73,7 @@ def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
         )
 
     def seen(dataset: str, encoder: str) -> float:
-        speed = (
-            settings["plan"]["gpu"]["features_per_second"] if profile == GPU else images_per_second(encoder, settings)
-        )
-        return _images(profile, dataset, settings) / speed / 3600
+        return _images(profile, dataset, settings) / images_per_second(encoder, settings) / 3600
 
     for block in profiles.FEATURES:
         for dataset in content[block]["datasets"]:
@@ -86,11 +83,7 @@ def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
         add(f"views@{dataset}", dataset, encoder, (content["n_views"] - 1) * seen(dataset, encoder))
     for stage, datasets in content["runs"].items():
         for dataset, run in datasets.items():
-            n = _images(profile, dataset, settings)
-            if profile == GPU:
-                hours = work(stage, dataset, run, n, settings).seconds(settings["plan"]["gpu"]) / 3600
-            else:
-                hours = scaled_hours(stage, run, n, settings)
+            hours = scaled_hours(stage, run, _images(profile, dataset, settings), settings)
             add(f"{stage}@{dataset}", dataset, run.get("encoder", "–"), hours)
     return pd.DataFrame(rows)
 
@@ -183,93 +176,6 @@ def _networks(stage: str, given: dict[str, Any]) -> dict[str, int]:
         return {given["network"]: 2}  # SupCon and HWC+LAM
     both = dict.fromkeys([given["network"], *given["beside"]], 2)  # Hyp and Sph; those in ``also`` with Hyp
     return both | {name: both.get(name, 0) + 1 for name in given.get("also", [])}
-
-
-# Seconds of the profile gpu, which trains whole networks
-
-HALF = 0.5
-"""Of the categories, or of the patients: those that are learnt from, and those that are queries."""
-SECONDS_OF_A_STEP, PROCESSORS = 0.35, 16
-"""Of ACIR's network on maps of a frozen stem, 128 images, on one processor; and how many there are beside the GPU."""
-
-
-class Work(NamedTuple):
-    """Images learnt from and images looked at, each as often as it is seen; trainings; further seconds."""
-
-    learnt: float
-    seen: float
-    trainings: int
-    further: float = 0.0
-
-    def seconds(self, speed: dict[str, float]) -> float:
-        """``speed``: settings plan.gpu, images per second and seconds."""
-        there = self.learnt / speed["training_per_second"] + self.seen / speed["features_per_second"]
-        return there + self.trainings * speed["training_seconds"] + speed["start_seconds"] + self.further
-
-
-def _hyp_vit(given: dict[str, Any], n: int) -> Work:
-    """Hyp, Sph and flat at each τ, then at each further rate; then each at its own and Sph at the τ of Hyp.
-
-    And Hyp not clipped and with a learnt c, once each. ``n``: images in categories of two or more.
-    """
-    tries = 3 * (len(given["temperatures"]) + len(given["end_to_end_rates"]) - 1) * given["n_choosing"]
-    short, steps = given["choosing_steps"] or given["steps"], given["steps"]
-    chosen, aside = 4 * given["n_trainings"] + 2, ASIDE * HALF * n
-    looks = [1 + ceil(length / given["check_every"]) for length in (short, steps)]  # before and after training too
-    learnt = given["n_classes"] * given["samples"] * (tries * short + chosen * steps)
-    seen = tries * (looks[0] * aside + n) + chosen * (looks[1] * (aside + HALF * n) + n) + n
-    return Work(learnt, seen, tries + chosen)
-
-
-def _two_views(kinds: int, given: dict[str, Any], n: int) -> Work:
-    """So many heads on so many splits, each image of a batch twice; all images are seen afterwards."""
-    trainings = kinds * given["n_trainings"] * given["folds_used"]
-    return Work(trainings * given["steps"] * 2 * given["end_to_end_batch"], (trainings + 1) * n, trainings)
-
-
-def _acir(given: dict[str, Any], n: int) -> Work:
-    """ACIR and two rivals on half of the images; besides, all five on maps of the frozen stem, on processors."""
-    trainings, epochs = 3 * given["n_trainings"], given["end_to_end_epochs"]
-    steps = epochs * ceil(HALF * n / given["batch_size"])
-    frozen = steps * (HALF * 5 * len(given["rates"]) * given["n_choosing"] + trainings)
-    return Work(trainings * HALF * n * epochs, (trainings + 1) * n, trainings, frozen * SECONDS_OF_A_STEP / PROCESSORS)
-
-
-STAGES: dict[str, Callable[[dict[str, Any], int], Work]] = {
-    "hyp_vit_retrieval": _hyp_vit,
-    "acir_ablations": _acir,
-    "label_tree_results": lambda given, n: _two_views(4 if given["curved"] else 2, given, n),
-    "hyper_dino_beyond": lambda given, n: _two_views(2 * 2, given, n),  # the ball and its twin; by image and by group
-}
-"""Stage → what it comes to, from its parameters and the number of images."""
-
-
-def work(stage: str, dataset: str, run: dict[str, Any], n: int, settings: dict[str, Any]) -> Work:
-    """What a stage of profile gpu comes to; of ``n`` images those count that another shares its category with."""
-    shared = {name: value for group in settings[saved.of_stage(stage)[0]].values() for name, value in group.items()}
-    given = _defaults(stage) | shared | run
-    if (built := paths.table(GPU, dataset)).exists() and "category" in given:
-        names = pd.read_csv(built, usecols=given["category"].split("/"), dtype=str)
-        n = int(names.duplicated(keep=False).sum())
-    return STAGES[stage](given, n)
-
-
-def _in_order(settings: dict[str, Any]) -> list[str]:
-    """The arithmetic of profile gpu: every stage in its order of value, its images and its seconds."""
-    content, speed = profiles.profile(GPU), settings["plan"]["gpu"]
-    rows = []
-    for name in content["order"]:
-        stage, _, dataset = name.partition("@")
-        done = work(stage, dataset, content["runs"][stage][dataset], _images(GPU, dataset, settings), settings)
-        counts = {"trainings": done.trainings, "images learnt from": f"{done.learnt:,.0f}", "seen": f"{done.seen:,.0f}"}
-        rows.append({"stage": name} | counts | {"seconds": round(done.seconds(speed))})
-    total = sum(row["seconds"] for row in rows) / 60
-    how = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in speed.items() if name != "machine")
-    return [
-        markdown_table(pd.DataFrame(rows)),
-        f"`make gpu` runs them in this order. That takes about {total:.1f} minutes on {speed['machine']}, if it "
-        f"reaches the speeds that are aimed at, which are not measured: {how}. Finished trainings are kept.",
-    ]
 
 
 # Weights

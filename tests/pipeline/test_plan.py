@@ -91,45 +91,11 @@ def test_epochs_end_to_end_grow_with_the_images(settings):
     assert plan.together_seconds("acir_ablations", run, 700, settings) == pytest.approx(40 * 700 * 15 * 3 / 14)
 
 
-SAMPLE = {"cub": 4550, "ham10000": 8587, "bh200x": 801, "kather": 240}
-"""Images of the sample that the profile gpu is cut for."""
-
-
-def test_a_stage_on_a_gpu_takes_four_minutes_at_most_and_all_of_them_twenty_five():
-    content, found = profiles.profile("gpu"), profiles.settings()
+def test_the_plan_of_a_gpu_lists_all_its_stages_in_their_order():
+    content, text = profiles.profile("gpu"), plan.text("gpu")
     stages = {f"{stage}@{name}" for stage, runs in content["runs"].items() for name in runs}
-    assert set(content["order"]) == stages and len(content["order"]) == len(stages)
-    seconds = {}
-    for name in content["order"]:
-        stage, _, dataset = name.partition("@")
-        n = 3500 if name == "hyp_vit_retrieval@ham10000" else SAMPLE[dataset]  # of lesions with two photographs
-        work = plan.work(stage, dataset, content["runs"][stage][dataset], n, found)
-        seconds[name] = work.seconds(found["plan"]["gpu"])
-    assert max(seconds.values()) <= 240 and sum(seconds.values()) <= 25 * 60
-
-
-def test_the_work_on_a_gpu_is_counted_from_the_parameters(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "BUILD", tmp_path)
-    found = profiles.settings()
-    run = {"n_classes": 10, "samples": 2, "temperatures": [0.1, 0.2], "end_to_end_rates": [1e-5, 1e-4, 1e-3]}
-    run |= {"n_choosing": 1, "choosing_steps": 5, "steps": 20, "check_every": 10, "n_trainings": 3, "category": "label"}
-    done = plan.work("hyp_vit_retrieval", "cub", run, 800, found)
-    # Three heads at 2 τ and 2 further rates; four heads three times, two once.
-    assert done.trainings == 12 + 14 and done.learnt == 20 * (12 * 5 + 14 * 20)
-    assert done.seen == 12 * (2 * 100 + 800) + 14 * (3 * 500 + 800) + 800
-    built = paths.table("gpu", "cub")
-    built.parent.mkdir(parents=True)
-    built.write_text("image_id,label\n" + "".join(f"{i},{i // 2 if i < 8 else i}\n" for i in range(10)))
-    assert plan.work("hyp_vit_retrieval", "cub", run, 800, found).seen == done.seen / 100
-    speed = {"training_per_second": 10, "features_per_second": 100, "training_seconds": 1, "start_seconds": 7}
-    assert done.seconds(speed) == pytest.approx(done.learnt / 10 + done.seen / 100 + 26 + 7)
-
-
-def test_the_plan_prints_the_arithmetic_of_every_stage_on_a_gpu():
-    text = plan.text("gpu")
-    for name in profiles.profile("gpu")["order"]:
-        assert len(re.findall(rf"^\| {name} \|.* \d+ \|$", text, re.M)) == 1
-    assert re.search(r"in this order. That takes about \d+\.\d minutes on one H100", text)
+    assert sorted(content["order"]) == sorted(stages)
+    assert re.findall(r"^\d+\. (\S+)$", text, re.M) == content["order"]
 
 
 @pytest.mark.parametrize("profile", ["demo", "sample", "paper"])
