@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib.errors import InputError
-from lib.training.recipes import Recipe, allowed_ks, longest_pca
+from lib.training.recipes import Recipe, allowed_ks
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,6 @@ def test_names_are_the_papers(recipe, name, family):
 def test_a_length_without_meaning_is_refused(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         Recipe(**({"source": "PCA", "dim_in": 4, "dim_out": 2} | wrong))
-
-
-def test_the_largest_test_fold_limits_pca():
-    """Ten images, the largest test fold has four: six are left to train on."""
-    uneven, even = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2]), np.arange(10) % 5
-    assert longest_pca(40, [uneven, even]) == 6
 
 
 @pytest.mark.parametrize(("ks", "kept", "left_out"), [([1, 5, 20], [1, 5], "20"), ([9, 20], [8], "9, 20")])

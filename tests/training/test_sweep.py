@@ -74,17 +74,6 @@ def test_a_head_in_a_stack_ends_as_it_does_alone(dtype, tolerance):
         assert weights(together[i]).dtype == dtype
 
 
-@pytest.mark.parametrize("size", [1, 2, 6])
-def test_who_else_is_in_the_stack_does_not_matter(size, monkeypatch):
-    together, other = tasks(dtype=torch.float64), tasks(dtype=torch.float64)[::-1]
-    histories = sweep.fit(together, LOSS, SCHEDULE, device="cpu", workers=1)
-    monkeypatch.setattr(sweep, "CHUNK", size)
-    others = sweep.fit(other, LOSS, SCHEDULE, device="cpu", workers=1)
-    for i in range(len(SIZES)):
-        assert histories[i] == pytest.approx(others[-1 - i], rel=1e-10)
-        torch.testing.assert_close(weights(together[i]), weights(other[-1 - i]), rtol=1e-10, atol=1e-10)
-
-
 @pytest.mark.slow
 def test_workers_change_nothing_to_the_bit(tmp_path):
     one, two = tasks(), tasks()

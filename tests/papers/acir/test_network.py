@@ -59,10 +59,6 @@ def test_parts_have_the_parameters_of_the_network_that_runs():
     assert resnet.loc["PiT", "parameters"] == parts.PAPER.layers * layer + d * (1 + 1 + 49) + 2 * d
 
 
-def test_every_arrow_of_the_drawing_joins_two_of_its_boxes():
-    assert {name for source, target, _ in parts.ARROWS for name in (source, target)} == set(parts.BOXES)
-
-
 def test_a_rate_is_chosen_without_the_queries_by_the_mean_of_several_trainings(maps):
     spoiled = Taps(maps.shallow.copy(), maps.deep.copy())
     for level in spoiled:

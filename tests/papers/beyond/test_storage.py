@@ -74,10 +74,3 @@ def test_a_billion_is_in_proportion_to_codes_and_to_their_numbers():
     bench = pd.DataFrame({"structure": "exact", "size": [1000, 10_000], "single_ms": [1.0, 9.2], "numbers": 32})
     short, long = storage.at_a_billion(bench.assign(batch_ms=10.0, bytes=276.0), [16, 32]).to_numpy().tolist()
     assert long == pytest.approx([32, 64, 276, 920, 1000]) and short == pytest.approx([16, 32, 138, 460, 500])
-
-
-def test_latency_leaves_out_what_was_not_built():
-    rows = {"structure": ["exact"] * 2 + ["quick"] * 2, "size": [1000, 10000] * 2, "build_s": [0.0, 0.0, 0.1, 1.0]}
-    alone, _, build = storage.figure_latency(pd.DataFrame(rows).assign(single_ms=1.0, batch_ms=0.1)).axes
-    assert [len(line.get_xdata()) for line in alone.lines] == [2, 2]
-    assert [len(line.get_xdata()) for line in build.lines] == [0, 2]
