@@ -1,7 +1,6 @@
 """Crops depend on seed, step and place alone; test images are resized and cropped as the paper does it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -9,9 +8,9 @@ from torchvision.transforms.v2 import InterpolationMode
 from torchvision.transforms.v2.functional import pil_to_tensor, resize
 
 from lib.datasets.pixels import decode
-from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.training.photos import Preparation, central_views, random_views
+from tests.images import listed, painted
 
 PREPARATION = Preparation(size=16, resize=20)
 CPU = torch.device("cpu")
@@ -19,12 +18,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def table(tmp_path):
-    rng = np.random.default_rng(0)
-    names = [f"{i}.png" for i in range(6)]
-    for name in names:
-        Image.fromarray(rng.integers(0, 256, (30, 40, 3), dtype=np.uint8)).save(tmp_path / name)
-    rows = pd.DataFrame({"image_id": names, "path": names, "label": list("aabbcc"), "group": names})
-    return ImageTable("noise", tmp_path, rows, "image")
+    return painted(listed("aabbcc", tmp_path), (30, 40))
 
 
 def batches(start=0, n=4):

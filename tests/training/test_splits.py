@@ -33,21 +33,6 @@ def test_the_open_gallery_is_there_as_long_as_every_query_has_k_images_of_others
         assert galleries(where, GROUPS, 13) == ["closed"]
 
 
-def test_a_query_in_its_own_gallery_is_refused(where):
-    split = where[0]
-    with pytest.raises(InputError, match=f"query image {split.test[0]} is in the gallery itself"):
-        check(split, GROUPS, np.append(split.train, split.test[0]), 1)
-
-
-def test_a_gallery_with_an_image_of_the_querys_group_is_refused_but_where_that_is_left_out(where):
-    split = where[0]
-    sibling = next(i for i in split.held_out if i not in split.test and GROUPS[i] == GROUPS[split.test[0]])
-    beside = np.append(split.train, sibling)
-    with pytest.raises(InputError, match=f"finds images of its own group, {GROUPS[sibling]}, and so do"):
-        check(split, GROUPS, beside, 1)
-    check(split, GROUPS, beside, 1, own_left_out=True)
-
-
 def test_a_k_beyond_the_gallery_is_refused(where):
     split = where[0]
     check(split, GROUPS, split.train, 54)

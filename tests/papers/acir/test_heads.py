@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from lib.datasets.table import ImageTable
 from lib.encoders.taps import Taps
 from lib.errors import InputError
 from lib.losses.acir import StructureAware, class_weights
@@ -19,6 +18,7 @@ from lib.training.acir import Design
 from lib.training.fit import Schedule
 from lib.training.hashing import Even
 from lib.training.splits import Split, repeated
+from tests.images import listed
 
 RNG = np.random.default_rng(0)
 N, DIM, SIDE, CLASSES, BITS = 240, 10, 2, 3, 6
@@ -89,9 +89,7 @@ def test_opponents_see_no_fingerprint():
 def test_fingerprints_are_read_from_images(tmp_path):
     Image.new("RGB", (40, 50), (255, 0, 0)).save(tmp_path / "0.png")  # one larger, one smaller than the fingerprint
     Image.new("RGB", (8, 8), (255, 0, 0)).save(tmp_path / "1.png")
-    files = ["0.png", "1.png"]
-    table = pd.DataFrame({"image_id": files, "path": files, "label": ["a", "b"], "group": files})
-    prints = heads.small_copies(ImageTable("mine", tmp_path, table, "image"), 32)
+    prints = heads.small_copies(listed("ab", tmp_path), 32)
     assert prints.tolist() == [[1.0] * 1024 + [0.0] * 2048] * 2
 
 

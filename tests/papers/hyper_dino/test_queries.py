@@ -17,6 +17,7 @@ from lib.training.hyper_dino import Settings
 from lib.training.methods import Health, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import splits
+from tests.images import listed, painted
 
 # Nine images on a line. Image 8 is the picture of image 0 under another class, 7 that of 6 under the same one.
 POINTS = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.5, 20.0, 20.0, 0.0], dtype=np.float32)[:, None]
@@ -28,12 +29,8 @@ PICTURE = np.array([0, 1, 2, 3, 4, 5, 6, 6, 0])
 
 @pytest.fixture
 def images(tmp_path) -> ImageTable:
-    rows = pd.DataFrame({"label": LABELS, "group": GROUPS}).assign(
-        image_id=[f"i{n}" for n in range(9)], path=[f"{n}.png" for n in range(9)]
-    )
-    for n, path in enumerate(rows["path"]):
-        Image.new("RGB", (4, 4), (20 * n, 0, 0)).save(tmp_path / path)
-    return ImageTable("tissue", tmp_path, rows, "patient")
+    ids = [f"i{n}" for n in range(9)]
+    return painted(listed(LABELS, tmp_path, "tissue", "patient", group=GROUPS, image_id=ids), (4, 4))
 
 
 @pytest.fixture
