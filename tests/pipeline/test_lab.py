@@ -135,15 +135,6 @@ def test_what_runs_in_the_lab_reports_to_the_lab(tmp_path):
     assert said.split() == [str(tmp_path / "reports"), str(paths.ROOT / "reports" / "published")]
 
 
-def test_make_lab_draws_what_the_notebooks_need_first():
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # not under `make test`
-    words = ["make", "--dry-run", "lab", "OPTIONS=--no-browser"]
-    assert subprocess.check_output(words, cwd=paths.ROOT, env=alone, text=True).splitlines()[-2:] == [
-        "python -m lib.pipeline.reproduce features demo",
-        "python -m lib.pipeline.lab --no-browser",
-    ]
-
-
 def test_make_clean_spares_the_lab(tmp_path):
     (tmp_path / "Makefile").write_bytes((paths.ROOT / "Makefile").read_bytes())
     for name in ("build/lab/notebooks/mine.ipynb", "build/data/tissue/tile.png", "build/features.txt"):

@@ -8,21 +8,14 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from PIL import Image
 
 from lib import errors, paths
 from lib.datasets import finding, named
 from lib.errors import InputError
 from lib.pipeline import notebooks, plan, profiles, reproduce
+from tests.images import pictures
 
 SHARE = "LOKY_MAX_CPU_COUNT"
-
-
-def tiles(root: Path, *names: str) -> Path:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8)).save(root / name)
-    return root
 
 
 @pytest.fixture
@@ -36,7 +29,7 @@ KATHER = tuple(f"k/{folder}/1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif" for 
 
 def test_found_datasets_are_linked_and_linked_anew(data, tmp_path):
     for copy in ("one", "two"):
-        found = finding.link(tiles(tmp_path / copy, *KATHER))
+        found = finding.link(pictures(tmp_path / copy, *KATHER))
         assert found == {"kather": tmp_path / copy / "k"}
         assert (data / "kather").resolve() == (tmp_path / copy / "k").resolve()
 
@@ -126,7 +119,7 @@ def command(*words: str) -> tuple[int, str, str]:
 
 
 def test_the_commands_of_the_pipeline_run_and_bad_input_ends_in_one_message(tmp_path):
-    root, table = tiles(tmp_path / "mine", "a/1.png", "b/1.png"), str(tmp_path / "table.csv")
+    root, table = pictures(tmp_path / "mine", "a/1.png", "b/1.png"), str(tmp_path / "table.csv")
     given = ["--dataset", "folder", "--target", table, "--root"]
     assert command("lib.datasets", *given, str(root))[0] == 0
     for words, message in (

@@ -39,17 +39,6 @@ def test_the_learning_rate_rises_and_follows_half_a_cosine():
     assert Settings(steps=1).learning_rate(0) == Settings().lr[0]
 
 
-def test_the_teacher_is_a_running_mean_of_the_student():
-    pair = Pair(TINY, 0, torch.device("cpu"), bf16=False)
-    before = [p.clone() for p in pair.teacher.parameters()]
-    with torch.no_grad():
-        for p in pair.student.parameters():
-            p += 1
-    pair.follow(0.75)
-    for old, new in zip(before, pair.teacher.parameters(), strict=True):
-        torch.testing.assert_close(new, 0.75 * old + 0.25 * (old + 1))
-
-
 def test_a_step_changes_student_teacher_and_centre_as_written(pixels):
     """The first step by hand: AdamW of a first gradient is its sign times the rate, before decay."""
     pair = Pair(TINY, 0, torch.device("cpu"), bf16=False)

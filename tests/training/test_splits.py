@@ -3,21 +3,9 @@
 import numpy as np
 import pytest
 
-from lib.datasets import folds
-from lib.datasets.queries import balanced
 from lib.errors import InputError
-from lib.training.splits import Split, check, galleries, query_splits, splits
-
-LABELS = np.tile(np.arange(3), 24)
-GROUPS = np.repeat([f"patient {i}" for i in range(12)], 6)
-
-
-@pytest.fixture(scope="module")
-def where() -> list[Split]:
-    """Twelve queries of the three patients of a fold, who have eighteen images together."""
-    fold_of = folds.assign(LABELS.astype(str), GROUPS, 4, "group", 0)
-    drawn = {fold: balanced(LABELS.astype(str), GROUPS, fold_of, fold, 4, 0) for fold in range(2)}
-    return query_splits(drawn, seed=7)
+from lib.training.splits import check, galleries, splits
+from tests.training.conftest import GROUPS
 
 
 def test_every_image_asks_once_and_never_itself():

@@ -239,13 +239,6 @@ def test_a_kind_is_detected_as_often_as_its_rule_says(scene, found):
     assert table.loc[(ACIR, "new"), "n"] == len(scene.rows(NEAR))
 
 
-def test_a_blur_loses_nothing_of_a_flat_image_and_much_of_noise():
-    flat = torch.full((1, 3, 32, 32), 0.3)
-    torch.testing.assert_close(experiment.blurred(flat, 2), flat)
-    noise = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-    assert experiment.blurred(noise, 2).std() < 0.3 * noise.std()
-
-
 def test_known_images_are_right_as_often_as_by_centre_says(scene, coders):
     one, known = coders["CSQ"][0], scene.rows(KNOWN)
     table = hashing.by_centre(distances(one, scene)[known], scene.labels[known], np.arange(3), [8])

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -119,7 +118,4 @@ def test_where_points_rest_is_shown_of_the_ball_only_each_with_its_own_bound(ans
     rows, bounds = retrieval.rest(of), retrieval.bounds(of)
     assert list(rows["method"].unique()) == [HYP, "Hyp, on paper"]  # the same points are not drawn twice
     assert rows[rows["method"] == HYP]["share"].max() == pytest.approx(100 * 0.1**0.5 * 1.9)
-    axis = retrieval.rest_figure(rows, bounds).axes[0]
-    dashed = [line.get_xdata()[0] for line in axis.lines if line.get_linestyle() == "--"]
-    assert dashed == pytest.approx([62.1, 98.0], abs=0.1) and axis.get_xlim()[1] > 100
-    plt.close("all")
+    assert [bounds[name] for name in (HYP, "Hyp, on paper")] == pytest.approx([62.1, 98.0], abs=0.1)

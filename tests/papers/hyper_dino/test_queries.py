@@ -91,8 +91,6 @@ def test_plain_features_stand_above_the_head_and_the_head_gains_most_for_the_fir
     assert [answer.label for answer in strip.answers] == [queries.PLAIN, "", "", queries.HEAD, "", ""]
     assert all(answer.right for answer in strip.answers[3:]) and not all(answer.right for answer in strip.answers[:3])
     assert strip.title == "a" and {answer.distance for answer in strip.answers} == {None}
-    above = [axis.get_title() for axis in queries.drawn([strip], "image").axes if axis.images and axis.patches]
-    assert above == ["plain\nfeatures", "", "", "with the\nhead", "", ""]
 
 
 def test_twins_are_counted_and_left_out(fitted, images):
