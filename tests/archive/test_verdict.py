@@ -34,16 +34,8 @@ def table(kind: str = "patient", n_patients: int = 12, label: str = "b") -> Imag
 def measured(scores: dict[str, float], gains: dict[str, np.ndarray], rim: float = np.nan) -> Measured:
     """Methods with these scores, and with these gains of every patient over plain features."""
     rows = [
-        {
-            "archive": where,
-            "method": name,
-            "encoder": "net",
-            "key": KEYS[name],
-            "k": k,
-            "ours": score - 1,
-            "group_mean": score,
-            "spread": 1.0,
-        }
+        {"archive": where, "method": name, "encoder": "net", "key": KEYS[name], "k": k}
+        | {"ours": score - 1, "group_mean": score, "spread": 1.0}
         | {"class_mean": score, "chance": 10.0, "class_chance": 10.0, "f1_1": 50.0, "f1_3": 51.0, "f1_5": 52.0}
         | {"seconds": np.nan if name in (BASE, "texture") else 3.0, "bytes": 64}
         for where in ("closed, by image", STRICT)

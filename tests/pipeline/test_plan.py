@@ -33,20 +33,14 @@ EACH = 3 * 10 * 14 * (2 / 14 + 3 / 2 + 1 / 1)
 @pytest.mark.parametrize(
     ("stage", "run", "seconds"),
     [
-        (
-            HYP_VIT,
-            STEPS | {"end_to_end_rates": [1e-5], "also": []},
-            3 * 10 * 14 * 6 / 14,
-        ),  # 3 trainings of Hyp, 3 of Sph
+        # three trainings of Hyp and three of Sph
+        (HYP_VIT, STEPS | {"end_to_end_rates": [1e-5], "also": []}, 3 * 10 * 14 * 6 / 14),
         (HYP_VIT, STEPS | FURTHER, EACH * (3 + 1)),  # one at the other rate
         (HYP_VIT, STEPS | FURTHER | {"n_choosing": 3}, EACH * (3 + 2 + 3)),  # 2 more at this rate and 3 at the other
         (HYP_VIT, STEPS | FURTHER | {"n_choosing": 3, "end_to_end_rates": []}, EACH * 3),  # the published rate, once
         (SETTINGS, STEPS | {"beside": ["slow"], "end_to_end": ["default", "c=1", "head_dim=16"]}, 3 * 10 * 14 * 9 / 14),
-        (
-            SETTINGS,
-            STEPS | {"beside": ["slow"], "end_to_end": []},
-            0,
-        ),  # what stands beside is no network that it trains
+        # what stands beside is no network that it trains
+        (SETTINGS, STEPS | {"beside": ["slow"], "end_to_end": []}, 0),
         (TREE, SLOW, 3 * 5 * 4 * 2 / 2),
         (TREE, CROPS, 700 * 10 * 2 * 3 * 2 * 3 / 14),  # two crops, three trainings of two losses
         (TREE, CROPS | {"network": "none"}, 0),

@@ -74,19 +74,6 @@ def test_a_head_in_a_stack_ends_as_it_does_alone(dtype, tolerance):
         assert weights(together[i]).dtype == dtype
 
 
-@pytest.mark.slow
-def test_workers_change_nothing_to_the_bit(tmp_path):
-    one, two = tasks(), tasks()
-    stores = [tmp_path / f"{n}" for n in (1, 2)]
-    histories = [
-        sweep.fit(todo, LOSS, SCHEDULE, store=store, device="cpu", workers=n, chunk=2)
-        for todo, store, n in zip((one, two), stores, (1, 2), strict=True)
-    ]
-    assert histories[0] == histories[1]
-    assert all(torch.equal(weights(a), weights(b)) for a, b in zip(one, two, strict=True))
-    assert {file.name for file in stores[0].iterdir()} == {file.name for file in stores[1].iterdir()}
-
-
 @pytest.mark.gpu
 def test_a_gpu_ends_where_the_processor_does():
     on_gpu, on_cpu = tasks(), tasks()

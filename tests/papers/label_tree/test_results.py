@@ -24,16 +24,8 @@ def scored(name, wrong, repeat, seed):
     predicted = np.where(missed, LEAVES ^ 1, LEAVES)
     values = hierarchy.of_predictions(LEAVES, predicted, TREE)
     order = 1 - missed * (random.random(40) < 0.5)
-    values = values.assign(
-        order=order,
-        violation=1 - order,
-        hit5=1.0,
-        hit1=0.5,
-        top1_unscaled=0.25,
-        leaf=LEAVES,
-        predicted=predicted,
-        group=GROUPS,
-    )
+    values = values.assign(leaf=LEAVES, predicted=predicted, group=GROUPS)
+    values = values.assign(order=order, violation=1 - order, hit5=1.0, hit1=0.5, top1_unscaled=0.25)
     split = Split(0, np.arange(40), np.arange(40), repeat, repeat=repeat)
     return Scored(name, split, Health(0.5, np.nan, 100), [0.7, 0.5], values)
 
