@@ -78,3 +78,8 @@ def test_a_tiny_temperature_does_not_overflow():
 def test_classes_of_other_sizes_are_refused_with_the_way_out(samples, labels, words):
     with pytest.raises(InputError, match=words):
         PairwiseCrossEntropy(samples=samples)(batch(3, 2)[0], torch.tensor(labels))
+
+
+def test_the_cosine_is_taken_or_not():
+    with pytest.raises(InputError, match="cosine = 1 cannot be used"):
+        PairwiseCrossEntropy(cosine=1)
