@@ -19,6 +19,7 @@ from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall
 from lib.heads import HyperbolicMapper, PrototypeEncoder, Reduction
 from lib.heads.dino import ProjectionHead
+from lib.losses.hyp_vit import PairwiseCrossEntropy
 from lib.losses.hyper_dino import ContrastiveLoss
 from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.metrics import retrieval
@@ -26,7 +27,7 @@ from lib.papers.hyper_dino.recipes import recipes
 from lib.pipeline.notebooks import parameters, read
 from lib.pipeline.params import MEANING
 from lib.search import nearest
-from lib.training import distillation, experiment, hyper_dino, linear_prototypes
+from lib.training import distillation, experiment, finetune, hyper_dino, linear_prototypes
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule
 from lib.training.recipes import Recipe
@@ -96,8 +97,10 @@ def bad(name: str) -> st.SearchStrategy:
 
 
 def of_class(kind: type, **needed: Any) -> dict[tuple[str, str], Callable[[Any], Any]]:
+    """Called by their module as well: several of them are Settings."""
+    room = kind.__module__.rpartition(".")[2]
     return {
-        (kind.__qualname__, field.name): (lambda value, name=field.name: kind(**{**needed, name: value}))
+        (f"{room}.{kind.__qualname__}", field.name): (lambda value, name=field.name: kind(**{**needed, name: value}))
         for field in fields(kind)
         if field.name in checks.MEANING
     }
@@ -130,6 +133,8 @@ ENTRIES = {
     **calls(ProjectionHead, "prototypes", "bottleneck", dim=4, prototypes=8),
     **calls(Reduction.fit, "n", "nca_images", "half", "seed", train=X, labels=LABELS, source="NCA", n=2),
     **of_class(ContrastiveLoss),
+    **of_class(PairwiseCrossEntropy),
+    **{key: call for key, call in of_class(finetune.Settings).items() if key[1] != "head_lr"},
     **calls(folds.assign, "n_folds", "seed", labels=LABELS, groups=LABELS, n_folds=2, rule="image", seed=0),
     **calls(queries.balanced, "per_class", "seed", per_class=1, seed=0, **DRAW),
     **calls(retrieval.evaluate, "ks", query=POINTS, gallery=POINTS, query_labels=LABELS, gallery_labels=LABELS, **FLAT),
@@ -147,7 +152,7 @@ def test_a_value_without_meaning_is_refused_where_it_enters(entry):
     @fuzzed
     @given(bad(name))
     def refused(value):
-        if entry[0] == "ContrastiveLoss" and isinstance(value, torch.Tensor) and name in ("m0", "alpha", "norm_weight"):
+        if "Contrastive" in entry[0] and isinstance(value, torch.Tensor) and name in ("m0", "alpha", "norm_weight"):
             return  # a value for each batch of a stack
         with pytest.raises(InputError, match=name) as caught:
             call(value)

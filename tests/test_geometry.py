@@ -122,21 +122,6 @@ def test_error_of_the_flat_limit_is_of_first_order_in_c_with_the_right_slope():
         torch.testing.assert_close(got, slope.sum().to(dtype), rtol=tolerance, atol=0)
 
 
-@pytest.mark.parametrize("radius", RADII)
-@pytest.mark.parametrize("c", (0.1, 1.0, 5.0))
-def test_float32_is_accurate_for_near_duplicates_and_far_pairs(c, radius):
-    x = directions(80, 128, seed=7, dtype=torch.float32) * radius / c**0.5
-    near = x + 1e-4 / c**0.5 * directions(80, 128, seed=8, dtype=torch.float32)
-    near *= radius / c**0.5 / near.norm(dim=-1, keepdim=True)
-    for y in (near, directions(80, 128, seed=9, dtype=torch.float32) * radius / c**0.5):
-        got, exact = PoincareBall(c).pairwise(x, y), PoincareBall(c).pairwise(x.double(), y.double())
-        assert (got.dtype, exact.dtype) == (torch.float32, torch.float64)
-        assert ((got - exact).abs() / exact).max() < 1e-4
-        row_wise = PoincareBall(c).between(x, y)
-        assert row_wise.dtype == torch.float32
-        assert ((row_wise - exact.diagonal()).abs() / exact.diagonal()).max() < 1e-4
-
-
 class LargestTensor(TorchDispatchMode):
     """Remembers the largest number of elements that any operation returned."""
 
@@ -307,20 +292,6 @@ def test_exp0_and_log0_undo_each_other(c, dtype):
 
 
 @every_dtype
-@pytest.mark.parametrize("c", (0.0, *CURVATURES))
-@pytest.mark.parametrize("radius", (1e-6, 0.05, 0.5, 2.3))
-def test_a_tangent_vector_of_norm_r_lands_at_distance_two_r_whatever_c(radius, c, dtype):
-    """Clipping features to 2.3 before exp0 (Hyp-ViT, Section 2.4) bounds the distance from the origin by 4.6."""
-    if c**0.5 * radius > 4 and dtype == torch.float32:
-        pytest.skip("saturates: beyond the float32 rim margin")
-    point = PoincareBall(c).exp0(directions(8, 5, seed=20, dtype=dtype) * radius)
-    distance = PoincareBall(c).between(point, torch.zeros_like(point))
-    assert distance.dtype == dtype
-    tolerance = 1e-3 if dtype == torch.float32 else 1e-11
-    torch.testing.assert_close(distance, torch.full_like(distance, 2 * radius), rtol=tolerance, atol=0)
-
-
-@every_dtype
 @pytest.mark.parametrize("c", (0.0, 0.1, 5.0))
 def test_origin_maps_at_the_origin_are_the_identity_to_first_order(c, dtype):
     zero = torch.zeros(3, dtype=dtype)
@@ -358,9 +329,6 @@ def test_sphere_agrees_with_arccos():
     got = Sphere().pairwise(torch.from_numpy(x), torch.from_numpy(y))
     torch.testing.assert_close(got, expected, rtol=1e-12, atol=0)
     torch.testing.assert_close(Sphere().between(*map(torch.from_numpy, (x, y[:20]))), expected.diagonal())
-    # Hyp-ViT, Equation 4, is another function of the same angle
-    torch.testing.assert_close(2 - 2 * torch.cos(got), torch.from_numpy(2 - 2 * cosine))
-    assert ((2 - 2 * torch.cos(got)) - got).abs().max() > 0.1
 
 
 @every_dtype

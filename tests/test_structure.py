@@ -8,33 +8,18 @@ from pathlib import Path
 import lib
 from lib import paths
 
-FLOORS = {
-    "errors": 0,
-    "checks": 0,
-    "paths": 0,
-    "files": 0,
-    "fingerprints": 0,
-    "processes": 0,
-    "progress": 0,
-    "pins": 0,
-    "pinned": 0,
-    "devices": 0,
-    "geometry": 1,
-    "taxonomy": 1,
-    "datasets": 2,
-    "encoders": 2,
-    "heads": 2,
-    "losses": 2,
-    "metrics": 2,
-    "search": 3,
-    "training": 3,
-    "study": 4,
-    "figures": 4,
-    "widgets": 4,
-    "papers": 5,
-    "archive": 6,
-    "pipeline": 7,
-}
+ROOMS = [
+    "errors checks paths files fingerprints processes progress pins pinned devices",
+    "geometry taxonomy",
+    "datasets encoders heads losses metrics",
+    "search training",
+    "study figures widgets",
+    "papers",
+    "archive",
+    "pipeline",
+]
+"""From the ground floor up."""
+FLOORS = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms.split()}
 NEIGHBOURS = {
     ("checks", "errors"),
     ("devices", "errors"),

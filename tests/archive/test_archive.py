@@ -113,15 +113,6 @@ def test_an_image_unlike_all_is_called_so_under_every_head_and_answered_all_the_
     assert archive.ask(odd).unlike == answer.unlike
 
 
-@pytest.mark.parametrize("name", ["hyper_dino", "acir"])
-def test_a_head_is_kept_and_answers_as_before(table, tmp_path, quick, name):
-    archive = Archive.build(table, "texture", name)
-    archive.save(tmp_path / "a")
-    again, new = Archive.load(tmp_path / "a"), tile("normal", 999)
-    assert again.about == archive.about and again.rows.equals(archive.rows)
-    assert same(archive.ask(new), again.ask(new))
-
-
 def test_an_archive_is_the_same_to_the_bit_every_time(table, built, tmp_path):
     Archive.build(table, "texture").save(tmp_path / "b")
     assert keeping.state(tmp_path / "b") == keeping.state(built)

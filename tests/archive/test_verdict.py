@@ -15,6 +15,7 @@ from lib.pipeline import pages
 from lib.study import differences
 from lib.study.shown import Table
 from lib.study.store import Run
+from tests.images import listed
 
 STRICT, OPEN = "closed, by patient", "open, by patient"
 BASE = "plain features of net"
@@ -23,27 +24,18 @@ EVIL = "<img src=x onerror=alert(1)>"
 
 
 def table(kind: str = "patient", n_patients: int = 12, label: str = "b") -> ImageTable:
-    rows = [(f"{name}/{p}_{i}", name, f"p{p}") for name in ("a", label) for p in range(n_patients) for i in range(2)]
-    rows = pd.DataFrame(rows, columns=["image_id", "label", "group"])
-    rows["path"] = rows["image_id"]
-    if kind == "image":
-        rows["group"] = rows["image_id"]
-    return ImageTable("mine", paths.ROOT, rows, kind, (("notes.txt", "not one of .png"),))
+    """Two images of each class and patient, who are known unless the kind of group is an image."""
+    patients = [f"p{number // 2}" for number in range(2 * n_patients)] * 2
+    given = {} if kind == "image" else {"group": patients}
+    images = listed(["a"] * 2 * n_patients + [label] * 2 * n_patients, kind=kind, **given)
+    return replace(images, skipped=(("notes.txt", "not one of .png"),))
 
 
 def measured(scores: dict[str, float], gains: dict[str, np.ndarray], rim: float = np.nan) -> Measured:
     """Methods with these scores, and with these gains of every patient over plain features."""
     rows = [
-        {
-            "archive": where,
-            "method": name,
-            "encoder": "net",
-            "key": KEYS[name],
-            "k": k,
-            "ours": score - 1,
-            "group_mean": score,
-            "spread": 1.0,
-        }
+        {"archive": where, "method": name, "encoder": "net", "key": KEYS[name], "k": k}
+        | {"ours": score - 1, "group_mean": score, "spread": 1.0}
         | {"class_mean": score, "chance": 10.0, "class_chance": 10.0, "f1_1": 50.0, "f1_3": 51.0, "f1_5": 52.0}
         | {"seconds": np.nan if name in (BASE, "texture") else 3.0, "bytes": 64}
         for where in ("closed, by image", STRICT)

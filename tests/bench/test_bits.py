@@ -82,7 +82,3 @@ def test_a_machine_is_compared_with_those_on_record_that_had_the_same_packages(m
     assert set(table["other, pinned"]) == set(table["other, plain"]) == {"equal"}
     monkeypatch.setattr(bits, "versions", lambda: "later ones")
     assert bits.record(here) == {}
-
-
-def test_the_pins_overrule_what_they_set_and_nothing_else():
-    assert bits.overruled("two threads") and not bits.overruled("no AVX2 in torch")

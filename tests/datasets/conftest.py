@@ -1,8 +1,8 @@
 """Small folders of images and lists."""
 
-from collections.abc import Callable, Mapping
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,14 @@ from PIL import Image
 
 from lib.datasets import finding, loaders
 from lib.datasets.images import is_image
+
+Case = namedtuple("Case", "home files rows kind skipped", defaults=("image", ()))
+"""Where a dataset is recognised, its files, and columns of its table in the order of the rows."""
+
+
+def columns(names: str, values: Iterable[tuple]) -> dict[str, list]:
+    """The columns of these names from one tuple for each row."""
+    return dict(zip(names.split(), map(list, zip(*values, strict=True)), strict=True))
 
 
 def make(root: Path, files: Mapping[str, object] | list[str]) -> Path:
@@ -34,16 +42,16 @@ def _make() -> Callable[..., Path]:
 
 
 @pytest.fixture
-def place(tmp_path) -> Callable[[Any], Path]:
+def place(tmp_path) -> Callable[[Case], Path]:
     """The folder of a case (home, files, ...), below the folder of the test."""
     return lambda case: make(tmp_path / case.home, case.files)
 
 
 @pytest.fixture
-def check_published(tmp_path, place) -> Callable[[str, Any], None]:
+def check_published(tmp_path, place) -> Callable[[str, Case], None]:
     """A dataset is recognised from above and in its folder, and its table has the rows of the case."""
 
-    def check(dataset: str, case: Any) -> None:
+    def check(dataset: str, case: Case) -> None:
         home = place(case)
         magnifications = dict.fromkeys(("bh100x", "bh200x", "bh40x"), home)
         places = magnifications if dataset == "breakhis" else {dataset: home}
@@ -60,10 +68,10 @@ def check_published(tmp_path, place) -> Callable[[str, Any], None]:
 
 
 @pytest.fixture
-def check_left_out(place, make) -> Callable[[str, Any, Mapping[str, str]], None]:
+def check_left_out(place, make) -> Callable[[str, Case, Mapping[str, str]], None]:
     """Check that ``others``, files with the reasons why no image of the dataset is in them, are not read but listed."""
 
-    def check(name: str, case: Any, others: Mapping[str, str]) -> None:
+    def check(name: str, case: Case, others: Mapping[str, str]) -> None:
         table = loaders.load(name, make(place(case), list(others)))
         assert len(table) == len(next(iter(case.rows.values())))
         skipped = dict(table.skipped)

@@ -1,18 +1,11 @@
 """No category that is learnt from is searched, and the standard split of a dataset is kept."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib.datasets.categories import halves, held_out
-from lib.datasets.table import ImageTable
 from lib.errors import InputError
-
-
-def table(labels: str, **columns) -> ImageTable:
-    names = [f"{number}.png" for number in range(len(labels))]
-    rows = pd.DataFrame({"image_id": names, "path": names, "label": list(labels), "group": names}).assign(**columns)
-    return ImageTable("mine", ".", rows, "image")
+from tests.images import listed as table
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -41,7 +34,7 @@ def test_queries_and_gallery_of_their_own_stay_apart():
 
 
 def test_a_category_may_be_several_columns_together():
-    found = halves(table("a" * 8, organ=list("xxxxyyyy"), kind=list("uuvvuuvv")), "organ/kind")
+    found = halves(table("a" * 8, organ=list("xxxxyyyy"), part=list("uuvvuuvv")), "organ/part")
     assert set(found.names) == {"x/u", "x/v", "y/u", "y/v"}
 
 

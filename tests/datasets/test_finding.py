@@ -44,37 +44,23 @@ def test_class_folders_are_yours_if_nothing_is_known(tmp_path):
     assert finding.find(here) == {"my-skin": here}
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("01_TUMOR/1.png", "02_STROMA/2.png", "10_NERVE/3.png"),
-        tuple(f"{folder}/1.png" for folder in named.KATHER),
-        (*TILES, "09_NERVE/1.png"),
-        TILES[:7],
-        ("benign/1.png", "malignant/2.png", "malignant/SOB_M_DC-14-2523-400-010.png"),
-        ("HAM10000_metadata.csv", "nv/1.png", "nv/2.png", "mel/ISIC_0027419.jpg"),
-        ("cars_train/00001.jpg", "cars_test/00001.jpg", "vans/00001.jpg"),
-        ("Serous/1.jpg", "Mucinous/1.jpg", "Clear_Cell/1.jpg"),
-        ("melanoma/1.jpg", "naevus/1.jpg", "Blue_Jay/1.jpg"),
-        ("Eval/list_eval_partition.txt", "Eval/01.jpg", "img/img_00000001.jpg"),
-        ("list_eval_partition.txt", "MEN/01_1_front.jpg", "WOMEN/01_1_front.jpg"),
-        ("full_df.csv", "normal/1.jpg", "glaucoma/2.jpg", "glaucoma/2_left.jpg"),
-    ],
-    ids=[
-        "two of Kather's",
-        "all, other names",
-        "one more",
-        "one less",
-        "BreakHis's two",
-        "HAM10000's table",
-        "cars and vans",
-        "some of the ovarian",
-        "a bird among others",
-        "another part of DeepFashion",
-        "a list elsewhere",
-        "ODIR's table",
-    ],
-)
+ALIKE = {
+    "two of Kather's": ("01_TUMOR/1.png", "02_STROMA/2.png", "10_NERVE/3.png"),
+    "all, other names": tuple(f"{folder}/1.png" for folder in named.KATHER),
+    "one more": (*TILES, "09_NERVE/1.png"),
+    "one less": TILES[:7],
+    "BreakHis's two": ("benign/1.png", "malignant/2.png", "malignant/SOB_M_DC-14-2523-400-010.png"),
+    "HAM10000's table": ("HAM10000_metadata.csv", "nv/1.png", "nv/2.png", "mel/ISIC_0027419.jpg"),
+    "cars and vans": ("cars_train/00001.jpg", "cars_test/00001.jpg", "vans/00001.jpg"),
+    "some of the ovarian": ("Serous/1.jpg", "Mucinous/1.jpg", "Clear_Cell/1.jpg"),
+    "a bird among others": ("melanoma/1.jpg", "naevus/1.jpg", "Blue_Jay/1.jpg"),
+    "another part of DeepFashion": ("Eval/list_eval_partition.txt", "Eval/01.jpg", "img/img_00000001.jpg"),
+    "a list elsewhere": ("list_eval_partition.txt", "MEN/01_1_front.jpg", "WOMEN/01_1_front.jpg"),
+    "ODIR's table": ("full_df.csv", "normal/1.jpg", "glaucoma/2.jpg", "glaucoma/2_left.jpg"),
+}
+
+
+@pytest.mark.parametrize("names", ALIKE.values(), ids=ALIKE)
 @pytest.mark.filterwarnings("ignore:.*taken as your own images", "ignore:.*are not read")
 def test_what_only_resembles_a_known_dataset_is_yours(tmp_path, names):
     here = touch(tmp_path / "mine", *names)

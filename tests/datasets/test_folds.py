@@ -1,13 +1,12 @@
 from collections import Counter
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib.datasets import folds
-from lib.datasets.table import ImageTable
 from lib.errors import InputError
+from tests.images import listed
 
 
 def archive(seed=0):
@@ -49,36 +48,20 @@ def test_by_group_the_order_of_the_images_does_not_matter():
     np.testing.assert_array_equal(fold_of[order], folds.assign(labels[order], groups[order], 5, "group", seed=3))
 
 
-def test_the_folds_of_split_are_a_partition():
-    fold_of = np.array([2, 0, 1, 0, 2])
-    parts = [folds.split(fold_of, fold) for fold in range(3)]
-    assert all(sorted([*train, *test]) == [0, 1, 2, 3, 4] for train, test in parts)
-    assert [row for _, test in parts for row in test] == [1, 3, 2, 0, 4]
-    with pytest.raises(InputError, match=r"there is no fold 3. Use one of \[0, 1, 2\]"):
-        folds.split(fold_of, 3)
-
-
-def small_table(labels):
-    names = [f"{number}.png" for number in range(len(labels))]
-    rows = pd.DataFrame({"image_id": names, "path": names, "label": list(labels), "group": names})
-    return ImageTable("folder", Path("/pictures"), rows, "image", (("notes.txt", "not an image"),))
-
-
 def test_classes_with_fewer_images_than_folds_are_left_out_and_named(recwarn):
-    table = small_table("aabbbcdddd")
+    table = replace(listed("aabbbcdddd"), skipped=(("notes.txt", "not an image"),))
     with pytest.warns(UserWarning, match=r"because 3 folds need 3 images of a class: a \(2\), c \(1\)\. Use fewer"):
         kept = folds.enough(table, 3)
     assert kept.classes == ["b", "d"] and kept.rows["image_id"].tolist() == [f"{i}.png" for i in (2, 3, 4, 6, 7, 8, 9)]
     assert dict(kept.skipped).keys() == {"notes.txt", "a", "c"}
     assert folds.enough(kept, 3) is kept
     with pytest.raises(InputError, match=r"too few in a \(1\), b \(2\)\. Use fewer folds \(n_folds in params.yaml"):
-        folds.enough(small_table("abbccc"), 3)
+        folds.enough(listed("abbccc"), 3)
 
 
 def grouped(labels, groups, kind="patient"):
     """A table of these labels and groups."""
-    table = small_table(labels)
-    return ImageTable("folder", table.root, table.rows.assign(group=list(groups)), kind)
+    return listed(labels, kind=kind, group=list(groups))
 
 
 def test_patients_give_a_second_rule_with_the_same_folds_as_ever(recwarn):
@@ -139,6 +122,11 @@ def test_inside_a_training_part_images_stand_in_for_groups_that_cannot_be_divide
 def test_one_fold_is_an_error(function):
     with pytest.raises(InputError, match="n_folds"):
         function(grouped("aaabbb", "ppqqrr"), 1, seed=0)
+
+
+def test_a_fold_that_there_is_not_is_an_error():
+    with pytest.raises(InputError, match=r"there is no fold 3. Use one of \[0, 1, 2\]"):
+        folds.split(np.array([2, 0, 1, 0, 2]), 3)
 
 
 def test_by_group_a_rare_class_is_no_error_and_no_warning(recwarn):

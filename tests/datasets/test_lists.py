@@ -2,8 +2,7 @@
 
 import json
 import shutil
-from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from scipy.io import savemat
 
 from lib.datasets import loaders, radin_ct
 from lib.errors import InputError, MissingDataset
+from tests.datasets.conftest import Case, columns
 
-Case = namedtuple("Case", "home files rows kind skipped", defaults=("image", ()))
-"""Where a dataset is recognised, its files, and columns of its table in the order of the rows."""
 LISTED = ("ham10000", "odir", "cars", "sop", "in_shop", "inaturalist", "radin_ct")
 
 HAM10000 = """lesion_id,image_id,dx,dx_type,age,sex,localization
@@ -111,11 +109,6 @@ def matlab(photos: dict[str, int], path: str) -> Callable[[Path], None]:
         records[0, i] = (1, 2, 3, 4, np.uint8(model), photo)
     names = np.array([f"Maker Model {model} 2012" for model in range(1, 197)], dtype=object).reshape(1, -1)
     return partial(savemat, mdict={"annotations": records, "class_names": names})
-
-
-def columns(names: str, values: Iterable[tuple]) -> dict[str, list]:
-    """The columns of these names from one tuple for each row."""
-    return dict(zip(names.split(), map(list, zip(*values, strict=True)), strict=True))
 
 
 CASES = {

@@ -2,21 +2,19 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from lib.datasets import __main__ as program
 from lib.datasets import loaders
 from lib.datasets.table import ImageTable
 from lib.errors import one_message
+from tests.images import pictures
 
 
 @pytest.fixture
 def root(tmp_path) -> Path:
-    for name in ("tumour/1.png", "tumour/2.png", "stroma/3.png", "stroma/notes.txt"):
-        file = tmp_path / "images" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (20, 20)).save(file) if file.suffix == ".png" else file.write_text("none")
-    return tmp_path / "images"
+    root = pictures(tmp_path / "images", "tumour/1.png", "tumour/2.png", "stroma/3.png")
+    (root / "stroma/notes.txt").write_text("none")
+    return root
 
 
 def run(monkeypatch, *arguments: object) -> None:

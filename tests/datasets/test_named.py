@@ -1,15 +1,10 @@
 """Datasets whose folders and file names say all: recognised, read, and what is not theirs left out."""
 
-from collections import namedtuple
-from collections.abc import Iterable
-
 import pytest
 
 from lib.datasets import loaders, named, radin_ct
 from lib.errors import InputError, MissingDataset
-
-Case = namedtuple("Case", "home files rows kind skipped", defaults=("image", ()))
-"""Where a dataset is recognised, its files, and columns of its table in the order of the rows."""
+from tests.datasets.conftest import Case, columns
 
 KATHER = {
     f"{folder}/{code}_CRC-Prim-HE-{source}.tif_Row_{row}_Col_451.tif": None
@@ -21,23 +16,12 @@ KATHER = {
         strict=True,
     )
 }
+DUCTAL, LOBULAR = "ductal carcinoma", "lobular carcinoma"
 BREAKHIS = {
     "benign/SOB/adenosis/s/100X/SOB_B_A-14-22549AB-100-027.png": ("adenosis", "14-22549", "14-22549AB", 2014, "100X"),
-    "benign/SOB/adenosis/s/200X/SOB_B_A-14-22549CD-200-npz000.png": (
-        "adenosis",
-        "14-22549",
-        "14-22549CD",
-        2014,
-        "200X",
-    ),
-    "malignant/SOB/dc/s/200X/SOB_M_DC-14-13412-200-026.png": ("ductal carcinoma", "14-13412", "14-13412", 2014, "200X"),
-    "malignant/SOB/lc/s/40X/SOB_M_LC-15-13412EF-40-003.png": (
-        "lobular carcinoma",
-        "15-13412",
-        "15-13412EF",
-        2015,
-        "40X",
-    ),
+    "benign/SOB/adenosis/s/SOB_B_A-14-22549CD-200-npz000.png": ("adenosis", "14-22549", "14-22549CD", 2014, "200X"),
+    "malignant/SOB/dc/s/200X/SOB_M_DC-14-13412-200-026.png": (DUCTAL, "14-13412", "14-13412", 2014, "200X"),
+    "malignant/SOB/lc/s/40X/SOB_M_LC-15-13412EF-40-003.png": (LOBULAR, "15-13412", "15-13412EF", 2015, "40X"),
 }
 BIRDS = {
     "001.Black_footed_Albatross/Black_Footed_Albatross_0046_18.jpg": ("Black_footed_Albatross", "Diomedeidae", "train"),
@@ -62,11 +46,6 @@ RADIOGRAPHS = {
     "pneumonia/person11_virus_1": "pneumonia 11",
     "pneumonia/person7_bacteria_8": "pneumonia 7",
 }
-
-
-def columns(names: str, values: Iterable[tuple]) -> dict[str, list]:
-    """The columns of these names from one tuple for each row."""
-    return dict(zip(names.split(), map(list, zip(*values, strict=True)), strict=True))
 
 
 CASES = {

@@ -1,27 +1,21 @@
 """Odd pictures: each is what its name says, and depends on its seed, kind, number and image alone."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from PIL import Image
 from scipy.ndimage import laplace
 
 from lib.datasets import odd
 from lib.datasets.images import read_image
-from lib.datasets.table import ImageTable
 from lib.errors import InputError
+from tests.images import listed, painted
 
 IMAGE = np.random.default_rng(0).integers(90, 220, (48, 40, 3), dtype=np.uint8)
 
 
 @pytest.fixture
 def images(tmp_path):
-    rows = []
-    for number in range(5):
-        pixels = np.random.default_rng(number).integers(0, 256, (32, 32, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(tmp_path / f"{number}.png")
-        rows.append({"image_id": f"i{number}", "path": f"{number}.png", "label": "a", "group": f"P{number % 2}"})
-    return ImageTable("own", tmp_path, pd.DataFrame(rows), "patient")
+    groups = [f"P{number % 2}" for number in range(5)]
+    return painted(listed("aaaaa", tmp_path, kind="patient", group=groups), (32, 32))
 
 
 @pytest.mark.parametrize("kind", odd.KINDS)

@@ -27,13 +27,6 @@ def first(rows: pd.DataFrame, subtype: str, n: int = 1) -> list[dict]:
 # The plan
 
 
-def test_tree_has_eight_tissues_and_forty_leaves_with_unique_names():
-    tissues = [name for branch in tissue.TREE.values() for name in branch]
-    leaves = [leaf for branch in tissue.TREE.values() for twigs in branch.values() for leaf in twigs]
-    assert set(tissues) == EIGHT and len(tissues) == 8 and len(leaves) == 40
-    assert len({*tissue.TREE, *tissues, *leaves}) == len(tissue.TREE) + 8 + 40
-
-
 @pytest.mark.parametrize(("n_tiles", "n_patients"), [(40, 24), (413, 5), (2000, 24)])
 def test_plan_is_balanced_and_every_row_lies_on_one_branch_of_the_tree(n_tiles, n_patients):
     rows = tissue.sample(n_tiles, n_patients, seed=3)
@@ -52,11 +45,6 @@ def test_patients_and_classes_are_crossed_and_patients_and_subtypes_are_not_conf
     assert table.shape == (25, 8) and table.to_numpy().min() >= 9 and table.to_numpy().max() <= 11
     # 25 patients is a multiple of the 5 subtypes: a plain rotation would show each patient one subtype only.
     assert rows.groupby(["patient", "label"])["subtype"].nunique().min() >= 2
-
-
-def test_plan_of_a_tile_does_not_depend_on_how_many_there_are():
-    few, many = tissue.sample(96, 6, seed=5, n_duplicates=3), tissue.sample(500, 6, seed=5, n_duplicates=3)
-    pd.testing.assert_frame_equal(few[:93], many[:93])
 
 
 def test_duplicates_lie_about_their_class_and_are_pixel_identical():

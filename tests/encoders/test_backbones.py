@@ -247,11 +247,6 @@ def refusing(error: Exception):
     return create_model
 
 
-class Online:
-    def head(self, url, timeout):
-        assert 0 < timeout <= 10
-
-
 @pytest.mark.parametrize(
     ("name", "error", "expected"),
     [
@@ -260,8 +255,7 @@ class Online:
         ("legacy_seresnet18", URLError("name unknown"), "curl -fL -o legacy_seresnet18.in1k.pth https?://"),
     ],
 )
-def test_a_failed_download_is_missing_weights(monkeypatch, name, error, expected):
-    monkeypatch.setattr(huggingface_hub.utils, "get_session", Online)
+def test_a_failed_download_is_missing_weights(monkeypatch, online, name, error, expected):
     monkeypatch.setattr(timm, "create_model", refusing(error))
     with pytest.raises(MissingWeights, match=expected) as caught:
         backbones.load(name, device="cpu")

@@ -12,24 +12,16 @@ from lib.datasets import decoding, loaders
 from lib.datasets.table import ImageTable
 from lib.encoders import cache, registry, views
 from lib.errors import BrokenImage, InputError
+from tests.encoders.conftest import Counting
 
 
-class MeanColour:
-    """Three numbers per image that can be checked by hand; counts what it is asked and can fail on request."""
+class MeanColour(Counting):
+    """Three numbers per image that can be checked by hand."""
 
-    name = "mean_colour"
-    dim = 3
+    name, dim = "mean_colour", 3
 
-    def __init__(self, version: str = "1", fail_at: int | None = None):
-        self.provenance = {"encoder": self.name, "version": version}
-        self.batches: list[int] = []
-        self.fail_at = fail_at
-
-    def encode(self, images):
-        if len(self.batches) == self.fail_at:
-            raise RuntimeError("power cut")
-        self.batches.append(len(images))
-        return np.array([np.asarray(image).mean(axis=(0, 1)) for image in images], dtype=np.float32)
+    def numbers(self, pixels: np.ndarray) -> np.ndarray:
+        return pixels.mean(axis=(0, 1))
 
 
 COLOURS = {f"{'ab'[i % 2]}/{i:02d}.png": (10 * i, 255 - 10 * i, i) for i in range(10)}

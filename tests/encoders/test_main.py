@@ -10,16 +10,12 @@ from lib.datasets.table import ImageTable
 from lib.encoders import __main__ as program
 from lib.encoders import cache, registry
 from lib.errors import MissingWeights, one_message
+from tests.images import pictures
 
 
 @pytest.fixture
 def root(tmp_path) -> Path:
-    rng = np.random.default_rng(0)
-    for name in ("tumour/1.png", "tumour/2.png", "stroma/3.png", "stroma/4.png"):
-        file = tmp_path / "images" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(rng.integers(0, 256, (20, 20, 3), dtype=np.uint8)).save(file)
-    return tmp_path / "images"
+    return pictures(tmp_path / "images", "tumour/1.png", "tumour/2.png", "stroma/3.png", "stroma/4.png", side=20)
 
 
 @pytest.fixture

@@ -1,16 +1,15 @@
 """Feature maps of frozen networks against the network's own pooled feature, and the file that keeps them."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from PIL import Image
 
 from lib import paths
-from lib.datasets.table import ImageTable
 from lib.encoders import registry, taps
 from lib.errors import BrokenImage, InputError
 from lib.training.finetune import thaw
+from tests.images import listed, painted
 
 ENCODER = "efficientnet_lite0_64px-untrained"
 
@@ -18,13 +17,7 @@ ENCODER = "efficientnet_lite0_64px-untrained"
 @pytest.fixture
 def images(tmp_path):
     """Five images of noise, all but the first larger than the encoder's square."""
-    random = np.random.default_rng(0)
-    for i in range(5):
-        side = 64 + 8 * i
-        Image.fromarray(random.integers(0, 256, (side, side, 3), dtype=np.uint8)).save(tmp_path / f"{i}.png")
-    names = [str(i) for i in range(5)]
-    rows = pd.DataFrame({"image_id": names, "path": [f"{i}.png" for i in names], "label": "a", "group": names})
-    return ImageTable("noise", tmp_path, rows, "image")
+    return painted(listed("aaaaa", tmp_path), *((side, side) for side in range(64, 104, 8)))
 
 
 def test_maps_have_the_strides_of_the_paper(images):

@@ -12,28 +12,19 @@ from lib.datasets.table import ImageTable
 from lib.encoders import cache, views
 from lib.encoders.views import Augmented, CoarseDropout, Warp
 from lib.errors import BrokenImage, InputError
+from tests.encoders.conftest import Counting
 
 N = 8
 STILL = {"matrix": torch.eye(2), "shift": torch.zeros(2), "k": 0.0}
 
 
-class Pixels:
-    """The image itself, on 6 x 6 pixels; counts what it is asked and can fail on request."""
+class Pixels(Counting):
+    """The image itself, on 6 x 6 pixels."""
 
-    name = "pixels"
-    dim = 108
+    name, dim = "pixels", 108
 
-    def __init__(self, version: str = "1", fail_at: int | None = None):
-        self.provenance = {"encoder": self.name, "version": version}
-        self.batches: list[int] = []
-        self.fail_at = fail_at
-
-    def encode(self, images):
-        if len(self.batches) == self.fail_at:
-            raise RuntimeError("power cut")
-        self.batches.append(len(images))
-        pictures = [Image.fromarray(np.asarray(image)).resize((6, 6)) for image in images]
-        return np.array([np.asarray(picture).ravel() for picture in pictures], dtype=np.float32)
+    def numbers(self, pixels: np.ndarray) -> np.ndarray:
+        return np.asarray(Image.fromarray(pixels).resize((6, 6))).ravel()
 
 
 def picture(seed: int, size: tuple[int, int] = (48, 48)) -> Image.Image:

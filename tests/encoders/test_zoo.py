@@ -186,12 +186,7 @@ def test_models_of_the_hub_can_be_untrained(name, tiny):
     assert encoder.encode(pictures()).shape == (2, TINY["embed_dim"])
 
 
-class Online:
-    def head(self, url, timeout):
-        assert 0 < timeout <= 10
-
-
-def test_the_hub_is_asked_for_the_file_of_the_repository(tiny, tmp_path, monkeypatch):
+def test_the_hub_is_asked_for_the_file_of_the_repository(tiny, tmp_path, monkeypatch, online):
     file, asked = tmp_path / "downloaded.bin", []
     torch.save(zoo.source("uni").create(pretrained=False).state_dict(), file)
 
@@ -199,19 +194,17 @@ def test_the_hub_is_asked_for_the_file_of_the_repository(tiny, tmp_path, monkeyp
         asked.append((words, options))
         return str(file)
 
-    monkeypatch.setattr(huggingface_hub.utils, "get_session", Online)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     registry.make("uni", device="cpu")
     assert asked == [(("MahmoodLab/UNI", "pytorch_model.bin"), {"revision": None})]
 
 
 @pytest.mark.parametrize("name", ["uni", "virchow2"])
-def test_a_gate_is_missing_weights_with_the_way_through_it(name, monkeypatch):
+def test_a_gate_is_missing_weights_with_the_way_through_it(name, monkeypatch, online):
     def refuse(*words, **options):
         response = SimpleNamespace(headers={}, request=None)
         raise huggingface_hub.errors.GatedRepoError("401 Client Error.\nAccess is restricted.", response=response)
 
-    monkeypatch.setattr(huggingface_hub.utils, "get_session", Online)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", refuse)
     with pytest.raises(MissingWeights, match=r"download failed \(401 Client Error. Access is restricted") as caught:
         registry.make(name)

@@ -11,6 +11,7 @@ from lib.geometry.hyperbolicity import hyperbolicity, max_min_product, sampled
 from lib.geometry.inner import InnerProduct
 from lib.geometry.means import frechet_mean
 from lib.geometry.points import as_tensor, floating
+from lib.geometry.scale import Scale
 from lib.metrics.keys import rank_keys
 from lib.metrics.retrieval import average_precision_at_k, evaluate
 from lib.search import nearest
@@ -54,6 +55,7 @@ CALLS = {
     "index": lambda x, y: torch.cat(Exact.build(y, "sphere", "e").search(x, 4)),
     "inner products": lambda x, y: InnerProduct.about("poincare", y).query(x),
     "keys": lambda x, y: InnerProduct.about("euclidean", y).keys(x, as_form(x, np.stack([Y] * 9))),
+    "scale": lambda x, y: Scale.fit(y, PoincareBall())(x),
     "codec": lambda x, y: decode(encode(x, "float16 tangent", 1.0), "float16 tangent", 1.0),
 }
 

@@ -29,14 +29,6 @@ def test_a_query_takes_the_factor_of_the_gallery_and_stops_at_the_boundary_of_pr
     assert scale(1e30 * gallery[:1]).norm().item() == pytest.approx(1 - RIM_MARGIN[torch.float32])
 
 
-def test_arrays_lists_and_tensors_give_the_same_points():
-    x = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
-    scales = [Scale.fit(form, PoincareBall()) for form in (x, torch.from_numpy(x), x.tolist())]
-    assert scales[0] == scales[1] == scales[2]
-    points = [scales[0](form) for form in (x, torch.from_numpy(x), x.tolist())]
-    assert torch.equal(points[0], points[1]) and torch.equal(points[0], points[2])
-
-
 @pytest.mark.parametrize(
     ("gallery", "c", "radius", "message"),
     [

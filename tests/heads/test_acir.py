@@ -134,17 +134,6 @@ def test_beyond_the_grid_splines_fade_out_within_order_intervals(grid, order, re
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("hidden", [0, 6])
-def test_code_and_levels_have_their_shapes(hidden):
-    network = small(hidden=hidden)
-    out = network(maps(4, 8, 6), maps(4, 12, 3))
-    assert out.code.shape == (4, 10)
-    assert out.code.abs().max() < 1
-    assert [level.shape[1] for level in out.levels] == [8, 12, 12, 12]
-    assert network.rebuild(maps(4, 12, 3)).shape == (4, 3, 96, 96)
-
-
-@torch.no_grad()
 @pytest.mark.parametrize(
     ("options", "names"),
     [
@@ -190,11 +179,6 @@ def test_the_start_brings_bits_of_far_away_maps_to_the_stated_spread():
     assert before.std(0, correction=0).numpy() == pytest.approx(0.4, abs=2e-3)
 
 
-def test_images_that_are_all_the_same_are_no_start():
-    with pytest.raises(InputError, match="same bit"):
-        small().start(maps(1, 8, 6).expand(5, -1, -1, -1), maps(1, 12, 3).expand(5, -1, -1, -1))
-
-
 def test_every_part_learns_from_loss_and_reconstruction():
     network = small(hidden=6)
     shallow, deep, labels = maps(6, 8, 6), maps(6, 12, 3), torch.arange(6) % 2
@@ -220,6 +204,7 @@ def test_every_part_learns_from_loss_and_reconstruction():
         (lambda: small(image_channels=0).rebuild(maps(1, 12, 3)), "no decoder"),
         (lambda: small(hidden=-1), "hidden"),
         (lambda: small().start(maps(5, 8, 6), maps(5, 12, 3), at_once=0), "at_once"),
+        (lambda: small().start(torch.ones(5, 8, 6, 6), torch.ones(5, 12, 3, 3)), "same bit"),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_words(call, words):

@@ -91,34 +91,6 @@ def test_a_likeness_lies_between_0_and_1(kind):
     assert opposite[0, 1].item() == pytest.approx(0, abs=1e-6)
 
 
-def test_brightness_changes_the_cosine_of_fingerprints_and_not_our_likeness():
-    look = torch.rand(6, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert acir.likeness(look).numpy() == pytest.approx(acir.likeness(0.3 * look + 0.6).numpy(), abs=1e-9)
-    assert (acir.likeness(0.3 * look + 0.6, "cosine") > 0.95).all()
-    assert (acir.likeness(look, "cosine") < 0.95).any()
-
-
-def test_even_weights_tell_no_pair_apart():
-    h, _, prints = batch()
-    even, one_class = StructureAware(looks=True, alpha=0.0, even=True), torch.zeros(B, dtype=torch.long)
-    values = [even(h, one_class, prints=of).item() for of in (prints, prints.flip(0))]
-    assert values[0] == pytest.approx(values[1], rel=1e-12)
-
-
-def test_a_pair_that_looks_different_pulls_less_and_one_that_looks_alike_pushes_more():
-    """Two codes, their weight from -H s log S - e^H (1 - s) log(1 - S)."""
-    h, loss = batch(b=2)[0], StructureAware(looks=True, alpha=0.0)
-    looks = {"alike": [[0.0, 1.0], [0.0, 2.0]], "different": [[0.0, 1.0], [1.0, 0.0]]}
-    value = {
-        (name, c): loss(h, torch.tensor([0, c]), prints=torch.tensor(rows, dtype=h.dtype)).item()
-        for name, rows in looks.items()
-        for c in (0, 1)
-    }
-    assert value["different", 0] == pytest.approx(0, abs=1e-9)
-    assert value["alike", 0] > 0
-    assert value["alike", 1] == pytest.approx(math.e * value["different", 1])
-
-
 def test_reconstruction_is_the_mean_absolute_difference():
     x, y = torch.rand(2, 3, 1, 4, 4, generator=torch.Generator().manual_seed(0))
     assert acir.reconstruction(x, y).item() == pytest.approx(np.abs(x.numpy() - y.numpy()).mean())

@@ -7,10 +7,9 @@ from scipy.linalg import hadamard
 
 from lib.errors import InputError
 from lib.losses.codes import hash_centres, straight_through
-from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH, Triplet
+from lib.losses.hashing import CSQ, DBDH, DCH, DPN, DSDH, QSMIH
 
 BITS, CLASSES = 8, 3
-LOSSES = [CSQ(CLASSES, BITS, weight=0.3), DPN(CLASSES, BITS), DCH(gamma=5.0), DBDH(), DSDH(), QSMIH(), Triplet()]
 
 
 def test_the_gradient_of_a_discrete_code_goes_straight_through():
@@ -19,14 +18,6 @@ def test_the_gradient_of_a_discrete_code_goes_straight_through():
     (b * torch.arange(1.0, 6.0)).sum().backward()
     assert b.tolist() == [-1, -1, 1, 1, 1]
     assert h.grad.tolist() == [0, 2, 3, 4, 0]
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_codes_that_tell_classes_apart_cost_less_than_codes_that_do_not(loss):
-    labels = torch.arange(9) % CLASSES
-    good = 0.999 * hash_centres(CLASSES, BITS)[labels]
-    mixed = good[torch.randperm(9, generator=torch.Generator().manual_seed(1))]
-    assert loss(good, labels) < loss(mixed, labels) - 0.01
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import torch
 from sklearn.metrics import accuracy_score, precision_score, recall_score
 
 from lib.errors import InputError
@@ -31,13 +30,6 @@ def test_the_distance_counts_signs_that_differ(bits):
     assert found.tolist() == [[differing(a, b) for b in y] for a in x]
     long = np.array([[0], [255]], np.uint8).repeat(4096, axis=1)
     assert hashing.hamming(long[:1], long).tolist() == [[0, 32_768]]  # more than int16 counts
-
-
-def test_codes_survive_packing():
-    h = embeddings(5, 11)
-    codes = hashing.pack(torch.from_numpy(h))
-    assert codes.shape == (5, 2)
-    assert (np.unpackbits(codes, axis=1, count=11) == (h >= 0)).all()
 
 
 @pytest.mark.parametrize("bits", [4, 65])

@@ -12,6 +12,14 @@ from lib.datasets.table import ImageTable
 from lib.encoders import backbones
 
 
+@pytest.fixture(scope="session", autouse=True)
+def one_process():
+    """Nothing here is worth another process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
+        yield
+
+
 class Small(nn.Module):
     """Two convolutions and an average, with what fine-tuning asks of a network of timm."""
 

@@ -11,20 +11,13 @@ from lib import paths
 from lib.archive import methods, trials
 from lib.errors import InputError
 from lib.pipeline import archive, check
-
-
-def folder(root, names):
-    for number, name in enumerate(names):
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8), (20 * number % 256, 90, 5 * number % 256)).save(root / name)
-    return root
-
+from tests.images import pictures
 
 PATIENTS = [f"{label}/{site}/p{n}/{label}_{n}.png" for label in ("fat", "muscle") for site in "ab" for n in (1, 2, 3)]
 
 
 def test_a_check_counts_names_what_is_ignored_and_says_who_the_patient_is(tmp_path):
-    data = folder(tmp_path / "tiles", [*PATIENTS, "fat/a/p4/more.png", "bone/b/p9/1.png", "bone/b/p9/2.png"])
+    data = pictures(tmp_path / "tiles", *PATIENTS, "fat/a/p4/more.png", "bone/b/p9/1.png", "bone/b/p9/2.png")
     (data / "fat/a/p1/slide.svs").write_text("")
     (data / "nerve").mkdir()
     (data / "fat/a/p4/more.png").write_bytes(b"no picture")
@@ -41,7 +34,7 @@ def test_a_check_counts_names_what_is_ignored_and_says_who_the_patient_is(tmp_pa
 
 
 def test_a_check_says_where_there_are_no_patients_and_groups_are_listed(tmp_path):
-    data = folder(tmp_path / "tiles", ["fat/1.png", "fat/2.png", "muscle/3.png"])
+    data = pictures(tmp_path / "tiles", "fat/1.png", "fat/2.png", "muscle/3.png")
     assert "Patient: there is no folder between class and image" in check.text(data, encoder="uni.npz")
     assert "make archive" not in check.text(data, encoder="uni.npz")
     (data / "groups.csv").write_text("path,group\n1.png,x\n2.png,y\n3.png,x\n")
@@ -66,7 +59,7 @@ def home(tmp_path, monkeypatch):
     """Commands run here, with tiles of three patients."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
-    folder(tmp_path / "tiles", PATIENTS)
+    pictures(tmp_path / "tiles", *PATIENTS)
     return tmp_path
 
 
@@ -102,7 +95,7 @@ def test_an_archive_is_found_asked_and_kept_from_harm(home, monkeypatch, capsys)
 
 def test_what_the_verdict_recommends_is_taken_for_the_same_images(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(paths, "REPORTS", tmp_path)
-    (table,) = archive.finding.tables(folder(tmp_path / "tiles", PATIENTS))
+    (table,) = archive.finding.tables(pictures(tmp_path / "tiles", *PATIENTS))
     assert archive.recommended(table) == ("efficientnet_lite0", "plain") and "plain" in methods.METHODS
     report = paths.report("your", "own", "tiles", "archive")
     report.mkdir(parents=True)

@@ -42,22 +42,6 @@ def test_only_what_computes_is_left():
     ]
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "same"),
-    [
-        ("What it is.", "What it was.", True),
-        ("# for pi", "# for tau", True),
-        ("several lines.", "one line more\n        of them.", True),
-        ("r**2", "r**3", False),
-        ("# not a comment", "# no comment", False),
-        ("neither is this", "nor that", False),
-        ("return 1", "return 2", False),
-    ],
-)
-def test_a_comment_changes_nothing_and_a_constant_does(old, new, same):
-    assert (fingerprints.bare(SOURCE) == fingerprints.bare(SOURCE.replace(old, new))) == same
-
-
 def test_blanks_inside_a_text_count():
     assert fingerprints.bare('T = """a\n\nb"""\n') != fingerprints.bare('T = """a\nb"""\n')
     assert fingerprints.bare('T = """a  \nb"""\n') != fingerprints.bare('T = """a\nb"""\n')
@@ -149,22 +133,5 @@ def test_a_new_loader_or_encoder_runs_no_notebook_again():
     notebooks = {name: text for name, text in entries.items() if name[:2].isdigit()}
     loaders = [name for name, text in notebooks.items() if "lib/datasets/loaders.py " in text]
     assert loaders == ["33_acir_novelty"]
-    assert [name for name, text in notebooks.items() if "lib/encoders/backbones.py " in text] == [
-        "00_start_here",
-        "15_hyper_dino_pretraining",
-        "16_hyper_dino_beyond",
-        "22_hyp_vit_retrieval",
-        "23_hyp_vit_hyperparameters",
-        "30_acir_network",
-        "31_acir_hashing",
-        "32_acir_ablations",
-        "33_acir_novelty",
-        "34_acir_ranking",
-        "35_acir_cost",
-        "52_label_tree_results",
-        "53_label_tree_sweeps",
-    ]
-
-
-def test_a_loss_is_not_part_of_drawing_tiles():
-    assert "lib/losses" not in fingerprints.fingerprint(code.entries()["lib.datasets.tissue"])
+    encoding = [name[:2] for name, text in notebooks.items() if "lib/encoders/backbones.py " in text]
+    assert encoding == ["00", "15", "16", "22", "23", "30", "31", "32", "33", "34", "35", "52", "53"]

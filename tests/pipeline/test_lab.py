@@ -130,32 +130,9 @@ def test_only_root_has_to_be_allowed(monkeypatch, tmp_path, user, allowed):
 
 
 def test_what_runs_in_the_lab_reports_to_the_lab(tmp_path):
-    code = "from lib import paths; print(paths.REPORTS, paths.PUBLISHED)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=lab.environment(tmp_path),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [str(tmp_path / "reports"), str(paths.ROOT / "reports" / "published")]
-
-
-def test_make_lab_draws_what_the_notebooks_need_first():
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # not under `make test`
-    done = subprocess.run(
-        ["make", "--dry-run", "lab", "OPTIONS=--no-browser"],
-        cwd=paths.ROOT,
-        env=alone,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.splitlines()[-2:] == [
-        "python -m lib.pipeline.reproduce features demo",
-        "python -m lib.pipeline.lab --no-browser",
-    ]
+    code = [sys.executable, "-c", "from lib import paths; print(paths.REPORTS, paths.PUBLISHED)"]
+    said = subprocess.check_output(code, env=lab.environment(tmp_path), cwd=tmp_path, text=True)
+    assert said.split() == [str(tmp_path / "reports"), str(paths.ROOT / "reports" / "published")]
 
 
 def test_make_clean_spares_the_lab(tmp_path):

@@ -14,7 +14,6 @@ from PIL import Image
 
 from lib import paths, search
 from lib.errors import InputError
-from lib.geometry import Euclidean, Sphere
 from lib.pipeline import archive
 
 TEXT = (paths.ROOT / "README.md").read_text(encoding="utf-8")
@@ -152,8 +151,3 @@ def test_without_the_scale_the_code_is_refused_in_words():
     found = {"gallery": gallery, "query": query}
     with pytest.raises(InputError, match=r"query row \d lies on the rim of the ball"):
         exec(EXACT.replace("scale(", "ball.exp0("), found)
-
-
-def test_the_other_spaces_are_named():
-    for space in (Euclidean(), Sphere()):
-        assert f"{type(space).__name__}()" in search.__doc__ and f'"{space.name}"' in search.__doc__

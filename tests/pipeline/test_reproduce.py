@@ -8,21 +8,14 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from PIL import Image
 
 from lib import errors, paths
 from lib.datasets import finding, named
 from lib.errors import InputError
 from lib.pipeline import notebooks, plan, profiles, reproduce
+from tests.images import pictures
 
 SHARE = "LOKY_MAX_CPU_COUNT"
-
-
-def tiles(root: Path, *names: str) -> Path:
-    for name in names:
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 8)).save(root / name)
-    return root
 
 
 @pytest.fixture
@@ -36,7 +29,7 @@ KATHER = tuple(f"k/{folder}/1025D_CRC-Prim-HE-10_020.tif_Row_1_Col_601.tif" for 
 
 def test_found_datasets_are_linked_and_linked_anew(data, tmp_path):
     for copy in ("one", "two"):
-        found = finding.link(tiles(tmp_path / copy, *KATHER))
+        found = finding.link(pictures(tmp_path / copy, *KATHER))
         assert found == {"kather": tmp_path / copy / "k"}
         assert (data / "kather").resolve() == (tmp_path / copy / "k").resolve()
 
@@ -125,45 +118,16 @@ def command(*words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def encode(root: Path, target: Path, encoder: str = "texture") -> tuple[int, str, str]:
-    table = target.with_name("table.csv")
-    done = command("lib.datasets", "--dataset", "folder", "--root", str(root), "--target", str(table))
-    if done[0]:
-        return done
-    return command("lib.encoders", "--table", str(table), "--encoder", encoder, "--target", str(target))
-
-
-def test_a_broken_image_is_one_message_before_any_feature_and_a_rerun_has_them_all(tmp_path):
-    names = [f"{label}/{i:02d}.png" for label in "ab" for i in range(40)]
-    root, target = tiles(tmp_path / "mine", *names), tmp_path / "features.safetensors"
-    for number, name in enumerate(names):
-        Image.new("RGB", (8, 8), (number, 0, 0)).save(root / name)
-    good = (root / "b/39.png").read_bytes()
-    (root / "b/39.png").write_bytes(good[:40])
-    status, _, errors = encode(root, target)
-    message = [line for line in errors.splitlines() if line.startswith("error: ")]
-    assert status == 2 and "Traceback" not in errors
-    assert not list(tmp_path.glob("features*")) and not target.with_name("table.csv").exists()
-    assert len(message) == 1 and "b/39.png" in message[0] and "run again" in message[0]
-    (root / "b/39.png").write_bytes(good)
-    status, out, errors = encode(root, target)
-    assert status == 0 and "80 images" in out
-
-
-@pytest.mark.parametrize(
-    ("make_root", "encoder", "message"),
-    [
-        (lambda path: path.mkdir(), "texture", "holds no images"),
-        (lambda path: tiles(path, "a/1.png", "b/1.png"), "textur", "texture"),
-        (lambda path: None, "texture", "does not exist"),
-    ],
-    ids=["no images", "unknown encoder", "no folder"],
-)
-def test_bad_input_ends_in_one_message(tmp_path, make_root, encoder, message):
-    make_root(tmp_path / "mine")
-    status, _, errors = encode(tmp_path / "mine", tmp_path / "f.safetensors", encoder)
-    assert status == 2
-    assert errors.startswith("error: ") and message in errors and "Traceback" not in errors
+def test_the_commands_of_the_pipeline_run_and_bad_input_ends_in_one_message(tmp_path):
+    root, table = pictures(tmp_path / "mine", "a/1.png", "b/1.png"), str(tmp_path / "table.csv")
+    given = ["--dataset", "folder", "--target", table, "--root"]
+    assert command("lib.datasets", *given, str(root))[0] == 0
+    for words, message in (
+        (["lib.datasets", *given, str(tmp_path / "nowhere")], "does not exist"),
+        (["lib.encoders", "--table", table, "--encoder", "textur", "--target", "f.safetensors"], "mean texture"),
+    ):
+        status, _, errors = command(*words)
+        assert status == 2 and errors.startswith("error: ") and message in errors and "Traceback" not in errors
 
 
 FULL = "build/x.npy cannot be written: the disk is full. Make room and run the same command again; what was"

@@ -103,14 +103,6 @@ def test_filters_leave_k_answers_where_there_are_k(kind):
 
 
 @every_kind
-def test_where_few_are_left_a_row_ends_in_minus_one(kind):
-    built = kind.build(GALLERY[:5], BALL, "e", first(5))
-    distances, ids = built.search(QUERY, 8)
-    assert (ids[:, :5].sort(dim=1).values == torch.arange(5)).all() and (ids[:, 5:] == -1).all()
-    assert distances[:, :5].isfinite().all() and distances[:, 5:].isinf().all()
-
-
-@every_kind
 def test_equal_points_come_in_the_order_of_their_ids(kind):
     copies = points(200, 2).repeat(2, 1)
     distances, ids = kind.build(copies, BALL, "e").search(copies[:5], 2)

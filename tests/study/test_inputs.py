@@ -10,6 +10,7 @@ from lib.datasets.catalogue import describe
 from lib.encoders import cache, views
 from lib.errors import InputError, MissingWeights
 from lib.study import inputs
+from tests.images import pictures
 
 
 class Means:
@@ -29,11 +30,7 @@ def root(tmp_path, monkeypatch) -> Path:
     """Six images of two classes, their table, and features of "a" with two views."""
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     monkeypatch.setattr(paths, "DATA", tmp_path / "data")
-    rng = np.random.default_rng(0)
-    for number in range(6):
-        file = tmp_path / "images" / "xy"[number % 2] / f"{number}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(rng.integers(0, 256, (16, 16, 3), dtype=np.uint8)).save(file)
+    pictures(tmp_path / "images", *(f"{'xy'[number % 2]}/{number}.png" for number in range(6)))
     table = loaders.load("folder", tmp_path / "images")
     table.write(paths.table("demo", "mine"))
     views.extract(table, Means("a"), paths.features("demo", "mine", "a"), 2)

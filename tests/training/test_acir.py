@@ -88,13 +88,6 @@ def test_two_runs_and_any_number_of_processes_give_the_same(taps, tmp_path):
     assert not np.array_equal(first[0].outputs(taps).h, first[1].outputs(taps).h)
 
 
-def test_an_image_that_is_not_learnt_from_has_no_say(taps):
-    changed = Taps(taps.shallow.copy(), taps.deep.copy())
-    changed.deep[48:] += 50
-    (one,), (other,) = fit(taps, [job()]), fit(changed, [job()])
-    assert np.array_equal(one.outputs(taps).h[:48], other.outputs(changed).h[:48])
-
-
 class Spy:
     """A loss that keeps what it has seen."""
 

@@ -30,10 +30,6 @@ def test_colours_are_those_of_torchvision_one_change_after_the_other(x):
         torch.testing.assert_close(ours, functional.adjust_hue(one, hue[row].item()), atol=2e-6, rtol=0)
 
 
-def test_factors_of_one_change_nothing(x):
-    torch.testing.assert_close(recoloured(x, *torch.ones(3, 9), torch.zeros(9)), x, atol=1e-6, rtol=0)
-
-
 @pytest.mark.parametrize("width", [3, 11])
 def test_each_image_is_blurred_by_its_own_deviation_as_torchvision_does(x, width):
     sigma = amounts(0.1, 3.0, 4)

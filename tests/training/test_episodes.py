@@ -1,14 +1,10 @@
 """Episodes: K of each class as the support, queries outside it, all from the seed."""
 
-import numpy as np
 import pytest
 import torch
 
 from lib.errors import InputError
-from lib.heads import PrototypeEncoder
-from lib.losses.linear_prototypes import Comparison, EpisodeLoss
 from lib.training.episodes import Episodes
-from lib.training.fit import fit_head
 
 LABELS = torch.arange(40) % 3
 
@@ -48,15 +44,3 @@ def test_a_class_without_a_query_beside_its_support_is_named():
     labels = torch.cat([torch.zeros(20, dtype=torch.long), torch.ones(5, dtype=torch.long)])
     with pytest.raises(InputError, match=r"class number 1 has 5 images .* K = 5 needs at least 6"):
         next(Episodes().batches(labels, seed=0))
-
-
-@pytest.mark.parametrize("name", ["squared euclidean", "euclidean", "cosine", "poincare"])
-def test_a_head_learns_from_episodes(name):
-    rng = np.random.default_rng(0)
-    comparison = Comparison(name)
-    x = (rng.normal(size=(40, 6)) + 3 * np.eye(3, 6)[LABELS.numpy()]).astype(np.float32)
-    head = PrototypeEncoder(6, 4, hidden=8, geometry=comparison.geometry, generator=torch.Generator().manual_seed(0))
-    schedule = Episodes(epochs=30, batch_size=16, lr=0.01, k=3)
-    loss = EpisodeLoss(schedule.k, 3, comparison, temperature=0.3)
-    history = fit_head(head, loss, x, LABELS.numpy(), schedule, seed=0)
-    assert history[-1] < 0.5 * history[0]

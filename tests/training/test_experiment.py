@@ -9,8 +9,6 @@ import pytest
 import torch
 
 from lib import paths
-from lib.datasets import folds
-from lib.datasets.queries import balanced
 from lib.errors import InputError
 from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.heads import HyperbolicMapper, Reduction
@@ -23,11 +21,10 @@ from lib.training.experiment import answers, ask, fit, votes
 from lib.training.fit import Schedule, fit_head
 from lib.training.methods import Answer, Fitted, Method
 from lib.training.recipes import Recipe
-from lib.training.splits import GALLERIES, Split, query_splits, repeated, splits
+from lib.training.splits import GALLERIES, repeated, splits
+from tests.training.conftest import GROUPS, LABELS
 
 RNG = np.random.default_rng(0)
-LABELS = np.tile(np.arange(3), 24)
-GROUPS = np.repeat([f"patient {i}" for i in range(12)], 6)
 X = RNG.normal(size=(3, 8))[LABELS] + 0.8 * RNG.normal(size=(72, 8))
 X = X.astype(np.float32) * np.logspace(0, 2, 8, dtype=np.float32)
 VIEWS = np.stack([X, X + 0.1 * RNG.normal(size=X.shape).astype(np.float32)])
@@ -54,13 +51,6 @@ METHODS = [
 ]
 each_head = pytest.mark.parametrize("method", [MAPPED, EPISODIC], ids=lambda method: method.name)
 each_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-
-
-@pytest.fixture(scope="module")
-def where() -> list[Split]:
-    fold_of = folds.assign(LABELS.astype(str), GROUPS, 4, "group", 0)
-    drawn = {fold: balanced(LABELS.astype(str), GROUPS, fold_of, fold, 4, 0) for fold in range(2)}
-    return query_splits(drawn, seed=7)
 
 
 @pytest.fixture(scope="module")

@@ -30,14 +30,6 @@ def test_it_learns(settings):
     assert one.history[-1] < 0.5 * one.history[0] and one.health.steps == 10 * 10
 
 
-def test_clipping_keeps_embeddings_inside_and_without_it_they_may_leave():
-    far = torch.from_numpy(X[SPLIT.test]) * 100
-    bound = np.tanh(0.1**0.5 * 2.3) / 0.1**0.5
-    norms = fitted(Settings()).network(far).norm(dim=-1)
-    torch.testing.assert_close(norms, torch.full_like(norms, bound))
-    assert (fitted(Settings(clip_radius=None)).network(far).norm(dim=-1) > 1.3 * bound).all()
-
-
 def test_begun_inside_the_untrained_outputs_have_the_norm():
     settings = Settings(start_norm=0.7)
     network = settings.make(Recipe("raw", 12, 4), seed=0)

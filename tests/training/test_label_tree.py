@@ -56,15 +56,6 @@ def test_two_runs_give_the_same(views, tmp_path):
     assert not torch.equal(first[0].z, first[1].z)
 
 
-def test_an_image_that_is_not_learnt_from_has_no_say(views):
-    x, leaves = views
-    changed = x.copy()
-    changed[:, 64:] += 100
-    task = Task("HWC", ALL["HWC"], np.arange(64), 0)
-    (one,), (other,) = fit(views, [task]), fit((changed, leaves), [task])
-    assert torch.equal(one.z[:64], other.z[:64])
-
-
 def test_batches_leave_nobody_out_for_good_and_take_two_different_views():
     schedule = Schedule(epochs=20, batch_size=4)
     batches = list(schedule.batches(10, 3, seed=0))

@@ -7,14 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from lib.geometry import Euclidean, Geometry, PoincareBall, Sphere
+from lib.geometry import Geometry, PoincareBall
 from lib.losses.linear_prototypes import Comparison
 from lib.training import hyper_dino, linear_prototypes
 from lib.training.episodes import Episodes
 from lib.training.fit import Schedule
-from lib.training.methods import Fitted, Head, Health, Method, measured
+from lib.training.methods import Head, Method, measured
 from lib.training.recipes import Recipe
-from lib.training.splits import Split
 
 RECIPE = Recipe("scaled", 4, 2)
 X = np.random.default_rng(0).normal(size=(1, 20, 4)).astype(np.float32)
@@ -93,14 +92,3 @@ def test_methods_that_differ_in_name_or_search_alone_are_one_training():
     ]
     assert {method.training for method in same} == {one.training}
     assert len({method.training for method in [one, *other]}) == 1 + len(other)
-
-
-@pytest.mark.parametrize("search", ["own", "cosine", "euclidean"])
-@pytest.mark.parametrize("trained", [True, False])
-def test_what_ranks_is_what_the_method_says(search, trained):
-    head = hyper_dino.Settings(geometry=PoincareBall(0.5))
-    network = head.make(RECIPE, 0) if trained else None
-    split = Split(0, np.arange(2), np.arange(2, 4), 0)
-    fitted = Fitted(Method("one", RECIPE, head, search=search), split, None, network, [], Health())
-    assert fitted.geometry == (PoincareBall(0.5) if trained else Euclidean())
-    assert fitted.space == {"own": fitted.geometry, "cosine": Sphere(), "euclidean": Euclidean()}[search]

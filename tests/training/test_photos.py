@@ -1,17 +1,14 @@
 """Crops depend on seed, step and place alone; test images are resized and cropped as the paper does it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from PIL import Image
-from torchvision.transforms.v2 import InterpolationMode
-from torchvision.transforms.v2.functional import pil_to_tensor, resize
 
 from lib.datasets.pixels import decode
-from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.training.photos import Preparation, central_views, random_views
+from lib.training.photos import Preparation, random_views
+from tests.images import listed, painted
 
 PREPARATION = Preparation(size=16, resize=20)
 CPU = torch.device("cpu")
@@ -19,12 +16,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def table(tmp_path):
-    rng = np.random.default_rng(0)
-    names = [f"{i}.png" for i in range(6)]
-    for name in names:
-        Image.fromarray(rng.integers(0, 256, (30, 40, 3), dtype=np.uint8)).save(tmp_path / name)
-    rows = pd.DataFrame({"image_id": names, "path": names, "label": list("aabbcc"), "group": names})
-    return ImageTable("noise", tmp_path, rows, "image")
+    return painted(listed("aabbcc", tmp_path), (30, 40))
 
 
 def batches(start=0, n=4):
@@ -55,15 +47,6 @@ def test_a_crop_of_all_of_an_image_is_the_image_or_its_mirror(table):
             mirrored += flipped
             assert flipped or torch.allclose(ours, values, atol=1e-5)
     assert 0 < mirrored < 80
-
-
-def test_test_images_are_resized_and_cropped_in_the_middle(table):
-    pixels = torch.cat(list(central_views(decode(table), PREPARATION, 4, CPU)))
-    assert pixels.shape == (6, 3, 16, 16)
-    for row, ours in enumerate(pixels):
-        image = pil_to_tensor(Image.open(table.path(row)))
-        whole = resize(image, [20, 26], InterpolationMode.BICUBIC, antialias=True)
-        torch.testing.assert_close(ours, (whole[:, 2:18, 5:21] / 255 - 0.5) / 0.5, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("setting", [{"size": 0}, {"resize": 200}, {"area": (0.0, 1.0)}])

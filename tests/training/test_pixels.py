@@ -1,7 +1,5 @@
 """Images are read as the encoder sees them, a part of many by a seed, and a broken one is named."""
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -10,6 +8,7 @@ from lib.datasets.table import ImageTable
 from lib.encoders import small_vit
 from lib.errors import BrokenImage
 from lib.training.pixels import load_images
+from tests.images import listed, painted
 
 MEAN = torch.tensor([0.485, 0.456, 0.406])[:, None, None]
 STD = torch.tensor([0.229, 0.224, 0.225])[:, None, None]
@@ -17,13 +16,7 @@ STD = torch.tensor([0.229, 0.224, 0.225])[:, None, None]
 
 @pytest.fixture
 def table(tmp_path) -> ImageTable:
-    rng = np.random.default_rng(0)
-    rows = []
-    for i in range(9):
-        picture = Image.fromarray(rng.integers(0, 256, (90 + i, 120, 3), dtype=np.uint8))
-        picture.save(tmp_path / f"{i}.png")
-        rows.append({"image_id": str(i), "path": f"{i}.png", "label": "a", "group": str(i % 3)})
-    return ImageTable("folder", tmp_path, pd.DataFrame(rows), "image")
+    return painted(listed("a" * 9, tmp_path), *((height, 120) for height in range(90, 99)))
 
 
 def test_images_are_read_as_the_encoder_sees_them(table):

@@ -1,15 +1,14 @@
 """The decoder on images of one colour in each quarter, which a deep map of 2 × 2 pixels tells completely."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 
-from lib.datasets.table import ImageTable
 from lib.encoders.taps import Taps
 from lib.errors import InputError
 from lib.training.hashing import Even
 from lib.training.rebuild import fit_decoder
+from tests.images import listed
 
 SHORT = Even(epochs=12, batch_size=12, lr=2e-2, weight_decay=1e-5)
 ROWS = np.arange(36)
@@ -55,10 +54,8 @@ def test_a_table_of_images_is_squashed_to_the_size(drawn, tmp_path):
     taps, images = drawn
     for i, image in enumerate(images):
         Image.fromarray(image.transpose(1, 2, 0)).save(tmp_path / f"{i}.png")
-    names = [f"{i}" for i in range(48)]
-    rows = pd.DataFrame({"image_id": names, "path": [f"{i}.png" for i in names], "label": "a", "group": names})
     one = Even(epochs=1, batch_size=12, lr=1e-2)
-    of_table = fit(taps, ImageTable("halves", tmp_path, rows, "image"), one)
+    of_table = fit(taps, listed("a" * 48, tmp_path), one)
     assert of_table.history == fit(taps, images, one).history
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lib.errors import InputError
-from lib.training.recipes import Recipe, allowed_ks, longest_pca
+from lib.training.recipes import Recipe, allowed_ks
 
 
 @pytest.mark.parametrize(
@@ -19,18 +19,6 @@ def test_names_are_the_papers(recipe, name, family):
     assert (recipe.name, recipe.family) == (name, family)
 
 
-@pytest.mark.parametrize("wrong", [{"dim_in": 0}, {"dim_in": 2.5}, {"dim_out": -1}], ids=str)
-def test_a_length_without_meaning_is_refused(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        Recipe(**({"source": "PCA", "dim_in": 4, "dim_out": 2} | wrong))
-
-
-def test_the_largest_test_fold_limits_pca():
-    """Ten images, the largest test fold has four: six are left to train on."""
-    uneven, even = np.array([0, 0, 0, 0, 1, 1, 1, 2, 2, 2]), np.arange(10) % 5
-    assert longest_pca(40, [uneven, even]) == 6
-
-
 @pytest.mark.parametrize(("ks", "kept", "left_out"), [([1, 5, 20], [1, 5], "20"), ([9, 20], [8], "9, 20")])
 def test_lists_are_no_longer_than_the_smallest_gallery(ks, kept, left_out):
     """Ten images in five folds leave eight to search, in two folds of four and six only four."""
@@ -39,3 +27,8 @@ def test_lists_are_no_longer_than_the_smallest_gallery(ks, kept, left_out):
         assert allowed_ks(ks, [even]) == kept
     with pytest.warns(UserWarning, match="a gallery has 4 images"):
         assert allowed_ks(ks, [even, uneven]) == ([1] if 1 in ks else [4])
+
+
+def test_an_embedding_of_less_than_no_numbers_is_refused():
+    with pytest.raises(InputError, match="dim_out"):
+        Recipe("PCA", 4, -1)

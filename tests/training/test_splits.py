@@ -3,21 +3,9 @@
 import numpy as np
 import pytest
 
-from lib.datasets import folds
-from lib.datasets.queries import balanced
 from lib.errors import InputError
-from lib.training.splits import Split, check, galleries, query_splits, splits
-
-LABELS = np.tile(np.arange(3), 24)
-GROUPS = np.repeat([f"patient {i}" for i in range(12)], 6)
-
-
-@pytest.fixture(scope="module")
-def where() -> list[Split]:
-    """Twelve queries of the three patients of a fold, who have eighteen images together."""
-    fold_of = folds.assign(LABELS.astype(str), GROUPS, 4, "group", 0)
-    drawn = {fold: balanced(LABELS.astype(str), GROUPS, fold_of, fold, 4, 0) for fold in range(2)}
-    return query_splits(drawn, seed=7)
+from lib.training.splits import check, galleries, splits
+from tests.training.conftest import GROUPS
 
 
 def test_every_image_asks_once_and_never_itself():
@@ -31,21 +19,6 @@ def test_the_open_gallery_is_there_as_long_as_every_query_has_k_images_of_others
     assert galleries(where, GROUPS, 12) == ["closed", "open"] and not recwarn.list
     with pytest.warns(UserWarning, match="some query has 12 images of unseen groups, fewer than k = 13"):
         assert galleries(where, GROUPS, 13) == ["closed"]
-
-
-def test_a_query_in_its_own_gallery_is_refused(where):
-    split = where[0]
-    with pytest.raises(InputError, match=f"query image {split.test[0]} is in the gallery itself"):
-        check(split, GROUPS, np.append(split.train, split.test[0]), 1)
-
-
-def test_a_gallery_with_an_image_of_the_querys_group_is_refused_but_where_that_is_left_out(where):
-    split = where[0]
-    sibling = next(i for i in split.held_out if i not in split.test and GROUPS[i] == GROUPS[split.test[0]])
-    beside = np.append(split.train, sibling)
-    with pytest.raises(InputError, match=f"finds images of its own group, {GROUPS[sibling]}, and so do"):
-        check(split, GROUPS, beside, 1)
-    check(split, GROUPS, beside, 1, own_left_out=True)
 
 
 def test_a_k_beyond_the_gallery_is_refused(where):

@@ -74,30 +74,6 @@ def test_a_head_in_a_stack_ends_as_it_does_alone(dtype, tolerance):
         assert weights(together[i]).dtype == dtype
 
 
-@pytest.mark.parametrize("size", [1, 2, 6])
-def test_who_else_is_in_the_stack_does_not_matter(size, monkeypatch):
-    together, other = tasks(dtype=torch.float64), tasks(dtype=torch.float64)[::-1]
-    histories = sweep.fit(together, LOSS, SCHEDULE, device="cpu", workers=1)
-    monkeypatch.setattr(sweep, "CHUNK", size)
-    others = sweep.fit(other, LOSS, SCHEDULE, device="cpu", workers=1)
-    for i in range(len(SIZES)):
-        assert histories[i] == pytest.approx(others[-1 - i], rel=1e-10)
-        torch.testing.assert_close(weights(together[i]), weights(other[-1 - i]), rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.slow
-def test_workers_change_nothing_to_the_bit(tmp_path):
-    one, two = tasks(), tasks()
-    stores = [tmp_path / f"{n}" for n in (1, 2)]
-    histories = [
-        sweep.fit(todo, LOSS, SCHEDULE, store=store, device="cpu", workers=n, chunk=2)
-        for todo, store, n in zip((one, two), stores, (1, 2), strict=True)
-    ]
-    assert histories[0] == histories[1]
-    assert all(torch.equal(weights(a), weights(b)) for a, b in zip(one, two, strict=True))
-    assert {file.name for file in stores[0].iterdir()} == {file.name for file in stores[1].iterdir()}
-
-
 @pytest.mark.gpu
 def test_a_gpu_ends_where_the_processor_does():
     on_gpu, on_cpu = tasks(), tasks()

@@ -5,11 +5,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import timm
 import torch
-from PIL import Image
 from torch import Tensor, distributed
 
 from lib.datasets.pixels import decode
@@ -22,6 +20,7 @@ from lib.training import together, two_views
 from lib.training.divergence import Diverged
 from lib.training.label_tree import Objective
 from lib.training.photos import Preparation, central_views, random_views
+from tests.images import coloured, listed
 
 SIZE = 32
 TREE = from_paths("toy", ["a/1", "a/2", "b/3", "b/4"])
@@ -35,14 +34,8 @@ OBJECTIVES = {
 @pytest.fixture(scope="module")
 def images(tmp_path_factory) -> ImageTable:
     """Pictures of noise around a colour; red and green are the branches, bright and dark their classes."""
-    root, random = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
     colours = [(200, 40, 40), (120, 40, 40), (40, 200, 40), (40, 120, 40)]
-    rows = []
-    for number in range(36):
-        pixels = np.clip(np.array(colours[number % 4]) + random.normal(0, 20, (36, 40, 3)), 0, 255).astype(np.uint8)
-        Image.fromarray(pixels).save(root / f"{number}.png")
-        rows.append({"image_id": str(number), "path": f"{number}.png", "label": TREE.leaves[number % 4]})
-    return ImageTable("mine", root, pd.DataFrame(rows).assign(group=lambda rows: rows["image_id"]), "image")
+    return coloured(listed(TREE.leaves * 9, tmp_path_factory.mktemp("images")), colours * 9, (36, 40))
 
 
 class Stopping(torch.nn.Module):

@@ -10,17 +10,8 @@ from lib.geometry import Euclidean
 from lib.losses.acir import likeness
 from lib.metrics.hashing import evaluate
 from lib.papers.acir import hashing, heads
-from lib.training.fit import Schedule
 from lib.training.splits import Split
-
-RNG = np.random.default_rng(0)
-N, DIM, CLASSES, BITS = 240, 10, 3, 6
-LABELS, FOLDS = np.arange(N) % CLASSES, np.arange(N) // 10 % 4
-PRINTS = RNG.random((N, 12)).astype(np.float32)
-CENTRES = RNG.normal(size=(CLASSES, DIM))
-X = np.concatenate([(CENTRES[LABELS] + RNG.normal(size=(N, DIM))).astype(np.float32), PRINTS], axis=1)
-PLAN = heads.Plan(DIM, 12, CLASSES, Schedule(epochs=2, batch_size=40, lr=1e-2))
-SPLIT, _ = heads.parts(FOLDS, seed=3)
+from tests.papers.acir.conftest import BITS, LABELS, PLAN, PRINTS, SPLIT, X
 
 
 def test_the_variants_without_a_gradient_are_one_training():

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from lib.datasets.table import ImageTable
 from lib.encoders.taps import Taps
 from lib.errors import InputError
 from lib.losses.acir import StructureAware, class_weights
@@ -16,19 +15,12 @@ from lib.papers.acir.ablations import rows, study
 from lib.study.rates import best_rates
 from lib.training import acir
 from lib.training.acir import Design
-from lib.training.fit import Schedule
 from lib.training.hashing import Even
 from lib.training.splits import Split, repeated
+from tests.images import listed
+from tests.papers.acir.conftest import ASIDE, BITS, CLASSES, DIM, FOLDS, LABELS, PLAN, PRINTS, SPLIT, N, X
 
-RNG = np.random.default_rng(0)
-N, DIM, SIDE, CLASSES, BITS = 240, 10, 2, 3, 6
-LABELS, FOLDS = np.arange(N) % CLASSES, np.arange(N) // 10 % 4
-PRINTS = RNG.random((N, 3 * SIDE**2)).astype(np.float32)
-CENTRES = RNG.normal(size=(CLASSES, DIM))
-X = np.concatenate([(CENTRES[LABELS] + RNG.normal(size=(N, DIM))).astype(np.float32), PRINTS], axis=1)
-PLAN = heads.Plan(DIM, PRINTS.shape[1], CLASSES, Schedule(epochs=2, batch_size=40, lr=1e-2))
 RATES = dict.fromkeys(heads.losses(PLAN, BITS), 1e-2)
-SPLIT, ASIDE = heads.parts(FOLDS, seed=3)
 
 
 def test_half_of_the_folds_holds_the_queries_and_the_last_of_the_others_tunes():
@@ -89,15 +81,14 @@ def test_opponents_see_no_fingerprint():
 def test_fingerprints_are_read_from_images(tmp_path):
     Image.new("RGB", (40, 50), (255, 0, 0)).save(tmp_path / "0.png")  # one larger, one smaller than the fingerprint
     Image.new("RGB", (8, 8), (255, 0, 0)).save(tmp_path / "1.png")
-    files = ["0.png", "1.png"]
-    table = pd.DataFrame({"image_id": files, "path": files, "label": ["a", "b"], "group": files})
-    prints = heads.small_copies(ImageTable("mine", tmp_path, table, "image"), 32)
+    prints = heads.small_copies(listed("ab", tmp_path), 32)
     assert prints.tolist() == [[1.0] * 1024 + [0.0] * 2048] * 2
 
 
 UNEVEN = np.array([0] * 6 + [1] * 3 + [2] * 2 + [0, 1, 2])
 FIRST = Split(0, np.arange(11), np.arange(11, 14), 0)
 DESIGN = Design(bits=4, narrow=(4, 8), window=2, heads=2, width=4, grid=2)
+RNG = np.random.default_rng(1)
 TAPS = Taps(RNG.normal(size=(14, 6, 4, 4)).astype(np.float16), RNG.normal(size=(14, 10, 2, 2)).astype(np.float16))
 MATERIAL = training.Material([TAPS], UNEVEN, PRINTS[:14], Even(1, 11), workers=1)
 

@@ -5,12 +5,10 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
-from lib.datasets.table import ImageTable
 from lib.encoders.taps import Taps
 from lib.errors import InputError
 from lib.metrics import hashing, novelty
@@ -21,24 +19,24 @@ from lib.papers.acir.novelty.scene import ASIDE, FAR, HELD_OUT, KNOWN, LEARNT, N
 from lib.papers.acir.novelty.scores import Limit, Rule
 from lib.papers.acir.training import Codes
 from lib.training.hashing import Even
+from tests.images import listed
 
 N, ODD, SIDE, CLASSES = 108, 12, 32, ("a", "b", "c", "new")
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory):
+def scene():
     """Three known classes and one left out, of nine patients, and two kinds of odd pictures."""
     rng = np.random.default_rng(0)
     label = np.arange(N) % 4
     names = np.array(CLASSES)[label]
     patients = np.array([f"P{i // 12}" for i in range(N)])
-    rows = pd.DataFrame({"image_id": [f"i{i}" for i in range(N)], "path": "x.png", "label": names, "group": patients})
-    table = ImageTable("own", tmp_path_factory.mktemp("own"), rows, "patient")
+    table = listed(names, kind="patient", group=patients)
     centre = np.concatenate([rng.normal(size=(4, 6, 1, 1)) * 2, rng.normal(size=(2, 6, 1, 1)) * 8])
     of = np.concatenate([label, 4 + np.arange(ODD) % 2])
     deep = (centre[of] + rng.normal(size=(N + ODD, 6, 2, 2))).astype(np.float16)
     blank = scenes.Scene(
-        tables=(table, SimpleNamespace(rows=rows)),
+        tables=(table, SimpleNamespace(rows=table.rows)),
         taps=Taps(rng.normal(size=(N + ODD, 4, 8, 8)).astype(np.float16), deep),
         pixels=rng.integers(0, 256, (N + ODD, 3, SIDE, SIDE), dtype=np.uint8),
         labels=np.full(N + ODD, -1),
@@ -126,9 +124,8 @@ def test_at_most_so_many_images_of_a_class_keep_their_folds(scene):
     assert [of[i] for i in table.rows["image_id"]] == fold.tolist()
 
 
-def test_other_datasets_are_novel_and_a_missing_one_is_named(monkeypatch, tmp_path):
-    rows = pd.DataFrame({"image_id": list("uvwx"), "path": "x.png", "label": "eye", "group": list("1122")})
-    table = ImageTable("odir", tmp_path, rows, "patient")
+def test_other_datasets_are_novel_and_a_missing_one_is_named(monkeypatch):
+    table = listed(["eye"] * 4, name="odir", kind="patient", group=list("1122"))
 
     def load(name, root):
         if name == "cub":
@@ -240,13 +237,6 @@ def test_a_kind_is_detected_as_often_as_its_rule_says(scene, found):
     assert table.loc[(BOTH, "fog"), "detected"] == pytest.approx(100 * (outside | beyond).mean())
     assert np.isnan(table.loc[(ACIR, "known images"), "auroc"])
     assert table.loc[(ACIR, "new"), "n"] == len(scene.rows(NEAR))
-
-
-def test_a_blur_loses_nothing_of_a_flat_image_and_much_of_noise():
-    flat = torch.full((1, 3, 32, 32), 0.3)
-    torch.testing.assert_close(experiment.blurred(flat, 2), flat)
-    noise = torch.rand(1, 3, 32, 32, generator=torch.Generator().manual_seed(0))
-    assert experiment.blurred(noise, 2).std() < 0.3 * noise.std()
 
 
 def test_known_images_are_right_as_often_as_by_centre_says(scene, coders):

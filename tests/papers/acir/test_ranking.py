@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.datasets.table import ImageTable
 from lib.encoders.taps import Taps
 from lib.errors import InputError
 from lib.metrics import hashing
@@ -18,6 +17,7 @@ from lib.papers.acir.ranking import BEST, COMMONEST, HAMMING, LEVELS, POOLED, WO
 from lib.training.acir import Design
 from lib.training.hashing import Even
 from lib.training.splits import Split, repeated
+from tests.images import listed
 
 RNG = np.random.default_rng(0)
 LABELS, GROUPS = np.arange(48) % 3, np.arange(48) // 6
@@ -114,9 +114,8 @@ def test_balls_answer_queries_of_known_classes_and_the_commonest_class_is_a_triv
     assert set(rows["n_left_out"]) == {1} and trivial["n_rejected"].eq(0).all()
 
 
-def test_what_is_finer_is_a_column_of_the_table(tmp_path):
-    rows = pd.DataFrame({"image_id": ["1", "2"], "path": ["a", "b"], "label": ["x", "x"], "group": ["g", "h"]})
-    images = ImageTable("own", tmp_path, rows.assign(subtype=["s", "t"]), "patient")
+def test_what_is_finer_is_a_column_of_the_table():
+    images = listed("xx", subtype=["s", "t"])
     assert ranking.finer_of(images, ["none"]) == {}
     assert ranking.finer_of(images, ["subtype"])["subtype"].tolist() == ["s", "t"]
     with pytest.raises(InputError, match="no column grade"):

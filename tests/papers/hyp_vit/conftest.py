@@ -15,11 +15,3 @@ def toy() -> SimpleNamespace:
     x = (random.normal(size=(72, 8)) + 2 * random.normal(size=(12, 8))[codes]).astype(np.float32)
     parts = Halves(names, codes, rows[:36], rows[36:], rows[36:], 0)
     return SimpleNamespace(x=x, codes=codes, names=names, parts=parts)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_process():
-    """Nothing here is worth another process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
-        yield

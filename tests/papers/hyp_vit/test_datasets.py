@@ -1,9 +1,7 @@
 """The paper's parameters take a step on stand-ins for its four datasets, all the way to Tables 2 to 5."""
 
 import numpy as np
-import pandas as pd
 import pytest
-from PIL import Image
 
 from lib import paths
 from lib.datasets.categories import ASIDE, halves
@@ -19,23 +17,18 @@ from lib.training.by_class import ByClass
 from lib.training.hyp_vit import Settings
 from lib.training.hyp_vit_end_to_end import EndToEnd
 from lib.training.photos import Preparation
+from tests.images import coloured, listed
 
 RETRIEVAL, SETTINGS = "hyp_vit_retrieval", "hyp_vit_hyperparameters"
 
 
 def photographs(root, dataset: str, teaching: int, others: int, samples: int) -> ImageTable:
     """Photos of noise around a category's own colour, with the dataset's standard split."""
-    random, rows = np.random.default_rng(0), []
-    for category in range(teaching + others):
-        colour = random.integers(30, 220, 3)
-        for number in range(samples):
-            path = f"{category}_{number}.jpg"
-            pixels = np.clip(colour + random.normal(0, 12, (18, 20, 3)), 0, 255).astype(np.uint8)
-            Image.fromarray(pixels).save(root / path, "JPEG")
-            split = ("query", "gallery")[number % 2] if dataset == "in_shop" else "test"
-            rows.append((path, path, f"c{category}", path, "train" if category < teaching else split))
-    table = pd.DataFrame(rows, columns=["image_id", "path", "label", "group", "split"])
-    return ImageTable(dataset, root, table, "image")
+    category, number = np.divmod(np.arange((teaching + others) * samples), samples)
+    asked = np.array(["query", "gallery"])[number % 2] if dataset == "in_shop" else "test"
+    labels, split = [f"c{code}" for code in category], np.where(category < teaching, "train", asked)
+    colours = np.random.default_rng(0).integers(30, 220, (teaching + others, 3))[category]
+    return coloured(listed(labels, root, dataset, split=split), colours, (18, 20), spread=12)
 
 
 def of_the_paper(stage: str, dataset: str) -> dict:

@@ -1,11 +1,9 @@
 """Pictures mark what was put in; one point further in than all others answers every query by D_hyp."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
-from lib.datasets.table import ImageTable
 from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.papers.hyp_vit import disk, heads
 from lib.papers.hyp_vit.heads import HYP, UNCLIPPED
@@ -13,15 +11,14 @@ from lib.training.by_class import ByClass
 from lib.training.experiment import fit
 from lib.training.hyp_vit import Settings
 from lib.training.splits import repeated
+from tests.images import listed
 
 C = 0.1
 CODES = np.repeat(np.arange(5), 4)
 
 
 def test_kinds_are_labels_if_these_are_fewer_than_categories(toy):
-    files = [f"{number}.png" for number in range(len(toy.x))]
-    rows = pd.DataFrame({"image_id": files, "path": files, "label": ["a", "b"] * (len(files) // 2), "group": toy.names})
-    images = ImageTable("mine", ".", rows, "image")
+    images = listed("ab" * 36, group=toy.names)
     assert disk.kinds(images, toy.parts, "label")[0] == "label"
     of, kind = disk.kinds(images, toy.parts, "genus", "group")  # no such column; as many as categories
     assert of == "category" and kind.tolist() == toy.names.tolist()

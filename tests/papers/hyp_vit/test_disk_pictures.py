@@ -1,8 +1,6 @@
 """The disk keeps neighbours, not radii; its marks are told apart, and its legend leaves it its room."""
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -66,21 +64,3 @@ def test_too_few_points_for_a_picture_are_named(drawn):
     cloud = drawn[0]["clusters"]
     with pytest.raises(InputError, match="more than 15 images, and there are 15"):
         pictures.on_disk(pictures.Cloud(cloud.points[:15], cloud.space, CODES[:15]))
-
-
-@pytest.mark.parametrize(("n", "alike"), [(2, False), (3, True)])
-def test_every_entry_of_a_legend_is_inside_the_figure_and_marks_differ_without_colour(n, alike):
-    names = [f"{letter} throated Blue Warbler of the East" for letter in "abcdefghij"]
-    rows = pd.DataFrame({"x": 0.1, "y": np.linspace(-0.9, 0.9, 20), "kind": np.repeat(names, 2)})
-    parts = [
-        rows.assign(picture=f"picture {i}", kind=rows["kind"] if alike else f"{i} " + rows["kind"]) for i in range(n)
-    ]
-    figure = pictures.disks(pd.concat(parts), {"picture 0": 0.621})
-    assert sorted(patch.radius for patch in figure.axes[0].patches) == [0.621, 1]
-    figure.draw_without_rendering()
-    legends = [axis.legend_ for axis in figure.axes if axis.legend_] + figure.legends
-    boxes = [legend.get_window_extent() for legend in legends]
-    assert len(boxes) == (1 if alike else n) and all(len(one.get_texts()) == pictures.SHOWN for one in legends)
-    assert all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
-    assert len({look["marker"] for look in pictures.LOOKS}) == pictures.SHOWN
-    plt.close(figure)

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -113,9 +112,6 @@ def test_the_figure_shows_differences_from_the_default(trained):
     assert points["c", "1", "published_head"] == pytest.approx(89.2 - 92.6)
     assert points["seen", "64 px", "hyp"] == pytest.approx(sizes["64 px, head"] - sizes["96 px, head"])
     assert points.xs("trained", level="line").to_dict() == {("c", "0.1"): 0, ("c", "1"): -8}  # a line has two ends
-    figure = section.figure(points.reset_index().assign(spread=np.nan))
-    assert [axis.get_title() for axis in figure.axes] == list(section.PANELS.values())
-    plt.close(figure)
 
 
 def test_a_row_is_trained_end_to_end_with_its_length_and_batch_and_all_else_alike(arms, toy, monkeypatch):

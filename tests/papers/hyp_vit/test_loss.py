@@ -160,17 +160,6 @@ def test_clipping_keeps_something_to_learn_in_a_sorted_batch():
     assert rows.loc[5.0, "feature clipping"] > rows.loc[5.0, "no clipping"] + 1
 
 
-@pytest.mark.parametrize(("c", "widest"), [(0.0, loss_pictures.WIDEST), (2.0, 0.5**0.5)])
-def test_the_disk_fills_its_picture_and_everything_is_inside(batch, c, widest):
-    disk, bars = loss_pictures.explorer(c, TAU, 6.0).axes
-    assert disk.get_xlim() == disk.get_ylim() == pytest.approx((-1.12 * widest, 1.12 * widest))
-    assert max(abs(line.get_xydata()).max() for line in disk.lines if len(line.get_xydata()) == 1) < widest
-    assert len(disk.patches) == 1 + (c > 0), "the flat plane has no rim"
-    rows = loss.softmax_of_anchor(*batch, c, 6.0, TAU)
-    assert [bar.get_height() for bar in bars.patches] == pytest.approx(rows["share"].tolist())
-    assert [bool(bar.get_hatch()) for bar in bars.patches] == rows["positive"].tolist()
-
-
 def test_shares_are_of_the_distance_that_is_named(batch):
     e, labels = batch
     rows = loss.shares({"D_cos": cosine_distance(e, e)}, [TAU], labels, loss.ANCHOR)

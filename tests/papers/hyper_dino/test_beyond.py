@@ -90,8 +90,6 @@ def test_fewer_images_are_parts_of_more_and_take_as_many_steps(asked):
     row = table.query("n_train == 24 and length == @protocols.EQUAL and gallery == 'closed' and method == 'ball'")
     values = [100 * answer.per_query.values["ap_min", 3].mean() for answer in half]
     assert row.query("k == 3")["ours"].tolist() == pytest.approx([np.mean(values)])
-    figure = beyond.figure_gallery(RUN, table.query("k == 3")).figure
-    assert [axis.get_title() for axis in figure.axes] == ["closed, k = 3", "open, k = 3"]
 
 
 def test_the_length_is_chosen_without_the_test_images():
@@ -194,9 +192,6 @@ def test_leakage_compares_the_same_images_whatever_split_they_asked_in():
     assert row["difference"] == pytest.approx(row["by_group"] - row["by_image"]) and row["n_units"] == 2
     lost = protocols.leakage(BY_IMAGE, BY_GROUP, GROUPS, [1, 20], kind="patient")
     assert "| -25.00 |" in beyond.leakage_layout(lost)
-    left, _ = beyond.figure_leakage(RUN, lost).figure.axes
-    drawn = {round(line.get_xdata()[0], 9) for line in left.lines if len(line.get_xdata()) == 1}
-    assert drawn == {85, 60}
 
 
 def test_leakage_averages_over_trainings():

@@ -61,4 +61,3 @@ def test_chance_is_that_of_the_split(table, data):
     _, labels = data
     hits = [np.mean(labels[split.test][:, None] == labels[split.train]) for split in SPLITS]
     assert set(table.query("k == 1")["chance"].round(9)) == {round(100 * np.mean(hits), 9)}
-    assert len(embeddings.figure_baselines(table).axes) == 2

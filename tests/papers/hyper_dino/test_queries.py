@@ -17,6 +17,7 @@ from lib.training.hyper_dino import Settings
 from lib.training.methods import Health, Method
 from lib.training.recipes import Recipe
 from lib.training.splits import splits
+from tests.images import listed, painted
 
 # Nine images on a line. Image 8 is the picture of image 0 under another class, 7 that of 6 under the same one.
 POINTS = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.5, 20.0, 20.0, 0.0], dtype=np.float32)[:, None]
@@ -28,12 +29,8 @@ PICTURE = np.array([0, 1, 2, 3, 4, 5, 6, 6, 0])
 
 @pytest.fixture
 def images(tmp_path) -> ImageTable:
-    rows = pd.DataFrame({"label": LABELS, "group": GROUPS}).assign(
-        image_id=[f"i{n}" for n in range(9)], path=[f"{n}.png" for n in range(9)]
-    )
-    for n, path in enumerate(rows["path"]):
-        Image.new("RGB", (4, 4), (20 * n, 0, 0)).save(tmp_path / path)
-    return ImageTable("tissue", tmp_path, rows, "patient")
+    ids = [f"i{n}" for n in range(9)]
+    return painted(listed(LABELS, tmp_path, "tissue", "patient", group=GROUPS, image_id=ids), (4, 4))
 
 
 @pytest.fixture
@@ -94,8 +91,6 @@ def test_plain_features_stand_above_the_head_and_the_head_gains_most_for_the_fir
     assert [answer.label for answer in strip.answers] == [queries.PLAIN, "", "", queries.HEAD, "", ""]
     assert all(answer.right for answer in strip.answers[3:]) and not all(answer.right for answer in strip.answers[:3])
     assert strip.title == "a" and {answer.distance for answer in strip.answers} == {None}
-    above = [axis.get_title() for axis in queries.drawn([strip], "image").axes if axis.images and axis.patches]
-    assert above == ["plain\nfeatures", "", "", "with the\nhead", "", ""]
 
 
 def test_twins_are_counted_and_left_out(fitted, images):

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from lib import paths
-from lib.errors import InputError
 from lib.papers.hyper_dino.recipes import LENGTHS, recipes
 from lib.training.recipes import longest_pca
 
@@ -36,10 +35,3 @@ def test_lengths_are_there_once_and_none_is_longer_than_features_or_images_allow
     names = ["40 scaled", "PCA(5)", "PCA(6)", "NCA(5)", "NCA(20)", "NCA(40)"]
     assert baselines(40, [5, 20, "full"], 8, longest) == names
     assert baselines(40, [5, 20], nca_lengths=[10]) == ["40 scaled", "PCA(5)", "PCA(20)", "NCA(10)"]
-
-
-@pytest.mark.parametrize("length", [0, 2.5, "5", True])
-def test_a_length_that_is_not_positive_is_refused_with_the_way_out(length):
-    message = rf"lengths\[1\] = {length!r} cannot be used: it must be a whole number from 1 on.*, or 'full'"
-    with pytest.raises(InputError, match=message):
-        recipes(40, [5, length])

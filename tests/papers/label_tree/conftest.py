@@ -17,11 +17,3 @@ def seen() -> Images:
     centres = np.array([[3, 0, 1, 0], [3, 0, -1, 0], [-3, 0, 0, 1], [-3, 0, 0, -1]], dtype=float)
     views = centres[leaves] + 0.8 * random.normal(size=(2, 96, 4))
     return Images(views.astype(np.float32), leaves, TREE, groups)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_process():
-    """Nothing here is worth another process."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOKY_MAX_CPU_COUNT", "1")
-        yield

@@ -13,6 +13,7 @@ from lib.training import two_views
 from lib.training.label_tree import Objective
 from lib.training.photos import Preparation
 from lib.training.whole import Plan
+from tests.images import coloured, listed
 
 PLAN = Plan("small", two_views.Settings(6, 16, 1e-3, 1e-2, 0.0, 8, 4), Preparation(16, 16))
 BOTH = {"HWC+LAM (Euclidean)": Objective("HWC", margin_weight=1.0)}
@@ -21,14 +22,10 @@ BOTH = {"HWC+LAM (Euclidean)": Objective("HWC", margin_weight=1.0)}
 @pytest.fixture(scope="module")
 def images(seen, tmp_path_factory) -> ImageTable:
     """Pictures of noise around a colour; red and green are the branches, bright and dark their classes."""
-    root, random = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
-    colours = [(200, 40, 40), (120, 40, 40), (40, 200, 40), (40, 120, 40)]
-    rows = []
-    for number, leaf in enumerate(seen.leaves):
-        pixels = np.clip(np.array(colours[leaf]) + random.normal(0, 20, (20, 20, 3)), 0, 255).astype(np.uint8)
-        Image.fromarray(pixels).save(root / f"{number}.png")
-        rows.append({"image_id": str(number), "path": f"{number}.png", "label": seen.tree.leaves[leaf]})
-    return ImageTable("mine", root, pd.DataFrame(rows).assign(group=seen.groups), "patient")
+    colours = np.array([(200, 40, 40), (120, 40, 40), (40, 200, 40), (40, 120, 40)])[seen.leaves]
+    labels = [seen.tree.leaves[leaf] for leaf in seen.leaves]
+    table = listed(labels, tmp_path_factory.mktemp("images"), kind="patient", group=seen.groups)
+    return coloured(table, colours, (20, 20))
 
 
 @pytest.fixture

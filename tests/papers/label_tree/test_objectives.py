@@ -67,16 +67,6 @@ def test_free_centres_end_as_erratum_lt_1_says():
         assert rows.loc[form, "siblings"] < rows.loc[form, "far"]
 
 
-def test_the_bars_of_the_sliders_are_the_pushes_and_the_hinge_ends_at_the_margin():
-    scene = objectives.Scene(sibling_at=0.9, far_at=1.1)
-    bars, hinge = objectives.explorer(scene, 0.2, 0.5, 1.0, 0.4).axes
-    for container, part in zip(bars.containers, ("sibling", "far"), strict=True):
-        wanted = [objectives.forces(scene, 0.2, 0.5, 1.0, kind)[part] for kind in objectives.KINDS]
-        np.testing.assert_allclose([bar.get_height() for bar in container], wanted)
-    gap, paid = hinge.lines[0].get_data()
-    assert (paid[gap >= 0.4] == 0).all() and (paid[gap < 0.39] > 0).all()
-
-
 @pytest.mark.parametrize("name", ["alpha", "gamma", "tau", "siblings", "far", "margin"])
 def test_every_slider_changes_picture_and_readout(name):
     board = objectives.explore()

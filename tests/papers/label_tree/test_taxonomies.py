@@ -58,22 +58,6 @@ def test_the_walk_of_equation_3_is_the_one_of_the_paper():
     assert far[0.5].is_monotonic_decreasing and far[2.5].is_monotonic_increasing  # LT-17
 
 
-@pytest.mark.parametrize("tree", [UNEVEN, BREAST], ids=str)
-def test_every_node_is_drawn_at_its_level_with_its_name(tree):
-    axis, empty = taxonomies.trees_figure([tree, tree], columns=2, height=3).axes
-    assert axis.get_title() == empty.get_title() == tree.name
-    found = {text.get_text(): text.xy for text in axis.texts}
-    assert found.keys() == {node.replace("_", " ") for node in tree.nodes}
-    assert all(found[node.replace("_", " ")][0] == tree.depth_of(node) for node in tree.nodes)
-    heights = [found[leaf][1] for leaf in taxonomies.in_order(tree)]
-    assert heights == [-row for row in range(len(tree.leaves))], "no leaf in another's line"
-    lines = [line.get_xydata() for line in axis.lines if len(line.get_xydata()) == 3]
-    assert len(lines) == len(tree.parents)
-    for node, parent in tree.parents.items():
-        ends = [found[parent], found[node]]
-        assert any(np.allclose([line[0], line[-1]], ends) for line in lines)
-
-
 def test_hf1_is_below_top_1_in_29_of_36_rows():
     """Erratum LT-4, with its largest deviation."""
     rows = taxonomies.hf1_and_top1()

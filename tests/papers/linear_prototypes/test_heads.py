@@ -3,10 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from lib.datasets import folds
-from lib.datasets.queries import balanced
 from lib.losses.linear_prototypes import Comparison
 from lib.papers.linear_prototypes import heads
 from lib.training import classifier
@@ -15,24 +12,16 @@ from lib.training.experiment import fit
 from lib.training.linear_prototypes import Settings
 from lib.training.methods import Fitted
 from lib.training.recipes import Recipe
-from lib.training.splits import Split, query_splits, repeated
+from lib.training.splits import repeated
+from tests.papers.linear_prototypes.conftest import GROUPS, LABELS, X
 
-RNG = np.random.default_rng(1)
-LABELS = np.tile(np.arange(3), 32)
-GROUPS = np.repeat([f"patient {i}" for i in range(16)], 6)
-X = (RNG.normal(size=(3, 6))[LABELS] + 0.7 * RNG.normal(size=(96, 6))).astype(np.float32)
+RNG = np.random.default_rng(2)
 VIEWS = np.stack([X, X + 1.5 * RNG.normal(size=X.shape).astype(np.float32)])
 SHORT = Episodes(epochs=5, batch_size=32, lr=0.01, k=3)
 HEAD = heads.trained("linear prototypes", 6, 4, Settings(hidden=8), SHORT)
 
 
 CHOSEN = {name: replace(HEAD.head, comparison=Comparison(name)) for name in ("cosine", "poincare")}
-
-
-@pytest.fixture(scope="module")
-def where() -> list[Split]:
-    fold_of = folds.assign(LABELS.astype(str), GROUPS, 4, "group", 0)
-    return query_splits({f: balanced(LABELS.astype(str), GROUPS, fold_of, f, 4, 0) for f in range(2)}, seed=0)
 
 
 def alike(one: Fitted, other: Fitted) -> bool:

@@ -78,22 +78,6 @@ def test_encoder_and_method_are_told_apart(results):
     assert cell["spread"].item() == pytest.approx(np.std(of_folds, ddof=1))
 
 
-def test_heads_of_all_encoders_stand_below_each_other_for_each_length():
-    row = {"gallery": "closed", "metric": "ap_min", "method": TL, "spread": 1.0}
-    found = [row | {"encoder": name, "k": k, "ours": 10.0 * k} for name in ("a", "b") for k in (1, 5, 15)]
-    others = [row | {"encoder": "a", "k": 1, "ours": 99.0} | other for other in ({"gallery": "open"}, {"method": PT})]
-    rows = pd.DataFrame([*others, *found])
-    text = retrieval.encoders({"birds": rows, "skin": rows[rows["encoder"] == "a"]})
-    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
-    assert cells[0] == ["k", "encoder, with the head", "birds", "skin"]
-    assert cells[2:] == [
-        ["1", "a", "10.0 ± 1.0", "10.0 ± 1.0"],
-        ["1", "b", "10.0 ± 1.0", "–"],
-        ["15", "a", "150.0 ± 1.0", "150.0 ± 1.0"],
-        ["15", "b", "150.0 ± 1.0", "–"],
-    ]
-
-
 def test_a_dataset_of_the_paper_gets_its_rows_and_any_other_all_of_them(results):
     table = retrieval.values(results)
     ham = retrieval.beside(table, "ham10000", (1,))

@@ -33,16 +33,6 @@ def test_rows_are_means_and_both_spreads():
     assert one["spread"] == pytest.approx(10.0) and one["seeds_spread"] == pytest.approx(0.5**0.5)
 
 
-def test_the_commonest_class_covers_no_other_one():
-    counts = {"fat": 20, "gland": 60, "muscle": 10}
-    labels = np.repeat(list(counts), list(counts.values()))
-    figure = space.figure_4({"PT": (np.random.default_rng(0).normal(size=(90, 3)), [50.0, 30.0, 10.0])}, labels)
-    assert figure.axes[1].get_ylabel() == "component 3 (10 %)"
-    drawn = {points.get_label(): points for points in figure.axes[0].collections}
-    assert {name: len(points.get_offsets()) for name, points in drawn.items()} == counts
-    assert sorted(drawn, key=lambda name: drawn[name].get_zorder()) == ["gland", "fat", "muscle"]
-
-
 def test_the_claims_are_tested_on_the_same_images_over_groups_and_trainings():
     tests = space.tests(spaces(frozen=40.0, head=50.0, linear=50.0))
     assert tests["first"][0] == "head, silhouette" and tests["second"][1] == "frozen, linear classifier"

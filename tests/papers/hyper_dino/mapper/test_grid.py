@@ -83,11 +83,3 @@ def test_a_readout_belongs_to_the_embedding_of_its_values():
 def numbers(text: str) -> list[float]:
     """Those that stand alone in a readout."""
     return [float(number) for number in re.findall(r"(?<=\s)\d+\.?\d*", text)]
-
-
-def test_lines_join_the_pairs_of_two_classes_inside_the_margin():
-    points = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.2], [0.3, 0.3]])
-    distance = np.array([[0, 1, 2, 3], [1, 0, 4, 5], [2, 4, 0, 6], [3, 5, 6, 0]], dtype=float)
-    disk, _ = grid.pairs(points, np.array([0, 0, 1, 1]), ["fat", "gland"], distance, 4.5).axes
-    drawn = [np.array(line).tolist() for line in disk.collections[0].get_segments()]
-    assert drawn == [points[list(pair)].tolist() for pair in [(0, 2), (0, 3), (1, 2)]]

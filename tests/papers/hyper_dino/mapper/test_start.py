@@ -37,9 +37,6 @@ def test_the_course_begins_with_the_network_before_training(fitted):
     norms = fitted["as printed"][SHORT.name][0].embed(X[SPLITS[0].train]).norm(dim=-1)
     row = rows.loc[("as printed", SHORT.name)]
     assert row["before_low"] <= row["before"] and row["after_low"] <= norms.median() <= row["after_high"]
-    axis, _ = start.figure_starts(rows.reset_index(), PoincareBall(), 1e-3, 0.178).axes
-    drawn = [line.get_xdata()[0] for line in axis.lines if line.get_marker() == "o" and len(line.get_xdata())]
-    assert drawn == pytest.approx((2 * np.arctanh(rows.loc["as printed"]["before"])).tolist(), rel=1e-6)
 
 
 def by_differences(e: torch.Tensor, y: np.ndarray, delta: float) -> dict[str, float]:
