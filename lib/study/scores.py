@@ -9,8 +9,10 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.metrics import retrieval
+from lib.metrics.retrieval import PerQuery
 from lib.study import differences
-from lib.training.methods import Answer
+from lib.training.methods import Answer, Health
+from lib.training.splits import Split
 
 QUERY = ["fold", "repeat", "query", "group", "label"]
 """A query: its fold, the training that it searches, its image, the unit of the paired tests, and its class."""
@@ -18,7 +20,7 @@ QUERY = ["fold", "repeat", "query", "group", "label"]
 HEALTH = {"loss": "mean", "rim": "max", "steps": "max"}
 """How the health of several trainings becomes one row's; anything else that was measured is averaged."""
 
-Answers = Mapping[str, Sequence[Answer]]
+Answers = Mapping[str, Sequence["Answer | Scored"]]
 """Method → its answer on each split."""
 
 Measure = Callable[[Answer], Mapping[str, float]]
@@ -115,12 +117,7 @@ class Scores:
             for first, second in (pair for pair in pairs if here.issuperset(pair)):
                 for k in ks:
                     a, b = (part[metric, k].xs(name, level="method") for name in (first, second))
-                    units, repeats, labels = (
-                        a.index.get_level_values(n).to_numpy() for n in ("group", "repeat", "label")
-                    )
-                    test = differences.of_shares(
-                        a.to_numpy(), b.to_numpy(), units, repeats, labels if by_class else None, seed
-                    )
+                    test = differences.of_queries(a, b, by_class, seed)
                     lines.append(at | {"first": first, "second": second, "k": k} | test)
         together = {(line["first"], line["second"]) for line in lines}
         if lost := [pair for pair in pairs if tuple(pair) not in together]:
@@ -130,6 +127,24 @@ class Scores:
 
 def _deviation(split: pd.DataFrame, names: Sequence[str], over: str) -> pd.DataFrame:
     return split.groupby([*names, over], sort=False).mean().groupby(names, sort=False).std()
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What the queries of a training got, for :func:`of_answers`, where a paper trains and searches by itself.
+
+    history: the mean loss of each epoch. steps: of the optimiser.
+    """
+
+    split: Split
+    per_query: PerQuery
+    history: Sequence[float] = ()
+    steps: int = 0
+
+    @property
+    def health(self) -> Health:
+        """How the training ended."""
+        return Health(self.history[-1] if len(self.history) else np.nan, np.nan, self.steps)
 
 
 def of_answers(

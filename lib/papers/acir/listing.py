@@ -1,7 +1,6 @@
 """Algorithm 1 on one query: its list in both orders, drawn, as Fig. 6, and under sliders."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -76,11 +75,6 @@ def strip(rows: Sequence[tuple[pd.DataFrame, str]], images: ImageTable, title: s
             answers.append(strips.Answer(picture, str(row["label"]), float(distance), bool(row["right"])))
     query = int(rows[0][0]["query"].iloc[0])
     return Strip(read_image(images.path(query)), title, answers)
-
-
-def bare(shown: Sequence[Strip]) -> list[Strip]:
-    """The same without pictures."""
-    return [replace(row, query=None, answers=[replace(answer, image=None) for answer in row.answers]) for row in shown]
 
 
 def figure_6(

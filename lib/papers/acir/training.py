@@ -14,10 +14,11 @@ from lib.metrics import hashing, retrieval
 from lib.metrics.retrieval import PerQuery
 from lib.papers.acir import heads
 from lib.papers.acir.heads import ACIR, TOP, Plan, l_wsc
+from lib.study.scores import Scored
 from lib.training import acir, experiment
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even
-from lib.training.methods import Fitted, Health
+from lib.training.methods import Fitted
 from lib.training.splits import Split, repeated
 
 RIVALS = ("CSQ", "DCH", "DPN")
@@ -96,23 +97,11 @@ def of_head(name: str, one: Fitted, x: np.ndarray) -> Codes:
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """What the queries of a training got: an answer for :func:`lib.study.scores.of_answers`.
+class Sized(Scored):
+    """With parameters, how many were trained for it, and size, bytes of an image in the archive."""
 
-    parameters: how many were trained for it. size: bytes of an image in the archive.
-    """
-
-    split: Split
-    per_query: PerQuery
-    history: Sequence[float] = ()
-    steps: int = 0
     parameters: int = 0
     size: float = np.nan
-
-    @property
-    def health(self) -> Health:
-        """How the training ended."""
-        return Health(self.history[-1] if len(self.history) else np.nan, np.nan, self.steps)
 
 
 def first_loss(one: Scored) -> dict[str, float]:

@@ -9,7 +9,7 @@ from lib.figures import style
 from lib.papers.hyp_vit import delta
 from lib.papers.hyp_vit.published import DATASETS
 from lib.papers.hyp_vit.published import delta as published
-from lib.study import paired
+from lib.study import captions, paired
 from lib.study.columns import Column, Layout, printed
 from lib.study.shown import Figure, Table
 from lib.study.store import Run
@@ -98,8 +98,7 @@ SAYS = {
 
 def table(run: Run, name: str, rows: pd.DataFrame) -> Table:
     """A table of :data:`LAYOUTS`."""
-    title, text = SAYS[name]
-    return Table(title, rows, text.format(**run.parameters))
+    return captions.table(run, SAYS, name, rows)
 
 
 def with_published(ours: pd.DataFrame, dataset: str, ladder: pd.DataFrame, size: int) -> pd.DataFrame:

@@ -197,10 +197,10 @@ def centres_figure(rows: pd.DataFrame) -> Figure:
     """Distances of free centres, siblings and far classes, ± one deviation; rows: of :func:`simulation`."""
     rows = rows.assign(name=rows["kind"] + ", γ = " + rows["gamma"].map("{:g}".format))
     long = rows.rename(columns={"far": "other branch"}).melt("name", ["siblings", "other branch"], "series")
-    shown = long.groupby(["series", "name"], sort=False)["value"].agg(["mean", "std"]).reset_index()
-    shown = shown.assign(difference=shown["mean"], low=shown["mean"] - shown["std"], high=shown["mean"] + shown["std"])
-    figure = forest(shown.assign(clear=True), xlabel="mean distance of centres (chord; at most 2)")
-    figure.axes[0].set_xlim(shown["low"].min() - 0.1, shown["high"].max() + 0.1)
+    means = long.groupby(["series", "name"], sort=False)["value"].agg(difference="mean", spread="std").reset_index()
+    figure = forest(means, xlabel="mean distance of centres (chord; at most 2)")
+    ends = [means["difference"] + side * means["spread"] for side in (-1, 1)]
+    figure.axes[0].set_xlim(ends[0].min() - 0.1, ends[1].max() + 0.1)
     return figure
 
 

@@ -14,7 +14,7 @@ from lib import checks, files, paths
 from lib.datasets.drawing import of_each_class
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.figures.lines import lines
+from lib.figures.lines import lines, with_level
 from lib.papers.linear_prototypes import tuning
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
 from lib.study import answers, paired
@@ -34,6 +34,7 @@ Answered = Mapping[str, Answers]
 SPREAD = "mean over folds and seeds ± one standard deviation over the folds, ± seeds: over the trainings"
 SIDES = {PT: "PT, as they are", SCALED: "PT, scaled", TL: "TL: prototype head"}
 """The panels of Fig. 2."""
+FROZEN = "frozen features, scaled"
 
 
 def values(results: Answered) -> pd.DataFrame:
@@ -290,8 +291,7 @@ def figure_2(closed: pd.DataFrame) -> Figure:
     closed: rows of :func:`values` in the closed gallery, AP by min(k, relevant).
     """
     shown = closed[closed["method"].isin(list(SIDES))].rename(columns={"encoder": "line", "k": "x", "ours": "y"})
-    chance = shown.drop_duplicates(["method", "x"]).assign(line="chance", y=lambda rows: rows["chance"], spread=np.nan)
-    shown = pd.concat([shown, chance]).assign(panel=lambda rows: rows["method"].map(SIDES))
+    shown = with_level(shown.assign(panel=shown["method"].map(SIDES)))
     panels = list(SIDES.values())
     return lines(shown, xlabel="k (length of the list)", ylabel="MAP@k (%)", panels=panels, height=3.4)
 
@@ -301,12 +301,6 @@ def shots_figure(sizes: pd.DataFrame, baseline: float, k: int) -> Figure:
     panels = {"support": "smaller support", "labels": "fewer labels"}
     xlabels = {"smaller support": "support images per class, K", "fewer labels": "labelled images per class"}
     rows = sizes.assign(line=sizes["method"] + ", " + sizes["length"], y=sizes["ours"])
-    level = rows.drop_duplicates(["sweep", "size"]).assign(spread=np.nan)
-    rows = [
-        rows,
-        level.assign(line="frozen features, scaled", y=baseline),
-        level.assign(line="chance", y=level["chance"]),
-    ]
-    shown = pd.concat(rows).assign(x=lambda rows: rows["size"].map(lambda size: str(size or "all")))
-    shown = shown.assign(panel=shown["sweep"].map(panels))
-    return lines(shown, xlabel=xlabels, ylabel=f"MAP@{k} (%)", height=3.8)
+    rows = rows.assign(x=sizes["size"].map(lambda size: str(size or "all")), panel=sizes["sweep"].map(panels))
+    rows = with_level(with_level(rows.assign(**{FROZEN: baseline}), FROZEN))
+    return lines(rows, xlabel=xlabels, ylabel=f"MAP@{k} (%)", height=3.8)

@@ -14,7 +14,7 @@ from lib.papers.acir import heads, published, training
 from lib.papers.acir.ablations import rows, study
 from lib.papers.acir.ablations.study import KS, Setting
 from lib.papers.acir.heads import TOP
-from lib.papers.acir.training import Codes, Material, Scored, by_code, by_content
+from lib.papers.acir.training import Codes, Material, Sized, by_code, by_content
 from lib.study.rates import best_rates, choose_middle
 from lib.training.acir import Design
 from lib.training.hashing import Even
@@ -139,7 +139,7 @@ def test_ties_are_broken_by_the_mean_correlation_of_the_levels(monkeypatch):
 
 
 def scored(h, repeat=0):
-    return Scored(replace(SPLIT, repeat=repeat), by_code(h, LABELS, SPLIT, KS), [2.0, 1.0 + repeat], 10, 99, 0.5)
+    return Sized(replace(SPLIT, repeat=repeat), by_code(h, LABELS, SPLIT, KS), [2.0, 1.0 + repeat], 10, 99, 0.5)
 
 
 def test_a_row_has_both_ways_to_divide_class_means_chance_and_health():

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -241,9 +240,8 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
         f"Points of MAP@{k} that one change earns, with all else the same ({archive}). Lines: 95 % interval over "
         f"groups and trainings. Filled: clear after Holm's correction. {ABOUT}"
     )
-    rows = part.sort_values("difference", ascending=False, kind="stable")
-    rows = rows.assign(name=[fill(factor, 34) for factor in rows["factor"]], clear=rows["p_holm"] <= 0.05)
-    figure = forest(rows, xlabel=f"points of MAP@{k} that it earns", row_height=0.36)
+    rows = part.sort_values("difference", ascending=False, kind="stable").rename(columns={"factor": "name"})
+    figure = forest(rows, xlabel=f"points of MAP@{k} that it earns", row_height=0.36, width=34)
     kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
     return Figure("what one change earns", kept, text, figure=figure)
 
