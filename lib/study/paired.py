@@ -287,7 +287,7 @@ def of_own_group(tests: pd.DataFrame) -> str:
     >>> of_own_group(pd.DataFrame({"n_units": [700]}))
     ''
     """
-    if "n_queries" not in tests or (own := tests.dropna(subset="n_queries")).empty:
+    if "group_kind" not in tests or (own := tests.dropna(subset="n_queries")).empty:
         return ""
     n_queries, n_units, kind = own[["n_queries", "n_units", "group_kind"]].iloc[0]
     another = f"over the {n_queries:,.0f} images whose {kind} has another one in the archive"

@@ -113,8 +113,7 @@ def explorer(c: float, temperature: float, clip_radius: float) -> Figure:
         figure = Figure(figsize=(7.6, 4.0), layout="none")
         left, right = figure.add_axes((0.075, 0.12, 0.44, 0.80)), figure.add_axes((0.60, 0.12, 0.385, 0.80))
         disk(left, z, labels, c, clip_radius, anchor=numbers.ANCHOR)
-        share = numbers.reach([c], [clip_radius])["share"].item()
-        reach = f"reach {share:.1f} % of the radius" if c else "flat, no rim"
+        reach = f"reach {numbers.reach(c, clip_radius):.1f} % of the radius" if c else "flat, no rim"
         left.set_title(f"c·r² = {c * clip_radius**2:.3f}: {reach}")
         colours = [style.PALETTE[numbers.CLASSES.index(name[0])] for name in rows["image"]]
         hatches = ["////" if positive else "" for positive in rows["positive"]]
@@ -133,7 +132,7 @@ def disk(axis: plt.Axes, z: Tensor, labels: Tensor, c: float, clip_radius: float
     _frame(axis, limit, "z")
     if c:
         axis.add_patch(Circle((0, 0), radius, facecolor="0.96", edgecolor="black", linewidth=1.5, zorder=0))
-    out = radius * numbers.reach([c], [clip_radius])["share"].item() / 100 if c else clip_radius
+    out = radius * numbers.reach(c, clip_radius) / 100 if c else clip_radius
     axis.add_patch(Circle((0, 0), out, fill=False, linestyle="--", color=style.PALETTE[3], linewidth=1.2))
     if anchor is not None:
         axis.plot(*z[anchor].tolist(), "o", markersize=10.5, markerfacecolor="none", markeredgecolor="black")

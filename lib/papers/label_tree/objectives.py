@@ -204,8 +204,9 @@ def centres_figure(rows: pd.DataFrame) -> Figure:
     return figure
 
 
-def explorer(scene: Scene, tau: float, alpha: float, gamma: float, margin: float) -> Figure:
+def explorer(alpha: float, gamma: float, tau: float, siblings: float, far: float, margin: float) -> Figure:
     """What the sliders show: pushes of each form on one sibling and one far image, and the hinge of LAM."""
+    scene = Scene(sibling_at=siblings, far_at=far)
     pushes = {kind: forces(scene, tau, alpha, gamma, kind) for kind in KINDS}
     with style.house():
         figure, axes = plt.subplots(1, 2, figsize=(7.0, 3.6), width_ratios=(1.5, 1))
@@ -225,10 +226,6 @@ def explorer(scene: Scene, tau: float, alpha: float, gamma: float, margin: float
         axes[1].legend()
         plt.close(figure)
     return figure
-
-
-def _draw(alpha: float, gamma: float, tau: float, siblings: float, far: float, margin: float) -> Figure:
-    return explorer(Scene(sibling_at=siblings, far_at=far), tau, alpha, gamma, margin)
 
 
 def _describe(alpha: float, gamma: float, tau: float, siblings: float, far: float, margin: float) -> str:
@@ -254,4 +251,4 @@ def explore() -> Board:
         "far": Slider("distance of far", distances, start=1.1),
         "margin": Slider("margin m", np.linspace(0, 1, 11).round(1).tolist(), start=0.3),
     }
-    return Board(sliders, _draw, _describe, height=380)
+    return Board(sliders, explorer, _describe, height=380)

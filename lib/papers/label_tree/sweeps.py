@@ -91,21 +91,18 @@ def rows(scores: Over, keys: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def best(by_tau: pd.DataFrame, *, with_violations: bool = False) -> pd.DataFrame:
-    """Every method at the τ where its HF1, the mean of its trainings, is highest; of equal ones the first.
+OVER_TAU, OVER_WEIGHTS = ["method", "temperature"], ["form", "alpha", "gamma"]
+"""What a row of a sweep is of."""
 
-    with_violations: HF1 less violations, as in :func:`best_cells`.
+
+def best(rows: pd.DataFrame, keys: Sequence[str], *, with_violations: bool = False) -> pd.DataFrame:
+    """Every method or form where its HF1, the mean of its trainings, is highest; of equal ones the first.
+
+    rows: of :func:`rows`. keys: the method or form, and what was tried. with_violations: HF1 less violations.
     """
-    means = by_tau.groupby(["method", "temperature"], sort=False)[[*TITLES, "loss"]].mean().reset_index()
+    means = rows.groupby(list(keys), sort=False)[[*TITLES, "loss"]].mean().reset_index()
     score = means["hf1"] - with_violations * means["violation"]
-    return means.loc[score.groupby(means["method"], sort=False).idxmax()].reset_index(drop=True)
-
-
-def best_cells(by_weight: pd.DataFrame) -> list[tuple[str, float, float]]:
-    """Of every form the α and γ with the highest HF1 less violations, means of trainings; of equal ones the first."""
-    means = by_weight.groupby(["form", "alpha", "gamma"], sort=False)[["hf1", "violation"]].mean()
-    score = means["hf1"] - means["violation"]
-    return list(score.groupby("form", sort=False).idxmax())
+    return means.loc[score.groupby(means[keys[0]], sort=False).idxmax()].reset_index(drop=True)
 
 
 def rivals(scores: Over, by_tau: pd.DataFrame, cells: Over, by_weight: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -113,12 +110,13 @@ def rivals(scores: Over, by_tau: pd.DataFrame, cells: Over, by_weight: pd.DataFr
 
     Paired over groups and trainings, each rival a question. The images are those that chose, so p is too small.
     """
-    of_best = best(by_tau, with_violations=True).set_index("method")["temperature"]
-    at_best = {name: scores[name, tau] for name, tau in of_best.items()}
-    at_best |= {called(cell): cells[cell] for cell in best_cells(by_weight)}
-    return by_question(
-        at_best, {f"{name} against SupCon": [(name, SUPCON)] for name in at_best if name != SUPCON}, seed
+    of_tau, of_weights = (
+        best(rows, keys, with_violations=True)[keys].itertuples(index=False, name=None)
+        for rows, keys in ((by_tau, OVER_TAU), (by_weight, OVER_WEIGHTS))
     )
+    at_best = {name: scores[name, tau] for name, tau in of_tau} | {called(cell): cells[cell] for cell in of_weights}
+    rival = {f"{name} against SupCon": [(name, SUPCON)] for name in at_best if name != SUPCON}
+    return by_question(at_best, rival, seed)
 
 
 def called(cell: tuple[str, float, float]) -> str:

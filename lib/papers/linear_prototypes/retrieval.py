@@ -110,22 +110,29 @@ def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame
     return rows.assign(gained=rows["TL"] - rows["PT"])
 
 
-def caption(run: Run, printed: str = "", heads: str = "") -> str:
+TRAINED = (
+    "heads trained {seeds} times for {epochs} epochs (published: once for 100) with K = {K} on {views} views of each "
+    "image, "
+)
+OF_VARIANTS = (
+    "but for the row without augmented views; NCA is fitted once, and it and the linear classifiers learn from the "
+    "same labels without prototypes. Temperature of the cosine head, temperature and curvature of the Poincaré head: "
+    "each fold's own choice"
+)
+OF_ENCODERS = "the first of which is the image itself (encoders beside the first: the image alone)"
+"""How heads were trained: the other heads and the opponents, and those of every encoder."""
+
+
+def caption(run: Run, printed: str = "mean over folds and seeds", heads: str = OF_ENCODERS) -> str:
     """What the numbers are, and why they differ from the published ones.
 
-    printed: what stands there, if not the mean over folds and seeds; heads: how those of this table differ.
+    printed: what stands there. heads: how those of this table were trained.
     """
-    parameters = run.parameters
-    heads = heads or (
-        f"heads trained {parameters['seeds']} times for {parameters['epochs']} epochs (published: once for 100) with "
-        f"K = {parameters['K']} on {parameters['views']} views of each image, the first of which is the image itself "
-        "(encoders beside the first: the image alone)"
-    )
     ours = (
-        f"MAP@k in percent, AP divided by min(k, relevant); {printed or 'mean over folds and seeds'}; "
-        f"{parameters['folds']} folds by {parameters['groups']}; class-balanced queries of {parameters['groups']}s "
-        f"that nothing was fitted on; cosine search where no other is named; {heads}."
-    )
+        f"MAP@k in percent, AP divided by min(k, relevant); {printed}; {{folds}} folds by {{groups}}; class-balanced "
+        "queries of {groups}s that nothing was fitted on; cosine search where no other is named; "
+        f"{TRAINED}{heads}."
+    ).format(**run.parameters)
     why = {
         "demo": "Ours are procedural tiles and another encoder: nothing but the layout can be compared.",
         "sample": "Published: other encoders, other queries, and a k that is not stated (LP-9, LP-10).",
@@ -133,17 +140,6 @@ def caption(run: Run, printed: str = "", heads: str = "") -> str:
         "own": "Published: other images, encoders and queries, and a k that is not stated (LP-9, LP-10).",
     }
     return f"{ours} {why[run.profile]}"
-
-
-def variant_heads(run: Run) -> str:
-    """How the other heads and the opponents were trained, for a caption."""
-    parameters = run.parameters
-    return (
-        f"heads trained {parameters['seeds']} times for {parameters['epochs']} epochs (published: once for 100) with "
-        f"K = {parameters['K']} on {parameters['views']} views of each image, but for the row without augmented views; "
-        "NCA is fitted once, and it and the linear classifiers learn from the same labels without prototypes. "
-        "Temperature of the cosine head, temperature and curvature of the Poincaré head: each fold's own choice"
-    )
 
 
 STEPS, EPOCHS = "equal steps", "equal epochs"

@@ -69,7 +69,7 @@ def test_free_centres_end_as_erratum_lt_1_says():
 
 def test_the_bars_of_the_sliders_are_the_pushes_and_the_hinge_ends_at_the_margin():
     scene = objectives.Scene(sibling_at=0.9, far_at=1.1)
-    bars, hinge = objectives.explorer(scene, 0.2, 0.5, 1.0, 0.4).axes
+    bars, hinge = objectives.explorer(0.5, 1.0, 0.2, 0.9, 1.1, 0.4).axes
     for container, part in zip(bars.containers, ("sibling", "far"), strict=True):
         wanted = [objectives.forces(scene, 0.2, 0.5, 1.0, kind)[part] for kind in objectives.KINDS]
         np.testing.assert_allclose([bar.get_height() for bar in container], wanted)

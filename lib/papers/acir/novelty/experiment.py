@@ -194,13 +194,6 @@ def standard(score: np.ndarray, aside: np.ndarray, least: float = 0.0) -> np.nda
     return (score - score[aside].mean()) / deviation
 
 
-def lengths(
-    scene: Scene, plan: Plan, sizes: Sequence[int], rate: float, known: Sequence[Codes]
-) -> dict[int, Sequence[Codes]]:
-    """CSQ's codes of each length; ``known``: those of the plan's own."""
-    return {bits: known if bits == plan.bits else heads(scene, plan, {"CSQ": rate}, bits=bits)["CSQ"] for bits in sizes}
-
-
 def each_class(scene: Scene, plan: Plan, rate: float, rebuilt: bool) -> pd.DataFrame:
     """Each class in turn left out, CSQ trained anew without it: columns class, n, score, auroc (percent).
 
