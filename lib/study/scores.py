@@ -47,7 +47,7 @@ class Scores:
         """The levels of the index that tell the rows of a table apart."""
         return [name for name in self.values.index.names if name not in QUERY]
 
-    def means(self, measures: Mapping[str, str] = HEALTH) -> pd.DataFrame:
+    def means(self) -> pd.DataFrame:
         """A row for each of ``names``, metric and k; percent.
 
         Columns ours (mean over folds and trainings), spread (standard deviation over folds, of means over trainings),
@@ -72,7 +72,7 @@ class Scores:
         repeats = split.index.to_frame(index=False).groupby(names, sort=False)["repeat"].nunique()
         counts = pd.DataFrame({"n_seeds": repeats, "n_queries": empty.size(), "n_without_relevant": empty.sum()})
         health = self.trainings.groupby(names, sort=False).agg(
-            {name: measures.get(name, "mean") for name in self.trainings}
+            {name: HEALTH.get(name, "mean") for name in self.trainings}
         )
         return rows.reset_index().join(counts, on=names).join(health, on=names)
 
@@ -83,6 +83,15 @@ class Scores:
     def of(self, name: Any, metric: str, k: int) -> pd.Series:
         """The value of every query of one row of a table; ``name`` is its place in ``names``, a tuple of several."""
         return self.values[metric, k].xs(name, level=self.names if isinstance(name, tuple) else self.names[0])
+
+    def beside(self, names: Mapping[str, Any], metric: str, k: int) -> pd.DataFrame:
+        """Queries that several rows of a table have, whatever their fold: a column each; all that all can answer.
+
+        names: column → a row as in :meth:`of`.
+        """
+        return pd.DataFrame(
+            {title: self.of(name, metric, k).droplevel("fold") for title, name in names.items()}
+        ).dropna()
 
     def tests(
         self,

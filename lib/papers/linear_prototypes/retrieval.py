@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,8 +17,7 @@ from lib.figures.lines import lines, with_level
 from lib.papers.linear_prototypes import tuning
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
 from lib.study import answers, paired
-from lib.study.columns import HEALTH, Column, Layout, printed
-from lib.study.markdown import markdown_table
+from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import HEALTH as HEALTHY
 from lib.study.scores import Answers, of_answers
 from lib.study.store import Run
@@ -272,13 +270,13 @@ def encoders(tables: Mapping[str, pd.DataFrame]) -> str:
 
     tables: title of a dataset → its rows of :func:`values`.
     """
-    lines: dict[tuple[int, str], dict[str, Any]] = {}
-    for title, rows in tables.items():
-        trained = rows[(rows["gallery"] == "closed") & (rows["metric"] == "ap_min") & (rows["method"] == TL)]
-        for row in trained[trained["k"].isin([trained["k"].min(), trained["k"].max()])].sort_values("k").itertuples():
-            line = lines.setdefault((row.k, row.encoder), {"k": str(row.k), "encoder, with the head": row.encoder})
-            line[title] = f"{printed(row.ours, '1')} ± {printed(row.spread, '1')}"
-    return markdown_table(pd.DataFrame([lines[key] for key in sorted(lines, key=lambda key: key[0])]).fillna("–"))
+    rows = pd.concat([rows.assign(title=title) for title, rows in tables.items()])
+    rows = rows[(rows["gallery"] == "closed") & (rows["metric"] == "ap_min") & (rows["method"] == TL)]
+    ends = rows.groupby("title")["k"]
+    rows = rows[(rows["k"] == ends.transform("min")) | (rows["k"] == ends.transform("max"))]
+    columns = [Column("k", form="0"), Column("encoder, with the head", "encoder")]
+    columns += [Column("{}", "ours", "1", pm="spread", over="title")]
+    return Layout(columns, by=("k", "encoder"))(rows.sort_values("k", kind="stable"))
 
 
 def figure_2(closed: pd.DataFrame) -> Figure:
