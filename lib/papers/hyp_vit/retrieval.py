@@ -228,10 +228,6 @@ def marked(tests: pd.DataFrame) -> pd.DataFrame:
     return tests.assign(**{side: tests[side].mask(apart, tests[side] + rate) for side, rate in rates.items()})
 
 
-def _tested(tests: pd.DataFrame) -> pd.DataFrame:
-    return paired.outcomes(marked(tests))
-
-
 LAYOUTS = {
     "table_2": layout(),
     "table_3": layout(),
@@ -240,7 +236,7 @@ LAYOUTS = {
     "table_steps": Layout(
         [Column("method"), Column("place"), Column("step {}", "ours", "{:#.4g}", over="at")], by=("method", "place")
     ),
-    "table_tests": replace(paired.tests_layout(QUESTIONS), prepare=_tested),
+    "table_tests": replace(paired.tests_layout(QUESTIONS), prepare=lambda tests: paired.outcomes(marked(tests))),
 }
 
 
