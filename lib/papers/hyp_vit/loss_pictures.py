@@ -157,21 +157,15 @@ def _frame(axis: plt.Axes, limit: float, name: str) -> None:
     axis.grid(False)
 
 
-def loss_and_slope(c: float, temperature: float, clip_radius: float) -> tuple[float, float]:
-    """The loss of the small batch, and the norm of its gradient with respect to the outputs of the head."""
-    e, labels = numbers.small_batch()
-    z = numbers.place(e.requires_grad_(), c, clip_radius)
-    loss = PairwiseCrossEntropy(PoincareBall(c), temperature)(z, labels)
-    return loss.item(), torch.autograd.grad(loss, e)[0].norm().item()
-
-
 def describe(c: float, temperature: float, clip_radius: float) -> str:
     """The board's readout."""
     e, labels = numbers.small_batch()
     rows = numbers.overview(e, labels, c, clip_radius, temperature)
     seen = numbers.softmax_of_anchor(e, labels, c, clip_radius, temperature)
     positive = seen[seen["positive"]].iloc[0]
-    loss, slope = loss_and_slope(c, temperature, clip_radius)
+    z = numbers.place(e.requires_grad_(), c, clip_radius)
+    loss = PairwiseCrossEntropy(PoincareBall(c), temperature)(z, labels)
+    (slope,) = torch.autograd.grad(loss, e)
     lines = [
         f"curvature -{c:.2f}, radius {c**-0.5:.3f}" if c else "curvature 0: the flat plane, no rim",
         f"clipped to r = {clip_radius:.1f}   {(rows['length'] > clip_radius).sum():3d} of {len(rows)} outputs",
@@ -183,7 +177,7 @@ def describe(c: float, temperature: float, clip_radius: float) -> str:
         f"  share of softmax {positive['share']:9.2f} %",
         "",
         f"loss of the batch  {loss:9.4f}",
-        f"gradient norm      {slope:9.4f}",
+        f"gradient norm      {slope.norm():9.4f}",
     ]
     return "\n".join(lines)
 

@@ -75,14 +75,9 @@ def forces(scene: Scene, tau: float, alpha: float, gamma: float, kind: str) -> d
     >>> pushes["far"] < pushes["sibling"]
     True
     """
-    positive = scene.positive
-    omega = losses.multipliers(scene.rho(), positive, *((0.0, 0.0) if kind == PLAIN else (alpha, gamma)))
-    s = scene.similarities(tau, kind).requires_grad_()
-    logits = losses.scaled(s, omega, positive, kind)
-    loss = -logits.log_softmax(-1)[positive].mean()
-    (slope,) = torch.autograd.grad(loss, s)
-    pull, sibling, far = -slope[0].item(), slope[scene.positives].item(), slope[-1].item()
-    return {"pull": pull, "sibling": sibling, "far": far, "ratio": far / sibling}
+    slope = by_autograd(scene, tau, *((0.0, 0.0) if kind == PLAIN else (alpha, gamma)), kind)
+    pull, sibling, far = (slope[place].item() for place in (0, scene.positives, -1))
+    return {"pull": -pull, "sibling": sibling, "far": far, "ratio": far / sibling}
 
 
 def effect(scene: Scene, tau: float, gamma: float, kind: str) -> float:
@@ -105,11 +100,11 @@ def equation_8(scene: Scene, tau: float, alpha: float, gamma: float) -> np.ndarr
     return (omega * pi - omega * scene.positive / scene.positives).numpy()
 
 
-def by_autograd(scene: Scene, tau: float, alpha: float, gamma: float) -> np.ndarray:
-    """The same as the derivative of the loss by each s."""
-    omega = losses.multipliers(scene.rho(), scene.positive, alpha, gamma)
-    s = scene.similarities(tau, losses.PRINTED).requires_grad_()
-    (slope,) = torch.autograd.grad(-(omega * s).log_softmax(-1)[scene.positive].mean(), s)
+def by_autograd(scene: Scene, tau: float, alpha: float, gamma: float, kind: str = losses.PRINTED) -> np.ndarray:
+    """The same as the derivative of the loss by each s, (n,); of any form."""
+    omega, positive = losses.multipliers(scene.rho(), scene.positive, alpha, gamma), scene.positive
+    s = scene.similarities(tau, kind).requires_grad_()
+    (slope,) = torch.autograd.grad(-losses.scaled(s, omega, positive, kind).log_softmax(-1)[positive].mean(), s)
     return slope.numpy()
 
 

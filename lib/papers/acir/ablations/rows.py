@@ -25,8 +25,6 @@ CNN, VIT, HYBRID, FULL = "CNN", "ViT", "Hybrid", "ACIR"
 PRETRAINED, UNTRAINED, TOKEN = "pretrained stem", "untrained stem", "ViT feature"
 """What a network sees: feature maps of the encoder, those of the same encoder untrained, a ViT's class token."""
 CAUCHY, STRUCTURE, PLAIN, UNWEIGHTED = "Cauchy", "L_WSC", "L_WSC, labels alone", "L_SC + α L_Q"
-OURS = (STRUCTURE, PLAIN, UNWEIGHTED)
-"""Losses with an α."""
 FUSED, WITHOUT = f"{HYBRID} + L_WSC + DaRF", f"{FULL} without "
 PLAIN_RANKING = f"{WITHOUT}CGR"
 TURNED = f"{FULL}, DaRF with shallow queries"

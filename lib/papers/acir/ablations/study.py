@@ -18,7 +18,6 @@ from lib.papers.acir.ablations.rows import (
     CAUCHY,
     FULL,
     LAYER,
-    OURS,
     PRETRAINED,
     STRUCTURE,
     TOKEN,
@@ -78,45 +77,40 @@ class Setting:
     alpha: float = 0.0
     quantisation: str = "ours"
 
-    @property
-    def network(self) -> "Setting":
+    def job(self, material: Material, split: Split) -> Job:
         """What is trained for it: ranking by content trains nothing, α is ACIR's only, and at 0 no form matters."""
-        alpha = self.alpha if self.row.loss in OURS else 0.0
-        form = self.quantisation if alpha else "ours"
-        return Setting(replace(self.row, name="", content=False, like=""), self.lr, alpha, form)
+        row, form = self.row, self.quantisation if self.alpha else "ours"
+        loss = losses(material, row.design.bits, split.train, self.alpha, form)[row.loss]
+        return Job(f"{row.loss}, {row.design}", row.design, loss, self.lr, split.seed)
 
 
 def trained(
     materials: Materials, settings: Sequence[Setting], splits: Sequence[Split], what: str = "networks"
-) -> dict[tuple[Setting, int], Trained]:
+) -> list[list[Trained]]:
     """The network of every setting for every split, of which the training images are the same.
 
-    Keys: :attr:`Setting.network` and the split's repeat; settings that differ in nothing that is trained share one.
+    Settings that differ in nothing that is trained share one.
     """
-    networks, rows = {}, splits[0].train
-    own = dict.fromkeys(setting.network for setting in settings)
-    for eye in dict.fromkeys(setting.row.eye for setting in own):
-        keys = [(setting, split) for setting in own if setting.row.eye == eye for split in splits]
-        jobs = []
-        for setting, split in keys:
-            row = setting.row
-            loss = losses(materials[eye], row.design.bits, rows, setting.alpha, setting.quantisation)[row.loss]
-            jobs.append(Job(f"{row.loss}, {row.design}", row.design, loss, setting.lr, split.seed))
-        fitted = materials[eye].fit(jobs, rows, what)
-        networks |= {(s, split.repeat): network for (s, split), network in zip(keys, fitted, strict=True)}
-    return networks
+    jobs = [
+        [(setting.row.eye, setting.job(materials[setting.row.eye], split)) for split in splits] for setting in settings
+    ]
+    networks = {}
+    for eye in dict.fromkeys(s.row.eye for s in settings):
+        own = dict.fromkeys(job for of_setting in jobs for seen, job in of_setting if seen == eye)
+        fitted = materials[eye].fit(list(own), splits[0].train, what)
+        networks |= {(eye, job): network for job, network in zip(own, fitted, strict=True)}
+    return [[networks[job] for job in of_setting] for of_setting in jobs]
 
 
 def scored(
     materials: Materials, settings: Sequence[Setting], splits: Sequence[Split], what: str = "networks"
 ) -> list[list[Sized]]:
     """What every setting finds in the closed gallery, trained on every split; a list over splits for each."""
-    networks = trained(materials, settings, splits, what)
     jobs = (
-        joblib.delayed(score)(networks[s.network, split.repeat], m.views[0], m.labels, split, s.row.content)
-        for s in settings
-        for m in [materials[s.row.eye]]
-        for split in splits
+        joblib.delayed(score)(network, m.views[0], m.labels, split, setting.row.content)
+        for setting, networks in zip(settings, trained(materials, settings, splits, what), strict=True)
+        for m in [materials[setting.row.eye]]
+        for network, split in zip(networks, splits, strict=True)
     )
     scores, n = list(spread(jobs, next(iter(materials.values())).workers)), len(splits)
     return [scores[at : at + n] for at in range(0, len(scores), n)]
@@ -255,7 +249,7 @@ def floats(
 
     add("feature of the encoder", features, splits[0])
     add("pooled deep map", material.pooled, splits[0])
-    networks = trained({row.eye: material}, [Setting(row, lr, alpha)], splits).values()
+    (networks,) = trained({row.eye: material}, [Setting(row, lr, alpha)], splits)
     for split, network in zip(splits, networks, strict=True):
         codes = of_network(FULL, split.repeat, network, material.views[0])
         add(f"what {FULL} makes its code of", codes.joined, split, network.history, network.steps)
