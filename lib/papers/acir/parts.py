@@ -85,18 +85,14 @@ def resnet() -> tuple[Stem, int]:
         return Stem(timm.create_model(PAPER_STEM, pretrained=False, num_classes=0)).eval(), PAPER_PIXELS
 
 
-def network(design: Design, stem: Stem, pixels: int) -> ConsolidatedHash:
-    """The network on that stem, with its decoder, on the meta device: shapes and counts, no numbers."""
-    with torch.device("meta"):
-        return ConsolidatedHash(*stem.channels, pixels // 32, **vars(design)).eval()
-
-
 def table(design: Design, stem: Stem, pixels: int) -> pd.DataFrame:
     """A row per part: part, equation, input, output (channels × height × width, or numbers), parameters, gmac.
 
-    gmac: billions of multiplications in layers and products, for one image.
+    gmac: billions of multiplications in layers and products, for one image. The network has its decoder; on the meta
+    device there are shapes and counts, no numbers.
     """
-    stem, whole = stem.to("meta"), network(design, stem, pixels)
+    with torch.device("meta"):
+        stem, whole = stem.to("meta"), ConsolidatedHash(*stem.channels, pixels // 32, **vars(design)).eval()
     seen: dict[str, dict[str, str]] = {}
     hooks = [stem.register_forward_hook(_note(seen, "stem"))]
     known = dict(whole.named_modules())

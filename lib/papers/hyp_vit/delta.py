@@ -66,11 +66,6 @@ def disk(n: int, radius: float, random: np.random.Generator) -> Tensor:
     return ball.pairwise(points, points)
 
 
-def as_they_are(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The features themselves."""
-    return x
-
-
 def unit_length(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Every image's features divided by their L2 norm."""
     return x / np.linalg.norm(x, axis=1, keepdims=True).clip(min=np.finfo(x.dtype).tiny)
@@ -112,7 +107,7 @@ def of_features(
     size: int,
     draws: int,
     seed: int,
-    change: Change = as_they_are,
+    change: Change = lambda x, _: x,
 ) -> pd.DataFrame:
     """δ of every draw: columns encoder, draw, delta, diameter, relative, directions (see :func:`directions`).
 

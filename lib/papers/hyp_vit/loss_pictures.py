@@ -85,7 +85,8 @@ def gradient(small: pd.DataFrame, done: pd.DataFrame, marks: Mapping[str, float]
             for number, kind in enumerate(numbers.KINDS):
                 line = rows[rows["kind"] == kind]
                 height = 10 ** line[part] if part == "log10_total" else line[part]
-                axis.plot(line["norm"], height, label=kind, **_line(number), linewidth=2.4 if number == 0 else 1.3)
+                look = {"color": style.PALETTE[number], "dashes": style.DASHES[number] or (None, None)}
+                axis.plot(line["norm"], height, label=kind, **look, linewidth=2.4 if number == 0 else 1.3)
             for number, (name, norm) in enumerate(marks.items()):
                 axis.axvline(norm, color=("0.4", "0.75")[number], linewidth=1, label=name, zorder=1)
             axis.set(title=title, xscale="log", xlabel="length |e| (log scale)")
@@ -98,11 +99,6 @@ def gradient(small: pd.DataFrame, done: pd.DataFrame, marks: Mapping[str, float]
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
-
-
-def _line(number: int) -> dict[str, object]:
-    """The look of the ``number``-th line: its colour and its dashes."""
-    return {"color": style.PALETTE[number], "dashes": style.DASHES[number] or (None, None)}
 
 
 def explorer(c: float, temperature: float, clip_radius: float) -> Figure:

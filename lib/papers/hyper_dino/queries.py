@@ -16,9 +16,10 @@ from lib.figures.strips import GAP, TITLE, Answer, Strip, bare
 from lib.figures.strips import strips as draw
 from lib.metrics.classes import over_classes
 from lib.search import nearest
-from lib.study import answers as rows_of
 from lib.study import captions
+from lib.study.answers import CLASS_MEAN
 from lib.study.columns import HEALTH, Column, Layout
+from lib.study.scores import HEALTH as ENDED
 from lib.study.shown import Figure, Table
 from lib.study.store import Run
 from lib.training.experiment import search
@@ -149,7 +150,7 @@ def twin_table(
     """
     lines = []
     for rule, rows in rows_by_rule.items():
-        health = rows_of.ended([mapper.health for mapper in fitted[rule]])
+        health = pd.DataFrame([vars(mapper.health) for mapper in fitted[rule]]).agg(ENDED).to_dict()
         parts = {
             "all": rows,
             "without an identical picture": rows[(rows["same"] == 0) & (rows["other"] == 0)],
@@ -224,7 +225,7 @@ SHOWN = {
         "identical pictures",
         "MAP in percent, AP divided by min(k, relevant), {recipe} over {folds} folds; means over the queries, in "
         "brackets chance, a gallery in random order. An identical picture has the same pixels as the query. *Identical "
-        f"left out*: the same mappers search a gallery without it. {rows_of.CLASS_MEAN}",
+        f"left out*: the same mappers search a gallery without it. {CLASS_MEAN}",
     ),
     "figure_confusion": (
         "confusion of the first answer",

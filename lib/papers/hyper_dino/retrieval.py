@@ -177,15 +177,11 @@ CELL = Column("{}", "ours", pm="spread", brackets="published", over="cell", chan
 PAPER = Layout([Column("folds", "rule"), Column("input"), CELL], by=("input",), block="rule")
 
 
-def _lengths(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(cell=marked(rows), fold=rows["fold"] + 1, length=rows["length"].astype(str))
-
-
 LENGTHS = Layout(
     [Column("folds", "rule"), Column("numbers", "length"), Column("fold {}", "cell", over="fold", chance="chance")],
     by=("length",),
     block="rule",
-    prepare=_lengths,
+    prepare=lambda rows: rows.assign(cell=marked(rows), fold=rows["fold"] + 1, length=rows["length"].astype(str)),
 )
 """NCA's lengths, a column for each fold, the chosen one bold."""
 LAYOUTS = {
