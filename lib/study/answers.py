@@ -33,6 +33,11 @@ def layout(what: str = "folds") -> Layout:
     return Layout([*columns, *HEALTH], block="rule", prepare=_of_ends)
 
 
+def ends(rows: pd.DataFrame) -> pd.DataFrame:
+    """Those of the shortest and the longest list, the smallest and the largest k."""
+    return rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
+
+
 def _of_ends(rows: pd.DataFrame) -> pd.DataFrame:
     """Those of AP by min(k, R), with end, the smallest and the largest k, and whether a row is of the longest list."""
     rows = rows[rows["metric"] == "ap_min"]

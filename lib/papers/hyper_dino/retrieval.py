@@ -168,7 +168,7 @@ def as_printed(rows: pd.DataFrame) -> str:
         column=rows["family"].map(list(FAMILIES).index),
     )
     cells = cells.sort_values(["k", "column", "order"], kind="stable")
-    ends = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
+    ends = answers.ends(rows)
     health = answers.layout()(ends.assign(method=ends["input"] + ", " + ends["family"].map(FAMILIES)))
     return f"{PAPER(cells)}\n\nClass means, chance and health of the same rows:\n\n{health}"
 

@@ -224,7 +224,7 @@ def size_rows(results: BySize, k: int, sweep: str, everything: int = 0) -> pd.Da
 
 def _of_ends(rows: pd.DataFrame) -> pd.DataFrame:
     """The shortest and the longest list."""
-    rows = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
+    rows = answers.ends(rows)
     rows = rows.drop(columns="method").rename(columns={"name": "method"}) if "name" in rows else rows
     return OF_GALLERY.prepare(rows.rename(columns={"gallery": "rule"}))
 
@@ -270,10 +270,8 @@ def encoders(tables: Mapping[str, pd.DataFrame]) -> str:
 
     tables: title of a dataset → its rows of :func:`values`.
     """
-    rows = pd.concat([rows.assign(title=title) for title, rows in tables.items()])
-    rows = rows[(rows["gallery"] == "closed") & (rows["metric"] == "ap_min") & (rows["method"] == TL)]
-    ends = rows.groupby("title")["k"]
-    rows = rows[(rows["k"] == ends.transform("min")) | (rows["k"] == ends.transform("max"))]
+    shown = "gallery == 'closed' and metric == 'ap_min' and method == @TL"
+    rows = pd.concat([answers.ends(rows.query(shown)).assign(title=title) for title, rows in tables.items()])
     columns = [Column("k", form="0"), Column("encoder, with the head", "encoder")]
     columns += [Column("{}", "ours", "1", pm="spread", over="title")]
     return Layout(columns, by=("k", "encoder"))(rows.sort_values("k", kind="stable"))
