@@ -1,7 +1,5 @@
 """Differences with their intervals, one below the other: what is clear is filled."""
 
-from collections.abc import Sequence
-
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.figure import Figure
@@ -11,18 +9,23 @@ from lib.figures.lines import look
 
 
 def forest(
-    rows: pd.DataFrame, *, xlabel: str, panels: Sequence[str] | None = None, zero: bool = True, row_height: float = 0.24
+    rows: pd.DataFrame, *, xlabel: str, zero: bool = True, row_height: float = 0.24, width: int | None = None
 ) -> Figure:
     """A panel for each value of ``panel``, a line for each name, a marker for each value of ``series``.
 
     Args:
-        rows: columns name, difference, low, high (no bar where they are NaN) and clear (true: filled); panel and
-            series, where there are several.
-        xlabel: what the differences are, with unit.
-        panels: their order, if not as they come. zero: draw a line at 0, as differences need it; scores need none.
+        rows: columns name, difference, and low and high (no bar where they are NaN) or spread, to both sides; panel and
+            series, where there are several; clear (true: filled), else those with p_holm of at most 0.05, or all.
+        xlabel: what the differences are, with unit. zero: draw a line at 0, as differences need it; scores need none.
+        row_height: inches. width: letters of a name to a line.
     """
     rows = rows.assign(**{name: "" for name in ("panel", "series") if name not in rows})
-    names, shown, kinds = list(rows["name"].unique()), list(panels or rows["panel"].unique()), rows["series"].unique()
+    if "low" not in rows:
+        half = rows["spread"].fillna(0)
+        rows = rows.assign(low=rows["difference"] - half, high=rows["difference"] + half)
+    if "clear" not in rows:
+        rows = rows.assign(clear=rows["p_holm"] <= 0.05 if "p_holm" in rows else True)
+    names, shown, kinds = list(rows["name"].unique()), list(rows["panel"].unique()), rows["series"].unique()
     with style.house():
         size = (style.WIDTH, 1.1 + row_height * len(names) * max(1, 0.6 * len(kinds)))
         figure, axes = plt.subplots(1, len(shown), figsize=size, sharey=True, squeeze=False)
@@ -39,7 +42,7 @@ def forest(
                     axis.plot(row.difference, y, colour["marker"], color=colour["color"], markerfacecolor=face)
                 axis.plot([], [], colour["marker"], color=colour["color"], label=kind)
             axis.set(title=panel, xlabel=xlabel)
-        axes[0][0].set_yticks(range(len(names)), [style.legible(name) for name in names])
+        axes[0][0].set_yticks(range(len(names)), [style.legible(name, width) for name in names])
         axes[0][0].invert_yaxis()
         if len(kinds) > 1:
             handles = axes[0][0].get_legend_handles_labels()

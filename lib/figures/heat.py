@@ -17,19 +17,17 @@ def heat(
     ylabel: str,
     title: str = "{}",
     square: bool = False,
-    least: float = 0.5,
-    limits: tuple[float, float] = (0, 100),
-    form: str = "{:.0f}",
     order: Mapping[str, Sequence[object]] | None = None,
 ) -> Figure:
-    """A panel for each value of ``panel``: the ``value`` of every y and x, dark where it is large.
+    """A panel for each value of ``panel``: the ``value`` of every y and x in percent, dark where it is large.
+
+    Below half a percent it is not written.
 
     Args:
         rows: columns panel, y, x, value; what is missing counts as 0. y and x stand as sorted, names as they print.
         title: of a panel, with "{}" for its name.
         square: y and x are names of one kind, as classes, and both axes have all of them.
         order: of y and x, where it is not that.
-        least: numbers below it are not written. limits: white and black. form: how a number is written.
     """
     panels, y, x = rows["panel"].unique(), sorted(rows["y"].unique()), sorted(rows["x"].unique())
     if square:
@@ -43,12 +41,12 @@ def heat(
         for axis, panel in zip(axes[0], panels, strict=True):
             wide = rows[rows["panel"] == panel].pivot(index="y", columns="x", values="value")
             values = wide.reindex(index=y, columns=x).fillna(0).to_numpy()
-            axis.imshow(values, cmap="Greys", vmin=limits[0], vmax=limits[1])
+            axis.imshow(values, cmap="Greys", vmin=0, vmax=100)
             axis.grid(False)
-            for row, column in np.argwhere(values >= least):
-                dark = values[row, column] > (limits[0] + limits[1]) / 2
+            for row, column in np.argwhere(values >= 0.5):
+                dark = values[row, column] > 50
                 text = {"fontsize": 7, "color": "white" if dark else "black", "ha": "center", "va": "center"}
-                axis.text(column, row, form.format(values[row, column]), **text)
+                axis.text(column, row, f"{values[row, column]:.0f}", **text)
             axis.set_xticks(range(len(x)), [_named(name) for name in x], rotation=90)
             axis.set(title=title.format(panel), xlabel=xlabel)
         axes[0][0].set_yticks(range(len(y)), [_named(name) for name in y])

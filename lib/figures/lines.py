@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -73,6 +74,12 @@ def lines(
             figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3)
         plt.close(figure)
     return figure
+
+
+def with_level(rows: pd.DataFrame, column: str = "chance") -> pd.DataFrame:
+    """``rows`` of :func:`lines` and a line "chance" more, of a ``column`` that all lines of a panel share at an x."""
+    once = rows.drop_duplicates(["panel", "x"])
+    return pd.concat([rows, once.assign(line=column, y=once[column], spread=np.nan)])
 
 
 def apart(values: Sequence[float], share: float) -> list[float]:

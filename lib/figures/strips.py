@@ -1,7 +1,7 @@
 """A query and what the archive answered, image beside image (Hyper-DINO, Figs. 4 and 5)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -46,6 +46,11 @@ class Strip:
     query: Image.Image | None
     title: str
     answers: Sequence[Answer]
+
+
+def bare(shown: Sequence[Strip]) -> list[Strip]:
+    """The same without pictures, for photographs that may not be published."""
+    return [replace(row, query=None, answers=[replace(answer, image=None) for answer in row.answers]) for row in shown]
 
 
 def strips(shown: Sequence[Strip], group_kind: str = "image", columns: int = 10) -> Figure:

@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 
 from lib.metrics.votes import KS, macro_f1
-from lib.study.columns import HEALTH as COLUMNS
-from lib.study.columns import Column, Layout
-from lib.study.scores import HEALTH
+from lib.study.columns import HEALTH, Column, Layout
 from lib.training.experiment import Voted
-from lib.training.methods import Answer, Health
+from lib.training.methods import Answer
 
 CLASS_MEAN = "Class mean: over all queries of all folds, averaged per class first."
 """What captions say of a class mean, wherever one stands."""
@@ -32,7 +30,12 @@ def layout(what: str = "folds") -> Layout:
         Column("queries", "n_queries", "0"),
         Column("left out", "n_without_relevant", "0"),
     ]
-    return Layout([*columns, *COLUMNS], block="rule", prepare=_of_ends)
+    return Layout([*columns, *HEALTH], block="rule", prepare=_of_ends)
+
+
+def ends(rows: pd.DataFrame) -> pd.DataFrame:
+    """Those of the shortest and the longest list, the smallest and the largest k."""
+    return rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
 
 
 def _of_ends(rows: pd.DataFrame) -> pd.DataFrame:
@@ -40,15 +43,6 @@ def _of_ends(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows["metric"] == "ap_min"]
     longest = rows["k"] == rows["k"].max()
     return rows.assign(longest=longest, end=rows["k"].where(longest | (rows["k"] == rows["k"].min())))
-
-
-def ended(healths: Sequence[Health]) -> dict[str, float]:
-    """The health of several trainings as one: columns of a row of :func:`values`.
-
-    >>> ended([Health(0.25, 0.0, 100), Health(0.75, 2.0, 100)])
-    {'loss': 0.5, 'rim': 2.0, 'steps': 100.0}
-    """
-    return pd.DataFrame([vars(health) for health in healths]).agg(HEALTH).to_dict()
 
 
 def chance_said(rows: pd.DataFrame) -> str:

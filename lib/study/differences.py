@@ -8,38 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.errors import InputError
-from lib.metrics.retrieval import PerQuery
 from lib.metrics.significance import corrected, could_show, paired_permutation
-
-
-def difference(
-    first: Sequence[PerQuery],
-    second: Sequence[PerQuery],
-    units: np.ndarray,
-    k: int,
-    *,
-    repeats: np.ndarray | None = None,
-    metric: str = "ap_min",
-    by_class: bool = False,
-    seed: int = 0,
-) -> dict[str, float]:
-    """The paired test of AP@k (min(k, relevant), percent), or of another metric, between two methods on equal queries.
-
-    Args:
-        first, second: per split, the values of the same queries in the same order.
-        units: the group of each query, splits one after the other.
-        k: length of the list.
-        repeats: the training of each query's value, splits one after the other, where there are several.
-        metric: of :class:`lib.metrics.retrieval.PerQuery`.
-        by_class: of the mean over classes, of which a rare one weighs as much as a frequent one.
-        seed: of the random sign flips.
-
-    Returns:
-        The fields of :class:`lib.metrics.significance.PairedTest`.
-    """
-    a, b = (np.concatenate([part.values[metric, k].to_numpy() for part in parts]) for parts in (first, second))
-    classes = np.concatenate([part.classes for part in first]) if by_class else None
-    return of_shares(a, b, units, repeats, classes, seed)
 
 
 def of_shares(
@@ -67,6 +36,12 @@ def of_shares(
         a, units, repeats = of_classes(a - b, classes, units, repeats)
         b = np.zeros_like(a)
     return asdict(paired_permutation(100 * a, 100 * b, units, repeats, seed=seed))
+
+
+def of_queries(a: pd.Series, b: pd.Series, by_class: bool = False, seed: int = 0) -> dict[str, float]:
+    """:func:`of_shares` of two series with the levels group, repeat and label; by_class: of the mean over classes."""
+    units, repeats, classes = (a.index.get_level_values(name).to_numpy() for name in ("group", "repeat", "label"))
+    return of_shares(a.to_numpy(), b.to_numpy(), units, repeats, classes if by_class else None, seed)
 
 
 def of_classes(

@@ -1,6 +1,6 @@
 """Paired tests of :mod:`lib.study.differences` as Markdown and as sentences."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,6 @@ SAYS = (
     "them."
 )
 """What every table of paired tests says about itself."""
-
-UNCORRECTED = (
-    "Intervals are not corrected for the number of tests, verdicts are: an interval that leaves out 0 does not make a "
-    "difference clear."
-)
-"""What the caption of a figure says that draws the intervals of several tests."""
-
 
 METHODS = {"first": "first", "second": "second"}
 """The columns that name what is compared, as they stand."""
@@ -164,7 +157,11 @@ OUTCOMES = {"is better than": "better", "is worse than": "worse", NOT_CLEAR: "no
 """Outcomes as a table prints them."""
 
 
-def relation(test: Any, level: float = 0.05) -> str:
+LEVEL = 0.05
+"""Up to this p, corrected, a difference is clear."""
+
+
+def relation(test: Any) -> str:
     """How the first method compares with the second, in words with four possible outcomes.
 
     test: a row of :func:`lib.study.differences.together`. Where the difference is not clear, and so many groups and
@@ -181,11 +178,11 @@ def relation(test: Any, level: float = 0.05) -> str:
     >>> relation(Test(difference=-2.0, p_holm=0.03, p_floor=0.004, n_units=9, n_tests=17))
     'is worse than'
     """
-    if test.p_holm <= level:
+    if test.p_holm <= LEVEL:
         return "is better than" if test.difference > 0 else "is worse than"
-    if not could_tell(test, level):
+    if not could_tell(test):
         groups = f"{test.n_units} group{'s' * (test.n_units != 1)}"
-        tests = f" and {test.n_tests} tests" if test.p_floor <= level else ""
+        tests = f" and {test.n_tests} tests" if test.p_floor <= LEVEL else ""
         return f"cannot, with {groups}{tests}, be told from"
     return NOT_CLEAR
 
@@ -195,11 +192,11 @@ def counted(tests: pd.DataFrame) -> pd.DataFrame:
     return tests[~(tests["at_rim"] > MOST_AT_RIM)] if "at_rim" in tests else tests
 
 
-def tally(tests: pd.DataFrame, what: str = "test") -> tuple[int, int, str]:
+def tally(tests: pd.DataFrame) -> tuple[int, int, str]:
     """In how many tests the first method is clearly better, in how many clearly worse, and of how many.
 
     A test that could not have shown any difference is no "no", and a head at the rim no evidence (:func:`counted`).
-    tests: rows of :func:`lib.study.differences.together`; what: they are of.
+    tests: rows of :func:`lib.study.differences.together`.
 
     >>> test = {"difference": 2.0, "p_floor": 0.004, "n_units": 9, "n_tests": 3, "at_rim": 0.0}
     >>> rows = [test | {"p_holm": 0.01}, test | {"p_holm": 0.5}, test | {"p_holm": 1.0, "p_floor": 0.03}]
@@ -209,13 +206,13 @@ def tally(tests: pd.DataFrame, what: str = "test") -> tuple[int, int, str]:
     outcomes = [relation(test) for test in counted(tests).itertuples()]
     silent, held = sum(outcome.startswith("cannot") for outcome in outcomes), len(tests) - len(outcomes)
     n, apart = len(outcomes) - silent, [f"{silent} could not"] * bool(silent) + [f"{held} at the rim"] * bool(held)
-    total = f"{n} {what}{'s' * (n != 1)}" + " that could tell" * bool(silent) + f" ({'; '.join(apart)})" * bool(apart)
+    total = f"{n} test{'s' * (n != 1)}" + " that could tell" * bool(silent) + f" ({'; '.join(apart)})" * bool(apart)
     better, worse = (outcomes.count(outcome) for outcome in CLEAR)
     return better, worse, total
 
 
-def overview(tested: Mapping[str, pd.DataFrame], columns: Sequence[str] = ("first", "second")) -> str:
-    """How many tests are clear on each dataset (title → its tests), a row for all that agree in ``columns``; Markdown.
+def overview(tested: Mapping[str, pd.DataFrame]) -> str:
+    """How many tests of a pair of methods are clear on each dataset (title → its tests), a row a pair; Markdown.
 
     >>> test = {"first": "ball", "second": "flat", "difference": 2.0, "p_holm": 0.01, "p_floor": 0.004, "n_units": 9}
     >>> print(overview({"birds": pd.DataFrame([test | {"n_tests": 1}])}))
@@ -223,12 +220,22 @@ def overview(tested: Mapping[str, pd.DataFrame], columns: Sequence[str] = ("firs
     | --- | --- | --- |
     | ball | flat | 1 better, 0 worse of 1 test |
     """
+
+    def cell(tests: pd.DataFrame) -> str:
+        better, worse, total = tally(tests)
+        return f"{better} better, {worse} worse of {total}" if could_tell(tests).any() else "cannot tell"
+
+    return _side_by_side(tested, [*METHODS], cell)
+
+
+def _side_by_side(
+    tested: Mapping[str, pd.DataFrame], columns: Sequence[str], cell: Callable[[pd.DataFrame], str]
+) -> str:
+    """A row for all tests that agree in ``columns``, beside them the ``cell`` of each dataset; Markdown."""
     lines: dict[tuple, dict[str, str]] = {}
     for title, tests in tested.items():
         for key, part in tests.groupby(list(columns), sort=False):
-            better, worse, total = tally(part)
-            cell = f"{better} better, {worse} worse of {total}" if could_tell(part).any() else "cannot tell"
-            lines.setdefault(key, dict(zip(columns, key, strict=True)))[title] = cell
+            lines.setdefault(key, dict(zip(columns, key, strict=True)))[title] = cell(part)
     return markdown_table(pd.DataFrame(lines.values()).fillna("–"))
 
 
@@ -248,15 +255,15 @@ def sizes(tested: Mapping[str, pd.DataFrame], columns: Sequence[str], by: str) -
     | --- | --- | --- | --- |
     | ball | flat | k = 1: +2.0 to +3.5 (2 of 2); k = 20: -4.0 (1 of 2) | none of 1 clear |
     """
-    lines: dict[tuple, dict[str, str]] = {}
-    for title, tests in tested.items():
-        what = f"{by} = " * pd.api.types.is_numeric_dtype(tests[by])  # a name speaks for itself
-        for key, part in named(counted(tests)).groupby(list(columns), sort=False):
-            by_value = part.groupby(by, sort=False)
-            cells = [f"{what}{value}: {size}" for value, rows in by_value if (size := _clear_sizes(rows))]
-            none = f"none of {len(part)} clear" if could_tell(part).any() else "cannot tell"
-            lines.setdefault(key, dict(zip(columns, key, strict=True)))[title] = "; ".join(cells) or none
-    return markdown_table(pd.DataFrame(lines.values()).fillna("–"))
+
+    def cell(tests: pd.DataFrame) -> str:
+        what = "k = " * (by == "k")  # a name speaks for itself
+        by_value = tests.groupby(by, sort=False)
+        cells = [f"{what}{value}: {size}" for value, rows in by_value if (size := _clear_sizes(rows))]
+        none = f"none of {len(tests)} clear" if could_tell(tests).any() else "cannot tell"
+        return "; ".join(cells) or none
+
+    return _side_by_side({title: named(counted(tests)) for title, tests in tested.items()}, columns, cell)
 
 
 def _clear_sizes(rows: pd.DataFrame) -> str:
@@ -280,7 +287,7 @@ def of_own_group(tests: pd.DataFrame) -> str:
     >>> of_own_group(pd.DataFrame({"n_units": [700]}))
     ''
     """
-    if "n_queries" not in tests or (own := tests.dropna(subset="n_queries")).empty:
+    if "group_kind" not in tests or (own := tests.dropna(subset="n_queries")).empty:
         return ""
     n_queries, n_units, kind = own[["n_queries", "n_units", "group_kind"]].iloc[0]
     another = f"over the {n_queries:,.0f} images whose {kind} has another one in the archive"

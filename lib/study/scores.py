@@ -9,8 +9,10 @@ import pandas as pd
 
 from lib.errors import InputError
 from lib.metrics import retrieval
+from lib.metrics.retrieval import PerQuery
 from lib.study import differences
-from lib.training.methods import Answer
+from lib.training.methods import Answer, Health
+from lib.training.splits import Split
 
 QUERY = ["fold", "repeat", "query", "group", "label"]
 """A query: its fold, the training that it searches, its image, the unit of the paired tests, and its class."""
@@ -18,7 +20,7 @@ QUERY = ["fold", "repeat", "query", "group", "label"]
 HEALTH = {"loss": "mean", "rim": "max", "steps": "max"}
 """How the health of several trainings becomes one row's; anything else that was measured is averaged."""
 
-Answers = Mapping[str, Sequence[Answer]]
+Answers = Mapping[str, Sequence["Answer | Scored"]]
 """Method → its answer on each split."""
 
 Measure = Callable[[Answer], Mapping[str, float]]
@@ -45,7 +47,7 @@ class Scores:
         """The levels of the index that tell the rows of a table apart."""
         return [name for name in self.values.index.names if name not in QUERY]
 
-    def means(self, measures: Mapping[str, str] = HEALTH) -> pd.DataFrame:
+    def means(self) -> pd.DataFrame:
         """A row for each of ``names``, metric and k; percent.
 
         Columns ours (mean over folds and trainings), spread (standard deviation over folds, of means over trainings),
@@ -70,7 +72,7 @@ class Scores:
         repeats = split.index.to_frame(index=False).groupby(names, sort=False)["repeat"].nunique()
         counts = pd.DataFrame({"n_seeds": repeats, "n_queries": empty.size(), "n_without_relevant": empty.sum()})
         health = self.trainings.groupby(names, sort=False).agg(
-            {name: measures.get(name, "mean") for name in self.trainings}
+            {name: HEALTH.get(name, "mean") for name in self.trainings}
         )
         return rows.reset_index().join(counts, on=names).join(health, on=names)
 
@@ -81,6 +83,15 @@ class Scores:
     def of(self, name: Any, metric: str, k: int) -> pd.Series:
         """The value of every query of one row of a table; ``name`` is its place in ``names``, a tuple of several."""
         return self.values[metric, k].xs(name, level=self.names if isinstance(name, tuple) else self.names[0])
+
+    def beside(self, names: Mapping[str, Any], metric: str, k: int) -> pd.DataFrame:
+        """Queries that several rows of a table have, whatever their fold: a column each; all that all can answer.
+
+        names: column → a row as in :meth:`of`.
+        """
+        return pd.DataFrame(
+            {title: self.of(name, metric, k).droplevel("fold") for title, name in names.items()}
+        ).dropna()
 
     def tests(
         self,
@@ -115,12 +126,7 @@ class Scores:
             for first, second in (pair for pair in pairs if here.issuperset(pair)):
                 for k in ks:
                     a, b = (part[metric, k].xs(name, level="method") for name in (first, second))
-                    units, repeats, labels = (
-                        a.index.get_level_values(n).to_numpy() for n in ("group", "repeat", "label")
-                    )
-                    test = differences.of_shares(
-                        a.to_numpy(), b.to_numpy(), units, repeats, labels if by_class else None, seed
-                    )
+                    test = differences.of_queries(a, b, by_class, seed)
                     lines.append(at | {"first": first, "second": second, "k": k} | test)
         together = {(line["first"], line["second"]) for line in lines}
         if lost := [pair for pair in pairs if tuple(pair) not in together]:
@@ -130,6 +136,24 @@ class Scores:
 
 def _deviation(split: pd.DataFrame, names: Sequence[str], over: str) -> pd.DataFrame:
     return split.groupby([*names, over], sort=False).mean().groupby(names, sort=False).std()
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """What the queries of a training got, for :func:`of_answers`, where a paper trains and searches by itself.
+
+    history: the mean loss of each epoch. steps: of the optimiser.
+    """
+
+    split: Split
+    per_query: PerQuery
+    history: Sequence[float] = ()
+    steps: int = 0
+
+    @property
+    def health(self) -> Health:
+        """How the training ended."""
+        return Health(self.history[-1] if len(self.history) else np.nan, np.nan, self.steps)
 
 
 def of_answers(

@@ -9,7 +9,7 @@ from lib.metrics.classes import over_classes
 from lib.metrics.retrieval import PerQuery
 from lib.papers.acir import hashing
 from lib.papers.acir.ablations import rows
-from lib.papers.acir.training import Scored as OfNetwork
+from lib.papers.acir.training import Sized as OfNetwork
 from lib.papers.beyond import storage
 from lib.papers.hyper_dino import queries
 from lib.papers.hyper_dino import retrieval as hyper_dino

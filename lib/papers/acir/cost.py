@@ -29,8 +29,7 @@ SHALLOW, DEEP = 512, 2048
 """Channels of the maps of a ResNet-50 at strides 8 and 32."""
 
 SIDE = PIXELS // 32
-NEAR, FAR = (1, SHALLOW, 4 * SIDE, 4 * SIDE), (1, DEEP, SIDE, SIDE)
-"""Both maps of one image."""
+"""Of the deep map; the shallow one is four times as wide."""
 
 CLASSES = 16
 """Of RadIN-CT, for the classifier that the authors' code trains beside the code."""
@@ -76,10 +75,10 @@ def whole(stem: Stem, network: ConsolidatedHash) -> Whole:
     return Whole(stem, network, (torch.zeros(3, 1, 1), torch.ones(3, 1, 1)))
 
 
-def published_like(bits: int = 16) -> Whole:
-    """ResNet-50 with ACIR's network at full width, sizes of :data:`PAPER`, no decoder."""
-    design = replace(PAPER, bits=bits)
-    return whole(Stem(resnet(1000)), ConsolidatedHash(SHALLOW, DEEP, SIDE, **vars(design), image_channels=0))
+def published_like() -> Whole:
+    """ResNet-50 with ACIR's network at full width, sizes of :data:`PAPER`, 16 bits, no decoder."""
+    sizes = vars(replace(PAPER, bits=16)) | {"image_channels": 0}
+    return whole(Stem(resnet(1000)), ConsolidatedHash(SHALLOW, DEEP, SIDE, **sizes))
 
 
 class Plain(nn.Module):

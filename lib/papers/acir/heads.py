@@ -16,7 +16,7 @@ from lib.study import rates
 from lib.training import classifier, experiment
 from lib.training.fit import Schedule
 from lib.training.hashing import Settings
-from lib.training.methods import Fitted, Method
+from lib.training.methods import Method
 from lib.training.recipes import Recipe
 from lib.training.splits import Split, repeated
 from lib.training.sweep import Loss
@@ -130,17 +130,6 @@ def losses(plan: Plan, bits: int, alphas: Mapping[str, float] | None = None) -> 
     }
 
 
-def every_loss(
-    plan: Plan, lengths: Sequence[int], lrs: Mapping[str, float], alphas: Mapping[str, float] | None = None
-) -> list[Method]:
-    """Every loss at every length, each at its learning rate, ACIR's with their α."""
-    return [
-        plan.method(name, loss, bits, lrs[name])
-        for bits in lengths
-        for name, loss in losses(plan, bits, alphas).items()
-    ]
-
-
 def opponents(plan: Plan, lengths: Sequence[int], classifier_lr: float) -> list[Method]:
     """What needs no hash loss, on features without fingerprints: no code at all, and the signs of components.
 
@@ -160,11 +149,9 @@ def choose(
     bits: int,
     candidates: Sequence[float],
     split: Split,
-    *,
+    groups: np.ndarray,
     alphas: Sequence[float] = (ALPHA,),
     n_seeds: int = 1,
-    groups: np.ndarray | None = None,
-    workers: int = -1,
 ) -> pd.DataFrame:
     """mAP of every loss at each learning rate, ACIR's at each α too, on validation images, mean of ``n_seeds``.
 
@@ -179,28 +166,13 @@ def choose(
             known = losses(plan, bits, own).items()
             methods = {n: plan.method(n, loss, bits, lr) for n, loss in known if n in own or alpha == alphas[0]}
             what = f"learning rate {lr:g}, α {alpha:g}"
-            got = experiment.answers(x, labels, list(methods.values()), splits, [TOP], workers=workers, what=what)
+            got = experiment.answers(x, labels, list(methods.values()), splits, [TOP], what=what)
             for name, method in methods.items():
                 values.append([100 * answer.per_query.values["ap_min", TOP] for answer in got[method.name]])
                 rows.append({"method": name, "alpha": own.get(name, np.nan), "lr": lr})
-    units = None if groups is None else groups[split.test]
-    return rates.choose_middle(pd.DataFrame(rows), values, units, order=["lr", "alpha"])
+    return rates.choose_middle(pd.DataFrame(rows), values, groups[split.test], order=["lr", "alpha"])
 
 
 def alphas(chosen: pd.DataFrame) -> dict[str, float]:
     """The α of ACIR's losses that :func:`choose` chose."""
     return rates.best_rates(chosen.dropna(subset="alpha"), value="alpha")
-
-
-def fitted(
-    x: np.ndarray,
-    labels: np.ndarray,
-    methods: Sequence[Method],
-    split: Split,
-    n_seeds: int,
-    *,
-    workers: int = -1,
-    what: str = "heads",
-) -> dict[str, list[Fitted]]:
-    """Every method fitted ``n_seeds`` times on the images that ``split`` learns from."""
-    return experiment.fit(x, labels, methods, repeated([split], n_seeds), workers=workers, what=what)

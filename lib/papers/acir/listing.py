@@ -1,7 +1,6 @@
 """Algorithm 1 on one query: its list in both orders, drawn, as Fig. 6, and under sliders."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -40,14 +39,10 @@ def algorithm(
     archive = Archive(packed[gallery], [level[gallery] for level in features])
     got = archive.recommend(packed[query], [level[query] for level in features], k=len(gallery))
     columns = {"distance": got.distance, "content": got.content, "by_content": range(1, len(gallery) + 1)}
-    ranked = pd.DataFrame(columns, index=got.images).sort_index()
-    labels = search.labels[gallery]
-    rows = pd.DataFrame(
-        {"image": gallery, "label": [names[c] for c in labels], "right": labels == search.labels[query]}
-    )
-    by_hamming = ranked["distance"].rank(method="first").astype(int)
-    rows = rows.join(ranked[["distance", "content"]])
-    return rows.assign(by_hamming=by_hamming, by_content=ranked["by_content"], query=query)
+    ranked, labels = pd.DataFrame(columns, index=got.images).sort_index(), search.labels[gallery]
+    ranked.insert(2, "by_hamming", ranked["distance"].rank(method="first").astype(int))
+    rows = {"image": gallery, "label": [names[c] for c in labels], "right": labels == search.labels[query]}
+    return pd.DataFrame(rows).join(ranked).assign(query=query)
 
 
 def first_of_classes(search: Search) -> list[int]:
@@ -78,21 +73,16 @@ def strip(rows: Sequence[tuple[pd.DataFrame, str]], images: ImageTable, title: s
     return Strip(read_image(images.path(query)), title, answers)
 
 
-def bare(shown: Sequence[Strip]) -> list[Strip]:
-    """The same without pictures."""
-    return [replace(row, query=None, answers=[replace(answer, image=None) for answer in row.answers]) for row in shown]
-
-
 def figure_6(
-    acir: Codes, csq: Codes, pooled: np.ndarray, search: Search, images: ImageTable, n: int = 3
+    acir: Codes, csq: Codes, pooled: np.ndarray, search: Search, images: ImageTable
 ) -> tuple[list[Strip], pd.DataFrame]:
-    """The first query of ``n`` classes, above by ACIR with content, below by CSQ without; and what is shown.
+    """The first query of three classes, above by ACIR with content, below by CSQ without; and what is shown.
 
     The number above an answer of CSQ has the pooled feature for content, which does not order it.
     """
     last, shown, frames = min(TOP, len(search.gallery)), [], []
     places = [*range(1, SHOWN + 1), *range(last - SHOWN + 1, last + 1)]
-    for query in first_of_classes(search)[:n]:
+    for query in first_of_classes(search)[:3]:
         by_acir = algorithm(acir, list(acir.levels.values()), search, images.classes, query)
         by_csq = algorithm(csq, [pooled], search, images.classes, query)
         rows = [(by_acir, "by_content"), (by_csq, "by_hamming")]

@@ -14,12 +14,12 @@ from lib.heads.acir import ConsolidatedHash
 from lib.heads.scaling import widths
 from lib.papers.acir import parts
 from lib.papers.acir.heads import TOP, l_wsc
-from lib.papers.acir.training import Material, Scored, first_loss, search
+from lib.papers.acir.training import Material, first_loss, search
 from lib.study import paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.markdown import markdown_table
 from lib.study.rates import choose_middle, rates_layout
-from lib.study.scores import of_answers
+from lib.study.scores import Scored, of_answers
 from lib.training import acir
 from lib.training.acir import Design, Job, Trained
 from lib.training.splits import Split, repeated
@@ -35,9 +35,8 @@ def choose(
     design: Design,
     rates: Sequence[float],
     aside: Split,
+    groups: np.ndarray,
     n_seeds: int = 1,
-    *,
-    groups: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """mAP of the code on images set aside at each learning rate, mean of ``n_seeds`` trainings.
 
@@ -54,7 +53,7 @@ def choose(
     of_rate = [slice(at, at + n_seeds) for at in range(0, len(jobs), n_seeds)]
     losses = [np.mean([fitted.history[-1] for fitted in trained[part]]) for part in of_rate]
     rows = pd.DataFrame({"method": "ACIR", "lr": list(rates), "loss": losses})
-    return choose_middle(rows, [values[part] for part in of_rate], None if groups is None else groups[aside.test])
+    return choose_middle(rows, [values[part] for part in of_rate], groups[aside.test])
 
 
 def train(material: Material, design: Design, lr: float, splits: Sequence[Split]) -> dict[str, list[Trained]]:

@@ -19,32 +19,19 @@ from lib.heads.acir import ConsolidatedHash
 from lib.study.columns import Column, Layout
 from lib.training.acir import Design
 
-EQUATIONS = {
-    "stem": "–",
-    "narrow.0": "ours",
-    "narrow.1": "ours",
-    "near": "7, 8",
-    "far": "7, 8",
-    "fusion": "9",
-    "pit": "6",
-    "norm": "–",
-    "kan": "10, 11",
-    "decoder": "–",
+PARTS = {
+    "stem": ("ConvNet stem", "–"),
+    "narrow.0": ("1×1, shallow", "ours"),
+    "narrow.1": ("1×1, deep", "ours"),
+    "near": ("ConvMSA, shallow", "7, 8"),
+    "far": ("ConvMSA, deep", "7, 8"),
+    "fusion": ("DaRF", "9"),
+    "pit": ("PiT", "6"),
+    "norm": ("norm of what is joined", "–"),
+    "kan": ("KAN", "10, 11"),
+    "decoder": ("decoder", "–"),
 }
-"""The parts in the order of the data, and what equation the paper has for each."""
-
-TITLES = {
-    "stem": "ConvNet stem",
-    "narrow.0": "1×1, shallow",
-    "narrow.1": "1×1, deep",
-    "near": "ConvMSA, shallow",
-    "far": "ConvMSA, deep",
-    "fusion": "DaRF",
-    "pit": "PiT",
-    "norm": "norm of what is joined",
-    "kan": "KAN",
-    "decoder": "decoder",
-}
+"""The parts in the order of the data: what each is called, and what equation the paper has for it."""
 
 PAPER = Design(bits=128, narrow=None, layers=2, heads=8, width=64, grid=7)
 """Our guess at the paper's network, which has no layers, heads, window or width (AC-23), nor bits in Table 7."""
@@ -98,22 +85,18 @@ def resnet() -> tuple[Stem, int]:
         return Stem(timm.create_model(PAPER_STEM, pretrained=False, num_classes=0)).eval(), PAPER_PIXELS
 
 
-def network(design: Design, stem: Stem, pixels: int) -> ConsolidatedHash:
-    """The network on that stem, with its decoder, on the meta device: shapes and counts, no numbers."""
-    with torch.device("meta"):
-        return ConsolidatedHash(*stem.channels, pixels // 32, **vars(design)).eval()
-
-
 def table(design: Design, stem: Stem, pixels: int) -> pd.DataFrame:
     """A row per part: part, equation, input, output (channels × height × width, or numbers), parameters, gmac.
 
-    gmac: billions of multiplications in layers and products, for one image.
+    gmac: billions of multiplications in layers and products, for one image. The network has its decoder; on the meta
+    device there are shapes and counts, no numbers.
     """
-    stem, whole = stem.to("meta"), network(design, stem, pixels)
+    with torch.device("meta"):
+        stem, whole = stem.to("meta"), ConsolidatedHash(*stem.channels, pixels // 32, **vars(design)).eval()
     seen: dict[str, dict[str, str]] = {}
     hooks = [stem.register_forward_hook(_note(seen, "stem"))]
     known = dict(whole.named_modules())
-    hooks += [known[name].register_forward_hook(_note(seen, name)) for name in EQUATIONS if name in known]
+    hooks += [known[name].register_forward_hook(_note(seen, name)) for name in PARTS if name in known]
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         shallow, deep = stem(torch.zeros(1, 3, pixels, pixels, device="meta"))
         of_stem = counter.get_total_flops()
@@ -124,15 +107,13 @@ def table(design: Design, stem: Stem, pixels: int) -> pd.DataFrame:
         hook.remove()
     flops = counter.get_flop_counts()
     rows = []
-    for name, equation in EQUATIONS.items():
+    for name, (title, equation) in PARTS.items():
         if name in seen:
             module = stem if name == "stem" else known[name]
             own = of_stem if name == "stem" else sum(flops.get(f"ConsolidatedHash.{name}", {}).values())
             own = counter.get_total_flops() - of_stem - of_network if name == "decoder" else own
             count = sum(value.numel() for value in module.parameters())
-            rows.append(
-                {"part": TITLES[name], "equation": equation, **seen[name], "parameters": count, "gmac": own / 2e9}
-            )
+            rows.append({"part": title, "equation": equation, **seen[name], "parameters": count, "gmac": own / 2e9})
     return pd.DataFrame(rows)
 
 

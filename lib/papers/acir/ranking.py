@@ -43,9 +43,8 @@ def choose(
     design: Design,
     candidates: Sequence[float],
     split: Split,
+    groups: np.ndarray,
     n_seeds: int = 1,
-    *,
-    groups: np.ndarray | None = None,
 ) -> pd.DataFrame:
     """mAP (min(k, R), Hamming alone) of every method at each learning rate on validation images, mean of ``n_seeds``.
 
@@ -59,7 +58,7 @@ def choose(
             ap = measured(codes, None, search, [HAMMING])["ap_min"]
             values.setdefault((codes.method, lr), []).append(ap)
     rows = pd.DataFrame(list(values), columns=["method", "lr"])
-    return choose_middle(rows, list(values.values()), None if groups is None else groups[split.test])
+    return choose_middle(rows, list(values.values()), groups[split.test])
 
 
 @dataclass(frozen=True, eq=False)

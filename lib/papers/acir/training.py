@@ -14,10 +14,11 @@ from lib.metrics import hashing, retrieval
 from lib.metrics.retrieval import PerQuery
 from lib.papers.acir import heads
 from lib.papers.acir.heads import ACIR, TOP, Plan, l_wsc
+from lib.study.scores import Scored
 from lib.training import acir, experiment
 from lib.training.acir import Design, Job, Trained
 from lib.training.hashing import Even
-from lib.training.methods import Fitted, Health
+from lib.training.methods import Fitted
 from lib.training.splits import Split, repeated
 
 RIVALS = ("CSQ", "DCH", "DPN")
@@ -89,35 +90,23 @@ def of_network(name: str, repeat: int, network: Trained, images: Taps | np.ndarr
     return Codes(name, repeat, coded.h, network.history, network.steps, levels)
 
 
-def of_head(name: str, one: Fitted, x: np.ndarray) -> Codes:
+def of_head(name: str, fitted: Fitted, x: np.ndarray) -> Codes:
     """The numbers of a head before the sign, from features ``x: (n, ·)``."""
-    raw = replace(one, method=replace(one.method, head=replace(one.method.head, binary=False)))
-    return Codes(name, one.split.repeat, raw.embed(x).numpy(), one.history, one.health.steps)
+    raw = replace(fitted, method=replace(fitted.method, head=replace(fitted.method.head, binary=False)))
+    return Codes(name, fitted.split.repeat, raw.embed(x).numpy(), fitted.history, fitted.health.steps)
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """What the queries of a training got: an answer for :func:`lib.study.scores.of_answers`.
+class Sized(Scored):
+    """With parameters, how many were trained for it, and size, bytes of an image in the archive."""
 
-    parameters: how many were trained for it. size: bytes of an image in the archive.
-    """
-
-    split: Split
-    per_query: PerQuery
-    history: Sequence[float] = ()
-    steps: int = 0
     parameters: int = 0
     size: float = np.nan
 
-    @property
-    def health(self) -> Health:
-        """How the training ended."""
-        return Health(self.history[-1] if len(self.history) else np.nan, np.nan, self.steps)
 
-
-def first_loss(one: Scored) -> dict[str, float]:
+def first_loss(answer: Scored) -> dict[str, float]:
     """The mean loss of the first epoch, NaN where nothing was trained: a measure of ``of_answers``."""
-    return {"loss_first": one.history[0] if len(one.history) else np.nan}
+    return {"loss_first": answer.history[0] if len(answer.history) else np.nan}
 
 
 def search(z: np.ndarray, labels: np.ndarray, split: Split, geometry: Geometry, ks: Sequence[int] = (TOP,)) -> PerQuery:
@@ -168,24 +157,22 @@ def trained(
 ) -> list[Codes]:
     """ACIR's network and the heads at every length, each at its learning rate, ``n_seeds`` times."""
     splits, labels, x = repeated([split], n_seeds), material.labels, material.x
-    pairs = [(bits, one) for bits in lengths for one in splits]
-    loss = l_wsc(labels, split.train)
-    jobs = [Job(f"{ACIR}-{bits}bit", replace(design, bits=bits), loss, rates[ACIR], one.seed) for bits, one in pairs]
-    networks = material.fit(jobs, split.train, "ACIR's networks")
-    done = [
-        of_network(ACIR, one.repeat, network, material.views[0])
-        for (_, one), network in zip(pairs, networks, strict=True)
-    ]
+    pairs = [(bits, again) for bits in lengths for again in splits]
+    loss, lr = l_wsc(labels, split.train), rates[ACIR]
+    jobs = [Job(f"{ACIR}-{bits}bit", replace(design, bits=bits), loss, lr, again.seed) for bits, again in pairs]
+    networks = zip(pairs, material.fit(jobs, split.train, "ACIR's networks"), strict=True)
+    done = [of_network(ACIR, again.repeat, network, material.views[0]) for (_, again), network in networks]
     plan = Plan(material.pooled.shape[1], material.prints.shape[1], int(labels.max()) + 1, material.schedule)
     methods = [
         plan.method(name, heads.losses(plan, bits)[name], bits, rates[name]) for bits in lengths for name in RIVALS
     ]
     fitted = experiment.fit(x, labels, methods, splits, workers=material.workers)
-    return done + [of_head(method.name.partition("-")[0], one, x) for method in methods for one in fitted[method.name]]
+    pairs = [(method.name.partition("-")[0], head) for method in methods for head in fitted[method.name]]
+    return done + [of_head(name, head, x) for name, head in pairs]
 
 
-def health(several: Sequence[Codes]) -> pd.DataFrame:
+def health(all_codes: Sequence[Codes]) -> pd.DataFrame:
     """How training ended: columns method, bits, loss_first, loss_last (mean of an epoch, over trainings), steps."""
     columns = ["method", "bits", "loss_first", "loss_last", "steps"]
-    rows = [(one.method, one.bits, one.history[0], one.history[-1], one.steps) for one in several]
+    rows = [(codes.method, codes.bits, codes.history[0], codes.history[-1], codes.steps) for codes in all_codes]
     return pd.DataFrame(rows, columns=columns).groupby(["method", "bits"], sort=False).mean().reset_index()

@@ -13,8 +13,7 @@ from lib.geometry import Euclidean, PoincareBall, Sphere
 from lib.geometry.hyperbolicity import CURVATURE_OF_DELTA, hyperbolicity
 from lib.geometry.scale import Scale
 from lib.metrics import retrieval
-from lib.metrics.retrieval import PerQuery
-from lib.study import differences
+from lib.study.scores import Scored, of_answers
 from lib.training.splits import Split
 
 CLIP = 2.3
@@ -67,11 +66,6 @@ def disk(n: int, radius: float, random: np.random.Generator) -> Tensor:
     return ball.pairwise(points, points)
 
 
-def as_they_are(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """The features themselves."""
-    return x
-
-
 def unit_length(x: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Every image's features divided by their L2 norm."""
     return x / np.linalg.norm(x, axis=1, keepdims=True).clip(min=np.finfo(x.dtype).tiny)
@@ -113,7 +107,7 @@ def of_features(
     size: int,
     draws: int,
     seed: int,
-    change: Change = as_they_are,
+    change: Change = lambda x, _: x,
 ) -> pd.DataFrame:
     """δ of every draw: columns encoder, draw, delta, diameter, relative, directions (see :func:`directions`).
 
@@ -249,31 +243,35 @@ def searched(
         Columns rule (the encoder), first, second, k, relative, c, radius (how far out the median query is, percent of
         the ball's radius), hyperbolic, euclidean and chance (MAP@k, percent, over all queries), and the paired test.
     """
-    units = np.concatenate([groups[split.test] for split in splits])
-    lines = []
+    answers, about = {}, {}
     for encoder, x in features.items():
         ball = PoincareBall(float(curvature(relative[encoder])))
-        answers = [_both(x, labels, split, ball, ks) for split in splits]
-        in_ball, flat, radii = (list(part) for part in zip(*answers, strict=True))
-        about = {"relative": relative[encoder], "c": ball.c, "radius": 100 * float(np.median(np.concatenate(radii)))}
-        for k in ks:
-            names = {"rule": encoder, "first": BALL, "second": FLAT, "k": k} | about
-            values = {"hyperbolic": [part.values for part in in_ball], "euclidean": [part.values for part in flat]}
-            for name, parts in (values | {"chance": [part.chance for part in flat]}).items():
-                names[name] = 100 * float(np.nanmean(np.concatenate([part["ap_min", k] for part in parts])))
-            lines.append(names | differences.difference(in_ball, flat, units, k, seed=seed))
-    return differences.together(lines)
+        in_ball, flat, radii = zip(*(_both(x, labels, split, ball, ks) for split in splits), strict=True)
+        answers[encoder] = {BALL: in_ball, FLAT: flat}
+        radius = 100 * float(np.median(np.concatenate(radii)))
+        about[encoder] = {"relative": relative[encoder], "c": ball.c, "radius": radius}
+    scores = of_answers(answers, groups)
+    tests = scores.tests([(BALL, FLAT)], ks, seed=seed)
+    sides = {"hyperbolic": (scores.values, BALL), "euclidean": (scores.values, FLAT), "chance": (scores.chance, FLAT)}
+    means = {
+        name: 100 * values["ap_min"].xs(side, level="method").groupby("rule", sort=False).mean().stack()
+        for name, (values, side) in sides.items()
+    }
+    keys = ["rule", "first", "second", "k"]
+    names = tests[keys].join(pd.DataFrame(about).T, on="rule").join(pd.DataFrame(means), on=["rule", "k"])
+    return names.join(tests.drop(columns=keys))
 
 
 def _both(
     x: np.ndarray, labels: np.ndarray, split: Split, ball: PoincareBall, ks: Sequence[int]
-) -> tuple[PerQuery, PerQuery, np.ndarray]:
-    """The answers of one split in the ball and in flat space, and the queries' norms, of 1 at the rim."""
+) -> tuple[Scored, Scored, np.ndarray]:
+    """What one split finds in the ball and in flat space, and the queries' norms, of 1 at the rim."""
     centred = torch.from_numpy(x - x[split.train].mean(axis=0))
     scale = Scale.fit(centred[split.train], ball, radius=math.tanh(math.sqrt(ball.c) * CLIP))
     points = scale(centred)
+    of_both = labels[split.test], labels[split.train]
     in_ball, flat = (
-        retrieval.evaluate(z[split.test], z[split.train], labels[split.test], labels[split.train], space, tuple(ks))
+        Scored(split, retrieval.evaluate(z[split.test], z[split.train], *of_both, space, tuple(ks)))
         for z, space in ((points, ball), (centred, Euclidean()))
     )
     return in_ball, flat, (math.sqrt(ball.c) * points[split.test].norm(dim=1)).numpy()

@@ -29,8 +29,6 @@ from lib.training.methods import Fitted
 TWO, NO_HEAD, NOISE = "Hyp, two numbers", ", no head", "noise"
 OF_A_LAYOUT = ("begun", "shown", "shown_low", "shown_high", "kept", "same_shown", "mixed")
 """Columns that rest on UMAP, whose steps depend on the last bit of every number before them."""
-SAYS = paired.SAYS.replace("per group", "per category")
-"""What the paired tests say about themselves, where the groups are categories."""
 
 
 def arms(settings: Settings, encoder: str, dim: int, dim_out: int, schedule: ByClass) -> list[Arm]:

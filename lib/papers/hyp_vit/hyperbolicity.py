@@ -2,14 +2,13 @@
 
 import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib import figure as mpl
 
 from lib.datasets.catalogue import facts
 from lib.figures import style
 from lib.papers.hyp_vit import delta
 from lib.papers.hyp_vit.published import DATASETS
 from lib.papers.hyp_vit.published import delta as published
-from lib.study import paired
+from lib.study import captions, paired
 from lib.study.columns import Column, Layout, printed
 from lib.study.shown import Figure, Table
 from lib.study.store import Run
@@ -68,6 +67,12 @@ LAYOUTS = {
     "table_search": paired.tests_layout(TESTED, "hyperbolic − Euclidean, pp", FORMS),
 }
 SAYS = {
+    "figure_yardstick": (
+        "relative δ beside known spaces",
+        f"{DRAWS} Controls: as many points per draw, new ones each time. Grey: the range of the paper's Table 1, which "
+        "names no size of the draw (2,000 images in the authors' code). Left: every control and encoder. Right: "
+        "Gaussian clouds over their length, and the encoders at theirs.",
+    ),
     "table_1": (
         "relative δ (Table 1)",
         f"Ours: {DRAWS} Where the images are enough for larger draws, these have rows of their own. Published: Table "
@@ -93,13 +98,12 @@ SAYS = {
         f"queries as well, without their labels; median radius: of the queries, 100 % is the rim. {paired.SAYS}",
     ),
 }
-"""Table → its title and caption, with the run's parameters in braces."""
+"""Table or figure → its title and caption, with the run's parameters in braces."""
 
 
 def table(run: Run, name: str, rows: pd.DataFrame) -> Table:
     """A table of :data:`LAYOUTS`."""
-    title, text = SAYS[name]
-    return Table(title, rows, text.format(**run.parameters))
+    return captions.table(run, SAYS, name, rows)
 
 
 def with_published(ours: pd.DataFrame, dataset: str, ladder: pd.DataFrame, size: int) -> pd.DataFrame:
@@ -147,18 +151,8 @@ def procedures(
 
 def figure_yardstick(run: Run, known: pd.DataFrame, ours: pd.DataFrame) -> Figure:
     """Relative δ of controls (control, dim, relative, low, high) and encoders (encoder, …); the paper's range grey."""
-    text = (
-        f"{DRAWS.format(**run.parameters)} Controls: as many points per draw, new ones each time. Grey: the range of "
-        "the paper's Table 1, which names no size of the draw (2,000 images in the authors' code). Left: every control "
-        "and encoder. Right: Gaussian clouds over their length, and the encoders at theirs."
-    )
     rows = pd.concat([known.rename(columns={"control": "points"}), ours.rename(columns={"encoder": "points"})])
-    return Figure("relative δ beside known spaces", rows, text, figure=yardstick(rows, len(known)))
-
-
-def yardstick(rows: pd.DataFrame, n_known: int) -> mpl.Figure:
-    """rows: points, dim, relative, low, high; of controls, the first ``n_known``, then of encoders."""
-    names, theirs = [style.legible(name) for name in rows["points"]], published()["relative"]
+    n_known, names, theirs = len(known), [style.legible(name) for name in rows["points"]], published()["relative"]
     errors = rows[["low", "high"]].sub(rows["relative"], axis=0).abs().to_numpy()[:, :, None]
     clouds = rows[:n_known][rows["points"][:n_known].str.startswith("Gaussian")].sort_values("dim")
     with style.house():
@@ -179,4 +173,4 @@ def yardstick(rows: pd.DataFrame, n_known: int) -> mpl.Figure:
         right.set(xscale="log", xlabel="length of the feature", ylabel="relative δ", ylim=(0, None))
         figure.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2)
         plt.close(figure)
-    return figure
+    return captions.figure(run, SAYS, "figure_yardstick", rows, figure)

@@ -122,14 +122,13 @@ def whole_batch(distance: Tensor, d: int, temperature: float) -> Tensor:
     return -softmax(distance, temperature).log()[pairs].sum() / n
 
 
-def reach(curvatures: Sequence[float], radii: Sequence[float]) -> pd.DataFrame:
-    """How far out a feature of norm r gets (section 2.4): columns c, r, c_r2, distance (2r), share (percent of radius).
+def reach(c: float, r: float) -> float:
+    """How far out a feature of norm r gets (section 2.4), 2r from the centre, in percent of the radius (HV-9).
 
-    >>> reach([0.1], [2.3]).round(1).values.tolist()
-    [[0.1, 2.3, 0.5, 4.6, 62.1]]
+    >>> round(reach(0.1, 2.3), 1)
+    62.1
     """
-    rows = [(c, r, c * r**2, 2 * r, 100 * math.tanh(math.sqrt(c) * r)) for c in curvatures for r in radii]
-    return pd.DataFrame(rows, columns=["c", "r", "c_r2", "distance", "share"])
+    return 100 * math.tanh(math.sqrt(c) * r)
 
 
 def boundary(margin: float, c: float) -> float:

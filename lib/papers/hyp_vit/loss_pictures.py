@@ -85,7 +85,8 @@ def gradient(small: pd.DataFrame, done: pd.DataFrame, marks: Mapping[str, float]
             for number, kind in enumerate(numbers.KINDS):
                 line = rows[rows["kind"] == kind]
                 height = 10 ** line[part] if part == "log10_total" else line[part]
-                axis.plot(line["norm"], height, label=kind, **_line(number), linewidth=2.4 if number == 0 else 1.3)
+                look = {"color": style.PALETTE[number], "dashes": style.DASHES[number] or (None, None)}
+                axis.plot(line["norm"], height, label=kind, **look, linewidth=2.4 if number == 0 else 1.3)
             for number, (name, norm) in enumerate(marks.items()):
                 axis.axvline(norm, color=("0.4", "0.75")[number], linewidth=1, label=name, zorder=1)
             axis.set(title=title, xscale="log", xlabel="length |e| (log scale)")
@@ -100,11 +101,6 @@ def gradient(small: pd.DataFrame, done: pd.DataFrame, marks: Mapping[str, float]
     return figure
 
 
-def _line(number: int) -> dict[str, object]:
-    """The look of the ``number``-th line: its colour and its dashes."""
-    return {"color": style.PALETTE[number], "dashes": style.DASHES[number] or (None, None)}
-
-
 def explorer(c: float, temperature: float, clip_radius: float) -> Figure:
     """The board's picture: the small batch in the ball, and the softmax of the anchor; c ≥ 0."""
     e, labels = numbers.small_batch()
@@ -113,8 +109,7 @@ def explorer(c: float, temperature: float, clip_radius: float) -> Figure:
         figure = Figure(figsize=(7.6, 4.0), layout="none")
         left, right = figure.add_axes((0.075, 0.12, 0.44, 0.80)), figure.add_axes((0.60, 0.12, 0.385, 0.80))
         disk(left, z, labels, c, clip_radius, anchor=numbers.ANCHOR)
-        share = numbers.reach([c], [clip_radius])["share"].item()
-        reach = f"reach {share:.1f} % of the radius" if c else "flat, no rim"
+        reach = f"reach {numbers.reach(c, clip_radius):.1f} % of the radius" if c else "flat, no rim"
         left.set_title(f"c·r² = {c * clip_radius**2:.3f}: {reach}")
         colours = [style.PALETTE[numbers.CLASSES.index(name[0])] for name in rows["image"]]
         hatches = ["////" if positive else "" for positive in rows["positive"]]
@@ -133,7 +128,7 @@ def disk(axis: plt.Axes, z: Tensor, labels: Tensor, c: float, clip_radius: float
     _frame(axis, limit, "z")
     if c:
         axis.add_patch(Circle((0, 0), radius, facecolor="0.96", edgecolor="black", linewidth=1.5, zorder=0))
-    out = radius * numbers.reach([c], [clip_radius])["share"].item() / 100 if c else clip_radius
+    out = radius * numbers.reach(c, clip_radius) / 100 if c else clip_radius
     axis.add_patch(Circle((0, 0), out, fill=False, linestyle="--", color=style.PALETTE[3], linewidth=1.2))
     if anchor is not None:
         axis.plot(*z[anchor].tolist(), "o", markersize=10.5, markerfacecolor="none", markeredgecolor="black")
@@ -158,21 +153,15 @@ def _frame(axis: plt.Axes, limit: float, name: str) -> None:
     axis.grid(False)
 
 
-def loss_and_slope(c: float, temperature: float, clip_radius: float) -> tuple[float, float]:
-    """The loss of the small batch, and the norm of its gradient with respect to the outputs of the head."""
-    e, labels = numbers.small_batch()
-    z = numbers.place(e.requires_grad_(), c, clip_radius)
-    loss = PairwiseCrossEntropy(PoincareBall(c), temperature)(z, labels)
-    return loss.item(), torch.autograd.grad(loss, e)[0].norm().item()
-
-
 def describe(c: float, temperature: float, clip_radius: float) -> str:
     """The board's readout."""
     e, labels = numbers.small_batch()
     rows = numbers.overview(e, labels, c, clip_radius, temperature)
     seen = numbers.softmax_of_anchor(e, labels, c, clip_radius, temperature)
     positive = seen[seen["positive"]].iloc[0]
-    loss, slope = loss_and_slope(c, temperature, clip_radius)
+    z = numbers.place(e.requires_grad_(), c, clip_radius)
+    loss = PairwiseCrossEntropy(PoincareBall(c), temperature)(z, labels)
+    (slope,) = torch.autograd.grad(loss, e)
     lines = [
         f"curvature -{c:.2f}, radius {c**-0.5:.3f}" if c else "curvature 0: the flat plane, no rim",
         f"clipped to r = {clip_radius:.1f}   {(rows['length'] > clip_radius).sum():3d} of {len(rows)} outputs",
@@ -184,7 +173,7 @@ def describe(c: float, temperature: float, clip_radius: float) -> str:
         f"  share of softmax {positive['share']:9.2f} %",
         "",
         f"loss of the batch  {loss:9.4f}",
-        f"gradient norm      {slope:9.4f}",
+        f"gradient norm      {slope.norm():9.4f}",
     ]
     return "\n".join(lines)
 

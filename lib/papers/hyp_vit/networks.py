@@ -17,21 +17,7 @@ from lib.datasets.categories import Halves
 from lib.datasets.table import ImageTable
 from lib.encoders.weights import UNTRAINED as WITHOUT
 from lib.figures import style
-from lib.papers.hyp_vit import end_to_end, published
-from lib.papers.hyp_vit.heads import (
-    BEFORE,
-    END,
-    HEADS,
-    HYP,
-    LARGE,
-    LEARNT,
-    ONE,
-    PLACES,
-    SPH,
-    TRAINED,
-    UNCLIPPED,
-    UNTRAINED,
-)
+from lib.papers.hyp_vit import end_to_end, heads, published
 from lib.study.rates import best_rates
 from lib.study.scores import Answers
 from lib.training.hyp_vit import Settings, warmed
@@ -49,12 +35,12 @@ def plans(
     Of those in ``also`` Hyp only. The plan's own network without its pretraining is "untrained encoder". tempered: one
     of the large trainings.
     """
-    wanted = (TRAINED, LARGE) if tempered else (TRAINED,)
-    kinds = {name: kind.settings(settings) for name, kind in HEADS.items() if kind.trained in wanted}
+    wanted = (heads.TRAINED, heads.LARGE) if tempered else (heads.TRAINED,)
+    kinds = {name: kind.settings(settings) for name, kind in heads.HEADS.items() if kind.trained in wanted}
     plans = [(kinds, plan)]
     for name in [*beside, *also]:
-        whose = UNTRAINED if name == f"{plan.encoder}{WITHOUT}" else f"{name}, "
-        own = {f"{whose}{kind}": head for kind, head in kinds.items() if kind == HYP or name in beside}
+        whose = heads.UNTRAINED if name == f"{plan.encoder}{WITHOUT}" else f"{name}, "
+        own = {f"{whose}{kind}": head for kind, head in kinds.items() if kind == heads.HYP or name in beside}
         plans.append((own, replace(plan, encoder=name)))
     return plans
 
@@ -83,19 +69,22 @@ def at_chosen(plans: Sequence[Plan], tried: pd.DataFrame) -> list[Plan]:
         return list(plans)
     own = best_rates(tried, value="temperature")
     first, *others = [({name: warmed(kind, own[name]) for name, kind in kinds.items()}, plan) for kinds, plan in plans]
-    return [(first[0] | {ONE: warmed(first[0][SPH], own[HYP])}, first[1]), *others]
+    return [(first[0] | {heads.ONE: warmed(first[0][heads.SPH], own[heads.HYP])}, first[1]), *others]
 
 
 def variants(plans: Sequence[Plan]) -> list[Plan]:
     """Hyp of the first network at its own τ, not clipped, and with a c that learns along."""
     kinds, plan = plans[0]
-    return [({UNCLIPPED: replace(kinds[HYP], clip_radius=None), LEARNT: replace(kinds[HYP], learn_c=True)}, plan)]
+    hyp = kinds[heads.HYP]
+    return [({heads.UNCLIPPED: replace(hyp, clip_radius=None), heads.LEARNT: replace(hyp, learn_c=True)}, plan)]
 
 
 def rates(tried: pd.DataFrame) -> dict[str, float]:
     """Head → its chosen rate of the encoder; Sph at Hyp's τ and the variants have that of Hyp."""
     own = best_rates(tried)
-    return own | dict.fromkeys((ONE, UNCLIPPED, LEARNT), own[HYP]) if "temperature" in tried else own
+    if "temperature" not in tried:
+        return own
+    return own | dict.fromkeys((heads.ONE, heads.UNCLIPPED, heads.LEARNT), own[heads.HYP])
 
 
 def trained(
@@ -106,8 +95,8 @@ def trained(
     for kinds, plan in plans:
         of_plan, course = end_to_end.end_to_end(images, parts, kinds, plan, ks, **options)
         first = next(iter(kinds))
-        whose = first.removesuffix(HYP) if first.endswith(HYP) else ""
-        answers |= {f"{whose}{name}" if name == BEFORE else name: rows for name, rows in of_plan.items()}
+        whose = first.removesuffix(heads.HYP) if first.endswith(heads.HYP) else ""
+        answers |= {f"{whose}{name}" if name == heads.BEFORE else name: rows for name, rows in of_plan.items()}
         courses.append(course)
     return answers, pd.concat(courses, ignore_index=True)
 
@@ -133,14 +122,14 @@ def steps(course: pd.DataFrame) -> pd.DataFrame:
     looked = course.dropna(subset=["head"])
     best = looked.loc[looked.groupby(["method", "repeat"], sort=False)["head"].idxmax()].assign(at="chosen")
     both = pd.concat([looked.assign(at=looked["step"].map("{:.0f}".format)), best])
-    values = {place: f"unseen_{place}" for place in PLACES} | ({"c": "c"} if "c" in course else {})
+    values = {place: f"unseen_{place}" for place in heads.PLACES} | ({"c": "c"} if "c" in course else {})
     both = both[["method", "at", *values.values()]].rename(columns={column: place for place, column in values.items()})
     long = both.melt(["method", "at"], var_name="place").dropna(subset="value")
     means = long.groupby(["place", "method", "at"], sort=False)["value"].agg(ours="mean", spread="std", n_seeds="size")
     return means.reset_index()[["method", "place", "at", "ours", "spread", "n_seeds"]]
 
 
-DASHES = dict(zip(PLACES, ("-", ":"), strict=True))
+DASHES = dict(zip(heads.PLACES, ("-", ":"), strict=True))
 """What is searched after a training end to end, and how its line is drawn."""
 
 
@@ -171,9 +160,9 @@ def course(rows: pd.DataFrame) -> Figure:
                 means = losses["loss"].rolling(10, min_periods=1).mean()
                 loss.plot(losses["step"], means, color=style.PALETTE[number], linewidth=1.1)
                 _scores(score, part, number)
-            loss.set(title=method.removesuffix(END.rstrip(", ")))
+            loss.set(title=method.removesuffix(heads.END.rstrip(", ")))
             score.set(xlabel="training steps")
-            below.setdefault(method.startswith(UNTRAINED), []).append(score)
+            below.setdefault(method.startswith(heads.UNTRAINED), []).append(score)
         for alike in below.values():
             limits = [axis.get_ylim() for axis in alike]
             for axis in alike:

@@ -31,16 +31,6 @@ def delta() -> pd.DataFrame:
     )
 
 
-def curvatures() -> tuple[float, float]:
-    """The c that section 3.4 reads from Table 1, "close to", and the c that the experiments use.
-
-    >>> curvatures()
-    (0.2, 0.1)
-    """
-    claims = pd.read_csv(paths.PUBLISHED / "claims.csv").set_index("id")["value"]
-    return float(claims["hv-19"]), float(claims["hv-20"])
-
-
 def recall(table: int) -> pd.DataFrame:
     """Table 2 (heads of 128 numbers) or 3 (encoders): columns method, encoder, dim, dataset (ours), k, value (percent).
 

@@ -39,6 +39,7 @@ from lib.papers.hyp_vit.heads import (
     UNCLIPPED,
     UNTRAINED,
 )
+from lib.papers.hyp_vit.loss import reach
 from lib.study import paired
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.markdown import percent
@@ -227,10 +228,6 @@ def marked(tests: pd.DataFrame) -> pd.DataFrame:
     return tests.assign(**{side: tests[side].mask(apart, tests[side] + rate) for side, rate in rates.items()})
 
 
-def _tested(tests: pd.DataFrame) -> pd.DataFrame:
-    return paired.outcomes(marked(tests))
-
-
 LAYOUTS = {
     "table_2": layout(),
     "table_3": layout(),
@@ -239,7 +236,7 @@ LAYOUTS = {
     "table_steps": Layout(
         [Column("method"), Column("place"), Column("step {}", "ours", "{:#.4g}", over="at")], by=("method", "place")
     ),
-    "table_tests": replace(paired.tests_layout(QUESTIONS), prepare=_tested),
+    "table_tests": replace(paired.tests_layout(QUESTIONS), prepare=lambda tests: paired.outcomes(marked(tests))),
 }
 
 
@@ -276,12 +273,8 @@ def bounds(answers: Answers) -> dict[str, float]:
 
 
 def bound(settings: Settings) -> float:
-    """How far out clipping lets a point come, as percent of the ball's radius (HV-9); 100 without clipping.
-
-    >>> round(bound(Settings()), 1)
-    62.1
-    """
-    return 100 * float(np.tanh(settings.geometry.c**0.5 * (settings.clip_radius or np.inf)))
+    """How far out clipping lets a point come, as percent of the ball's radius; 100 without clipping."""
+    return reach(settings.geometry.c, settings.clip_radius or np.inf)
 
 
 def clipped(settings: Settings, norms: np.ndarray) -> float:

@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from lib.figures.forest import forest
-from lib.figures.lines import lines, look
+from lib.figures.lines import lines, look, with_level
 from lib.papers.hyper_dino.protocols import EPOCHS, EQUAL
-from lib.study import answers, measures, paired
+from lib.study import answers, captions, measures, paired
 from lib.study.answers import CLASS_MEAN
 from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import HEALTH as ENDED
@@ -184,13 +183,8 @@ SHOWN = {
 
 def table(run: Run, name: str, rows: pd.DataFrame) -> Table:
     """One of :data:`LAYOUTS`."""
-    title, text = _words(run, name, rows)
-    return Table(title, rows, text, ["lengths"] if name == "table_selection" else ())
-
-
-def _words(run: Run, name: str, rows: pd.DataFrame) -> list[str]:
-    own_group = paired.of_own_group(rows) if "group_kind" in rows else ""
-    return [words.format(**run.parameters, own_group=own_group) for words in SHOWN[name]]
+    free = ["lengths"] if name == "table_selection" else ()
+    return captions.table(run, SHOWN, name, rows, free, own_group=paired.of_own_group(rows))
 
 
 def figure_gallery(run: Run, rows: pd.DataFrame) -> Figure:
@@ -200,13 +194,11 @@ def figure_gallery(run: Run, rows: pd.DataFrame) -> Figure:
     )
     drawn["line"] = drawn["method"].where(drawn["length"] == EQUAL, drawn["method"] + f", {EPOCHS}")
     drawn["spread"] = drawn["spread"].where(drawn["length"] == EQUAL)
-    chance = drawn[drawn["method"] == "ball"].drop_duplicates(["panel", "x"]).assign(line="chance", spread=np.nan)
-    drawn = pd.concat([drawn, chance.assign(y=chance["chance"])])
     looks = {name: look(n) | {"dashes": (None, None)} for n, name in enumerate(rows["method"].unique())}
     looks |= {f"{name}, {EPOCHS}": settings | {"dashes": (3, 2)} for name, settings in looks.items()}
     looks["chance"] = {"color": "black", "dashes": (1, 2), "marker": ""}
-    figure = lines(drawn, xlabel="images learnt from", ylabel="MAP@k (%)", log=True, looks=looks)
-    return _figure(run, "figure_gallery", rows, figure)
+    figure = lines(with_level(drawn), xlabel="images learnt from", ylabel="MAP@k (%)", log=True, looks=looks)
+    return captions.figure(run, SHOWN, "figure_gallery", rows, figure)
 
 
 def figure_leakage(run: Run, rows: pd.DataFrame) -> Figure:
@@ -218,9 +210,4 @@ def figure_leakage(run: Run, rows: pd.DataFrame) -> Figure:
     figure = forest(drawn, xlabel="MAP@k (%)", zero=False)
     for axis, (_, part) in zip(figure.axes, rows.groupby("k", sort=False), strict=True):
         axis.axvline(part["chance"].iloc[0], color="black", linestyle=":", linewidth=1)
-    return _figure(run, "figure_leakage", rows, figure)
-
-
-def _figure(run: Run, name: str, rows: pd.DataFrame, figure: plt.Figure) -> Figure:
-    title, text = _words(run, name, rows)
-    return Figure(title, rows, text, figure=figure)
+    return captions.figure(run, SHOWN, "figure_leakage", rows, figure, own_group=paired.of_own_group(rows))

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from lib import paths
-from lib.figures.lines import lines, look
+from lib.figures.lines import lines, look, with_level
 from lib.papers.hyper_dino.recipes import recipes
 from lib.papers.hyper_dino.retrieval import retrieval_table
 from lib.processes import spread
@@ -93,7 +93,6 @@ def figure_baselines(rows: pd.DataFrame) -> Figure:
     """The rows of :func:`values` over the length of the feature, a panel per k and rule."""
     panel = "MAP@" + rows["k"].astype(str) + ", " + rows["rule"]
     shown = rows.assign(panel=panel, line=rows["source"], x=rows["dim_in"], y=rows["value"])
-    chance = shown.assign(line="chance", y=shown["chance"], spread=np.nan).drop_duplicates(["panel", "x"])
     looks = {"chance": {"color": "black", "linestyle": ":"}}
-    every = pd.concat([shown, chance]).sort_values(["k", "x"], kind="stable")
+    every = with_level(shown).sort_values(["k", "x"], kind="stable")
     return lines(every, xlabel="numbers", ylabel="MAP@k (%)", log=True, looks=looks, height=2.8)

@@ -17,6 +17,7 @@ from lib.figures.lines import lines, look
 from lib.heads.reduction import standard
 from lib.metrics.directions import effective_rank, spectrum
 from lib.study import paired
+from lib.study.answers import ends
 from lib.study.columns import Column, Layout
 from lib.study.scores import Scores, of_answers
 from lib.training.experiment import ask, fit
@@ -42,7 +43,7 @@ ENCODERS = Layout(
 
 def encoders_layout(rows: pd.DataFrame) -> str:
     """MAP@k of :func:`values` in each gallery, for the shortest and the longest list."""
-    part = rows[(rows["metric"] == "ap_min") & rows["k"].isin([rows["k"].min(), rows["k"].max()])]
+    part = ends(rows[rows["metric"] == "ap_min"])
     return ENCODERS(part.assign(at=part["gallery"] + ", MAP@" + part["k"].astype(str)))
 
 

@@ -92,10 +92,8 @@ def galleries(
     ks: Sequence[int],
     *,
     classifier_lr: float,
-    fractions: Sequence[float] = FRACTIONS,
     n_seeds: int = 1,
     seed: int = 0,
-    what: str = "galleries",
 ) -> Galleries:
     """Queries of unseen groups against the training images (closed) and against other unseen groups (open).
 
@@ -106,14 +104,13 @@ def galleries(
     itself where a half has one group only. Returns see :data:`Galleries`.
     """
     checks.values(ks=ks, seed=seed)
-    checks.several("fractions", fractions, checks.portion)
     half_of, apart = folds.apart(labels.astype(str), groups, 2, seed)
     halves = splits(half_of, seed)
     most = longest_list(halves, apart)
     ks = [k for k in ks if k <= most] or [max(most, 1)]
     whole = min(len(split.train) for split in halves)
     results: Galleries = {}
-    for fraction in fractions:
+    for fraction in FRACTIONS:
         parts = [_part(split, labels, fraction) for split in halves]
         n = min(len(split.train) for split in parts)
         cut = replace(recipe, dim_in=min(recipe.dim_in, n))
@@ -122,11 +119,12 @@ def galleries(
         for plan in dict.fromkeys(plans.values()):  # of all images both are one
             methods = curvature_methods(x.shape[1], cut, settings, plan, len(set(labels)), classifier_lr)
             methods = [method for method in methods if method.name != "NCA"]
-            about = f"{what}, {fraction:.1%}, {plan.epochs} epochs"
+            about = f"galleries, {fraction:.1%}, {plan.epochs} epochs"
             fitted = fit(x, labels, methods, repeated(parts, n_seeds), what=about)
-            done[plan] = {"closed": ask(fitted, x, labels, ks, what=f"{what}, closed")}
-            if most:
-                done[plan]["open"] = ask(fitted, x, labels, ks, gallery="open", groups=apart, what=f"{what}, open")
+            done[plan] = {
+                side: ask(fitted, x, labels, ks, gallery=side, groups=apart, what=f"galleries, {side}")
+                for side in ("closed", "open")[: 1 + bool(most)]
+            }
         for length, plan in plans.items():
             sides = done[plan]
             results |= {(fraction, length, side, name): sides[side][name] for name in sides["closed"] for side in sides}
@@ -243,16 +241,16 @@ def leakage(
     for method in by_image:
         health = {f"{name}_{side}": value for side in sides for name, value in ends.loc[side, method].items()}
         for k in ks:
-            chance = scores.chance["ap_min", k].xs(("by_group", method), level=scores.names)
-            values = {side: scores.of((side, method), "ap_min", k) for side in sides} | {"chance": chance}
-            everyone = pd.DataFrame({name: shares.droplevel("fold") for name, shares in values.items()}).dropna()
+            chance = scores.chance["ap_min", k].xs(("by_group", method), level=scores.names).droplevel("fold")
+            everyone = scores.beside({side: (side, method) for side in sides}, "ap_min", k)
             tested = everyone[everyone.index.get_level_values("query").isin(touched)]
-            unit, training, label = (tested.index.get_level_values(n).to_numpy() for n in ("group", "repeat", "label"))
+            tested = tested.assign(chance=chance.loc[tested.index])
+            label = tested.index.get_level_values("label").to_numpy()
             names = {"method": method, "k": k, "group_kind": kind}
             names |= {"n_queries": tested.index.unique("query").size, "n_all": everyone.index.unique("query").size}
             means = (100 * tested.groupby("group").mean().mean()).to_dict()
             means |= {f"class_mean_{side}": 100 * over_classes(tested[side], label) for side in sides}
             means |= (100 * everyone[sides].groupby("group").mean().mean()).add_prefix("all_").to_dict()
-            test = differences.of_shares(*(tested[side].to_numpy() for side in sides[::-1]), unit, training, seed=seed)
+            test = differences.of_queries(*(tested[side] for side in sides[::-1]), seed=seed)
             rows.append(names | means | health | test)
     return differences.together(rows)

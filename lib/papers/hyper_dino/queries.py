@@ -12,12 +12,14 @@ from scipy.sparse.csgraph import connected_components
 from lib.datasets.images import read_image
 from lib.datasets.table import ImageTable
 from lib.figures import heat
-from lib.figures.strips import GAP, TITLE, Answer, Strip
+from lib.figures.strips import GAP, TITLE, Answer, Strip, bare
 from lib.figures.strips import strips as draw
 from lib.metrics.classes import over_classes
 from lib.search import nearest
-from lib.study import answers as rows_of
+from lib.study import captions
+from lib.study.answers import CLASS_MEAN
 from lib.study.columns import HEALTH, Column, Layout
+from lib.study.scores import HEALTH as ENDED
 from lib.study.shown import Figure, Table
 from lib.study.store import Run
 from lib.training.experiment import search
@@ -148,7 +150,7 @@ def twin_table(
     """
     lines = []
     for rule, rows in rows_by_rule.items():
-        health = rows_of.ended([mapper.health for mapper in fitted[rule]])
+        health = pd.DataFrame([vars(mapper.health) for mapper in fitted[rule]]).agg(ENDED).to_dict()
         parts = {
             "all": rows,
             "without an identical picture": rows[(rows["same"] == 0) & (rows["other"] == 0)],
@@ -223,7 +225,7 @@ SHOWN = {
         "identical pictures",
         "MAP in percent, AP divided by min(k, relevant), {recipe} over {folds} folds; means over the queries, in "
         "brackets chance, a gallery in random order. An identical picture has the same pixels as the query. *Identical "
-        f"left out*: the same mappers search a gallery without it. {rows_of.CLASS_MEAN}",
+        f"left out*: the same mappers search a gallery without it. {CLASS_MEAN}",
     ),
     "figure_confusion": (
         "confusion of the first answer",
@@ -244,20 +246,14 @@ SHOWN = {
 """Title and caption; the run's parameters fill them."""
 
 
-def _words(run: Run, name: str) -> list[str]:
-    return [words.format(**run.parameters) for words in SHOWN[name]]
-
-
 def table(run: Run, name: str, rows: pd.DataFrame) -> Table:
     """One of :data:`LAYOUTS`."""
-    title, text = _words(run, name)
-    return Table(title, rows, text, [c for c in OF_AN_ANSWER if c in rows])
+    return captions.table(run, SHOWN, name, rows, [column for column in OF_AN_ANSWER if column in rows])
 
 
 def figure_confusion(run: Run, rows: pd.DataFrame) -> Figure:
     """The :func:`confusion` as a picture."""
-    title, text = _words(run, "figure_confusion")
-    return Figure(title, rows, text, figure=heat.confusion(rows))
+    return captions.figure(run, SHOWN, "figure_confusion", rows, heat.confusion(rows))
 
 
 def strips(rows: pd.DataFrame, images: ImageTable, queries: Sequence[str]) -> list[Strip]:
@@ -299,7 +295,6 @@ def drawn(shown: Sequence[Strip], group_kind: str) -> mpl.Figure:
 
 def save_strips(run: Run, name: str, shown: Sequence[Strip], group_kind: str, rows: pd.DataFrame) -> Figure:
     """Draw and write the strips, by :meth:`lib.study.store.Run.save_pictures`."""
-    title, text = _words(run, "figure_beside" if "method" in rows else "strips")
-    figure = Figure(title, rows, text, free=OF_AN_ANSWER, figure=drawn(shown, group_kind))
-    bare = [replace(s, query=None, answers=[replace(a, image=None) for a in s.answers]) for s in shown]
-    return run.save_pictures(name, figure, drawn(bare, group_kind))
+    words = "figure_beside" if "method" in rows else "strips"
+    figure = captions.figure(run, SHOWN, words, rows, drawn(shown, group_kind))
+    return run.save_pictures(name, replace(figure, free=OF_AN_ANSWER), drawn(bare(shown), group_kind))

@@ -14,7 +14,7 @@ from lib.figures.forest import forest
 from lib.papers.hyper_dino import validation
 from lib.papers.hyper_dino.published import FAMILIES, published
 from lib.papers.hyper_dino.recipes import RAW
-from lib.study import answers, measures, paired
+from lib.study import answers, captions, measures, paired
 from lib.study.columns import Column, Layout
 from lib.study.rates import FREE, RULE, choose_middle, marked
 from lib.study.scores import Answers, of_answers
@@ -168,7 +168,7 @@ def as_printed(rows: pd.DataFrame) -> str:
         column=rows["family"].map(list(FAMILIES).index),
     )
     cells = cells.sort_values(["k", "column", "order"], kind="stable")
-    ends = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
+    ends = answers.ends(rows)
     health = answers.layout()(ends.assign(method=ends["input"] + ", " + ends["family"].map(FAMILIES)))
     return f"{PAPER(cells)}\n\nClass means, chance and health of the same rows:\n\n{health}"
 
@@ -177,15 +177,11 @@ CELL = Column("{}", "ours", pm="spread", brackets="published", over="cell", chan
 PAPER = Layout([Column("folds", "rule"), Column("input"), CELL], by=("input",), block="rule")
 
 
-def _lengths(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows.assign(cell=marked(rows), fold=rows["fold"] + 1, length=rows["length"].astype(str))
-
-
 LENGTHS = Layout(
     [Column("folds", "rule"), Column("numbers", "length"), Column("fold {}", "cell", over="fold", chance="chance")],
     by=("length",),
     block="rule",
-    prepare=_lengths,
+    prepare=lambda rows: rows.assign(cell=marked(rows), fold=rows["fold"] + 1, length=rows["length"].astype(str)),
 )
 """NCA's lengths, a column for each fold, the chosen one bold."""
 LAYOUTS = {
@@ -256,8 +252,7 @@ SHOWN = {
 
 def table(run: Run, name: str, rows: pd.DataFrame) -> Table:
     """One of :data:`LAYOUTS` that has its words in :data:`SHOWN`."""
-    title, text = (words.format(**run.parameters) for words in SHOWN[name])
-    return Table(title, rows, text, FREE if name == "table_nca" else ())
+    return captions.table(run, SHOWN, name, rows, FREE if name == "table_nca" else ())
 
 
 def retrieval(run: Run, rows: pd.DataFrame, reference: str) -> Table:
@@ -301,7 +296,7 @@ def figure_3(run: Run, rows: pd.DataFrame, reference: str) -> Figure:
         named = {label: handle for panel in drawn for handle, label in panel}
         figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=3)
         plt.close(figure)
-    return _figure(run, "figure_3", rows, figure)
+    return captions.figure(run, SHOWN, "figure_3", rows, figure)
 
 
 def _curves(axis: plt.Axes, rows: pd.DataFrame) -> None:
@@ -320,12 +315,6 @@ def _curves(axis: plt.Axes, rows: pd.DataFrame) -> None:
 def figure_opponents(run: Run, rows: pd.DataFrame) -> Figure:
     """MAP@k of the mapper and its opponents, a panel for each k, a sign for each fold rule."""
     rows = rows[rows["metric"] == "ap_min"].drop(columns="metric")
-    middle, half = rows["ours"], rows["spread"].fillna(0)
-    drawn = rows.assign(name=rows["method"], difference=middle, low=middle - half, high=middle + half, clear=True)
-    drawn = drawn.assign(panel="k = " + rows["k"].astype(str), series="folds " + rows["rule"])
-    return _figure(run, "figure_opponents", rows, forest(drawn, xlabel="MAP@k (%)", zero=False))
-
-
-def _figure(run: Run, name: str, rows: pd.DataFrame, figure: plt.Figure) -> Figure:
-    title, text = (words.format(**run.parameters) for words in SHOWN[name])
-    return Figure(title, rows, text, figure=figure)
+    drawn = rows.assign(panel="k = " + rows["k"].astype(str), series="folds " + rows["rule"])
+    drawn = forest(drawn.rename(columns={"method": "name", "ours": "difference"}), xlabel="MAP@k (%)", zero=False)
+    return captions.figure(run, SHOWN, "figure_opponents", rows, drawn)

@@ -75,14 +75,9 @@ def forces(scene: Scene, tau: float, alpha: float, gamma: float, kind: str) -> d
     >>> pushes["far"] < pushes["sibling"]
     True
     """
-    positive = scene.positive
-    omega = losses.multipliers(scene.rho(), positive, *((0.0, 0.0) if kind == PLAIN else (alpha, gamma)))
-    s = scene.similarities(tau, kind).requires_grad_()
-    logits = losses.scaled(s, omega, positive, kind)
-    loss = -logits.log_softmax(-1)[positive].mean()
-    (slope,) = torch.autograd.grad(loss, s)
-    pull, sibling, far = -slope[0].item(), slope[scene.positives].item(), slope[-1].item()
-    return {"pull": pull, "sibling": sibling, "far": far, "ratio": far / sibling}
+    slope = by_autograd(scene, tau, *((0.0, 0.0) if kind == PLAIN else (alpha, gamma)), kind)
+    pull, sibling, far = (slope[place].item() for place in (0, scene.positives, -1))
+    return {"pull": -pull, "sibling": sibling, "far": far, "ratio": far / sibling}
 
 
 def effect(scene: Scene, tau: float, gamma: float, kind: str) -> float:
@@ -105,11 +100,11 @@ def equation_8(scene: Scene, tau: float, alpha: float, gamma: float) -> np.ndarr
     return (omega * pi - omega * scene.positive / scene.positives).numpy()
 
 
-def by_autograd(scene: Scene, tau: float, alpha: float, gamma: float) -> np.ndarray:
-    """The same as the derivative of the loss by each s."""
-    omega = losses.multipliers(scene.rho(), scene.positive, alpha, gamma)
-    s = scene.similarities(tau, losses.PRINTED).requires_grad_()
-    (slope,) = torch.autograd.grad(-(omega * s).log_softmax(-1)[scene.positive].mean(), s)
+def by_autograd(scene: Scene, tau: float, alpha: float, gamma: float, kind: str = losses.PRINTED) -> np.ndarray:
+    """The same as the derivative of the loss by each s, (n,); of any form."""
+    omega, positive = losses.multipliers(scene.rho(), scene.positive, alpha, gamma), scene.positive
+    s = scene.similarities(tau, kind).requires_grad_()
+    (slope,) = torch.autograd.grad(-losses.scaled(s, omega, positive, kind).log_softmax(-1)[positive].mean(), s)
     return slope.numpy()
 
 
@@ -197,15 +192,16 @@ def centres_figure(rows: pd.DataFrame) -> Figure:
     """Distances of free centres, siblings and far classes, ± one deviation; rows: of :func:`simulation`."""
     rows = rows.assign(name=rows["kind"] + ", γ = " + rows["gamma"].map("{:g}".format))
     long = rows.rename(columns={"far": "other branch"}).melt("name", ["siblings", "other branch"], "series")
-    shown = long.groupby(["series", "name"], sort=False)["value"].agg(["mean", "std"]).reset_index()
-    shown = shown.assign(difference=shown["mean"], low=shown["mean"] - shown["std"], high=shown["mean"] + shown["std"])
-    figure = forest(shown.assign(clear=True), xlabel="mean distance of centres (chord; at most 2)")
-    figure.axes[0].set_xlim(shown["low"].min() - 0.1, shown["high"].max() + 0.1)
+    means = long.groupby(["series", "name"], sort=False)["value"].agg(difference="mean", spread="std").reset_index()
+    figure = forest(means, xlabel="mean distance of centres (chord; at most 2)")
+    ends = [means["difference"] + side * means["spread"] for side in (-1, 1)]
+    figure.axes[0].set_xlim(ends[0].min() - 0.1, ends[1].max() + 0.1)
     return figure
 
 
-def explorer(scene: Scene, tau: float, alpha: float, gamma: float, margin: float) -> Figure:
+def explorer(alpha: float, gamma: float, tau: float, siblings: float, far: float, margin: float) -> Figure:
     """What the sliders show: pushes of each form on one sibling and one far image, and the hinge of LAM."""
+    scene = Scene(sibling_at=siblings, far_at=far)
     pushes = {kind: forces(scene, tau, alpha, gamma, kind) for kind in KINDS}
     with style.house():
         figure, axes = plt.subplots(1, 2, figsize=(7.0, 3.6), width_ratios=(1.5, 1))
@@ -225,10 +221,6 @@ def explorer(scene: Scene, tau: float, alpha: float, gamma: float, margin: float
         axes[1].legend()
         plt.close(figure)
     return figure
-
-
-def _draw(alpha: float, gamma: float, tau: float, siblings: float, far: float, margin: float) -> Figure:
-    return explorer(Scene(sibling_at=siblings, far_at=far), tau, alpha, gamma, margin)
 
 
 def _describe(alpha: float, gamma: float, tau: float, siblings: float, far: float, margin: float) -> str:
@@ -254,4 +246,4 @@ def explore() -> Board:
         "far": Slider("distance of far", distances, start=1.1),
         "margin": Slider("margin m", np.linspace(0, 1, 11).round(1).tolist(), start=0.3),
     }
-    return Board(sliders, _draw, _describe, height=380)
+    return Board(sliders, explorer, _describe, height=380)

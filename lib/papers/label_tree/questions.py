@@ -27,7 +27,7 @@ from lib.papers.label_tree.names import (
     SUPCON_COSINE,
     TOGETHER,
 )
-from lib.papers.label_tree.results import CLASS_MEANS, COLUMNS, All
+from lib.papers.label_tree.results import CLASS_MEANS, COLUMNS, All, scores_of
 from lib.papers.label_tree.tuning import AT_THEIRS, TUNED
 from lib.study import differences, paired
 
@@ -114,17 +114,12 @@ def end_pairs(curved: bool = False) -> dict[str, list[tuple[str, str]]]:
 
 def tests(scores: All, between: Sequence[tuple[str, str]], seed: int = 0) -> pd.DataFrame:
     """Paired tests over groups and trainings, a row per pair and measure; :func:`lib.study.differences.together`."""
-    lines = []
+    lines, queries = [], scores_of(scores)
     for first, second in between:
-        a, b = (
-            pd.concat([part.values.assign(repeat=part.split.repeat) for part in scores[name]])
-            for name in (first, second)
-        )
-        groups, repeats, leaves = (a[name].to_numpy() for name in ("group", "repeat", "leaf"))
         for measure, title in TESTED.items():
-            column, classes = measure.removesuffix(BY_CLASS), leaves if measure.endswith(BY_CLASS) else None
-            if a[column].notna().any():
-                test = differences.of_shares(a[column].to_numpy(), b[column].to_numpy(), groups, repeats, classes, seed)
+            a, b = (queries.of(name, measure.removesuffix(BY_CLASS), 0) for name in (first, second))
+            if a.notna().any():
+                test = differences.of_queries(a, b, measure.endswith(BY_CLASS), seed)
                 lines.append({"first": first, "second": second, "measure": title} | test)
     return differences.together(lines)
 

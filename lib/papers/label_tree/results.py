@@ -13,21 +13,8 @@ from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from lib.figures import style
 from lib.metrics import hierarchy
-from lib.papers.label_tree import tuning
+from lib.papers.label_tree import names, tuning
 from lib.papers.label_tree.experiment import BY_CLASS, SHARES, Images, Scored
-from lib.papers.label_tree.names import (
-    AS_PRINTED,
-    AS_TOLD,
-    BALL,
-    BOTH,
-    FLAT,
-    HXE,
-    MARGIN,
-    NONE,
-    OUTSIDE,
-    SIMCLR,
-    SUPCON,
-)
 from lib.study import paired
 from lib.study.columns import Column, Layout
 from lib.study.markdown import percent
@@ -141,10 +128,10 @@ def _of_training(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _grouped(tests: pd.DataFrame) -> pd.DataFrame:
     """Paired tests with each question and each comparison named once; heads on the sphere without their space."""
-    curved = tests["first"].str.contains(BALL, regex=False) | tests["second"].str.contains(BALL, regex=False)
+    curved = (tests["first"] + tests["second"]).str.contains(names.BALL, regex=False)
     shown = paired.outcomes(tests)
     for name in ("first", "second"):
-        shown[name] = shown[name].where(curved, shown[name].str.replace(FLAT, "", regex=False))
+        shown[name] = shown[name].where(curved, shown[name].str.replace(names.FLAT, "", regex=False))
     named = shown[["question", "first", "second"]]
     same = named.eq(named.shift()).cumprod(axis=1).astype(bool)  # a comparison only below its own question
     same["first"] = same["second"]
@@ -206,10 +193,13 @@ def marked(row: Mapping[str, float]) -> dict[str, str]:
 
 
 DRAWN = {
-    "without": [NONE],
-    "rivals": [name + FLAT for name in (SIMCLR, SUPCON, OUTSIDE, HXE)],
-    "weights and margin": [*(name + FLAT for name in (AS_PRINTED, AS_TOLD, MARGIN, BOTH)), BOTH + BALL],
-    "values of their own choice": [tuning.TUNED[name] + FLAT for name in (SUPCON, AS_TOLD)],
+    "without": [names.NONE],
+    "rivals": [name + names.FLAT for name in (names.SIMCLR, names.SUPCON, names.OUTSIDE, names.HXE)],
+    "weights and margin": [
+        *(name + names.FLAT for name in (names.AS_PRINTED, names.AS_TOLD, names.MARGIN, names.BOTH)),
+        names.BOTH + names.BALL,
+    ],
+    "values of their own choice": [tuning.TUNED[name] + names.FLAT for name in (names.SUPCON, names.AS_TOLD)],
 }
 """The groups of bars: the rows of the published tables, the features below them, and the two whose values are tuned."""
 LIGHT, DARK = 0.85, 0.2
@@ -237,19 +227,19 @@ def levels(tree: Taxonomy) -> list[str]:
     """What a mistake is called whose lowest common ancestor has the depth 0, 1, ..., for who does not know the tree."""
     if tree.depth == 1:
         return ["wrong class"]
-    names = []
+    titles = []
     for level in range(1, tree.depth):
         if set(tree.level(level)) & set(tree.leaves):  # a class that hangs there has no group to stay in
-            names.append(f"wrong from branching {level} on: another group, or a class without one")
+            titles.append(f"wrong from branching {level} on: another group, or a class without one")
             continue
         groups = [node.rpartition("/")[2].replace("_", " ") for node in tree.level(level)]
         listed = f" ({', '.join(groups)})" if len(groups) <= NAMED else f" (of {len(groups)})"
-        names.append(f"wrong group of level {level}{listed}")
-    return [*names, "right group, wrong class"]
+        titles.append(f"wrong group of level {level}{listed}")
+    return [*titles, "right group, wrong class"]
 
 
-def mistakes_figure(table: pd.DataFrame, names: Sequence[str]) -> Figure:
-    """Stacked bars of those rows of :func:`mistakes` that :data:`DRAWN` has; names: of :func:`levels`."""
+def mistakes_figure(table: pd.DataFrame, titles: Sequence[str]) -> Figure:
+    """Stacked bars of those rows of :func:`mistakes` that :data:`DRAWN` has; titles: of :func:`levels`."""
     shares = table.pivot(index="method", columns="depth", values="share")
     groups = [[method for method in group if method in shares.index] for group in DRAWN.values()]
     methods = [method for group in groups for method in group]
@@ -261,12 +251,12 @@ def mistakes_figure(table: pd.DataFrame, names: Sequence[str]) -> Figure:
             part = shares.loc[methods, depth].to_numpy()
             grey = DARK + (LIGHT - DARK) * number / max(1, len(shares.columns) - 1)
             look = {"color": str(grey), "hatch": HATCHES[number % len(HATCHES)], "edgecolor": "black", "linewidth": 0.4}
-            axis.barh(places, part, left=left, label=names[depth], **look)
+            axis.barh(places, part, left=left, label=titles[depth], **look)
             left += part
         axis.set_yticks(places, methods)
         axis.grid(False, axis="y")
         axis.invert_yaxis()
         axis.set(xlabel="wrong answers, share of all queries (%)", ylabel="objective")
-        figure.legend(loc="outside lower center", ncols=1 if max(map(len, names)) > 40 else 2)
+        figure.legend(loc="outside lower center", ncols=1 if max(map(len, titles)) > 40 else 2)
         plt.close(figure)
     return figure

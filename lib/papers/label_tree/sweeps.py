@@ -9,27 +9,15 @@ from matplotlib.figure import Figure
 
 from lib.figures.lines import lines, look
 from lib.losses.label_tree import FORMS
-from lib.papers.label_tree import questions
+from lib.papers.label_tree import names, questions
 from lib.papers.label_tree.experiment import Images, Scored, run
-from lib.papers.label_tree.names import (
-    AS_PRINTED,
-    AS_TOLD,
-    BOTH,
-    BY_COSINE,
-    CONSTANT,
-    FLAT,
-    MARGIN,
-    OF_FORM,
-    OUTSIDE,
-    SUPCON,
-)
 from lib.papers.label_tree.questions import by_question
 from lib.study import paired
 from lib.study.columns import Column, Layout
 from lib.training.label_tree import Objective, Schedule
 from lib.training.splits import Split
 
-DRAWN = (SUPCON, OUTSIDE, AS_PRINTED, AS_TOLD, BY_COSINE, MARGIN, BOTH)
+DRAWN = (names.SUPCON, names.OUTSIDE, names.AS_PRINTED, names.AS_TOLD, names.BY_COSINE, names.MARGIN, names.BOTH)
 """The curves of Fig. 2: SupCon, weights outside of the softmax, HWC as printed and shifted; and, ours, with LAM."""
 TITLES = {"hf1": "HF1", "violation": "Violations", "top1": "Top-1"}
 LAYOUTS = {
@@ -54,7 +42,7 @@ def over_temperatures(
     temperatures: Sequence[float],
 ) -> Over:
     """Every objective of :data:`DRAWN`, and the constant ω, at every τ."""
-    wanted = {name: objectives[name + FLAT] for name in (*DRAWN, CONSTANT)}
+    wanted = {name: objectives[name + names.FLAT] for name in (*DRAWN, names.CONSTANT)}
     tried = {(name, tau): replace(kind, temperature=tau) for name, kind in wanted.items() for tau in temperatures}
     scores = run(seen, {f"{name}, τ = {tau:g}": kind for (name, tau), kind in tried.items()}, splits, schedule)
     return dict(zip(tried, scores.values(), strict=True))
@@ -74,8 +62,8 @@ def over_weights(
         (form, alpha, gamma): replace(base, pairs="HWC", form=form, alpha=alpha, gamma=gamma)
         for form, alpha, gamma in product(forms, alphas, gammas)
     }
-    names = {f"HWC {form}, α = {alpha:g}, γ = {gamma:g}": kind for (form, alpha, gamma), kind in tried.items()}
-    return dict(zip(tried, run(seen, names, splits, schedule).values(), strict=True))
+    kinds = {f"HWC {form}, α = {alpha:g}, γ = {gamma:g}": kind for (form, alpha, gamma), kind in tried.items()}
+    return dict(zip(tried, run(seen, kinds, splits, schedule).values(), strict=True))
 
 
 def rows(scores: Over, keys: Sequence[str]) -> pd.DataFrame:
@@ -91,21 +79,18 @@ def rows(scores: Over, keys: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def best(by_tau: pd.DataFrame, *, with_violations: bool = False) -> pd.DataFrame:
-    """Every method at the τ where its HF1, the mean of its trainings, is highest; of equal ones the first.
+OVER_TAU, OVER_WEIGHTS = ["method", "temperature"], ["form", "alpha", "gamma"]
+"""What a row of a sweep is of."""
 
-    with_violations: HF1 less violations, as in :func:`best_cells`.
+
+def best(rows: pd.DataFrame, keys: Sequence[str], *, with_violations: bool = False) -> pd.DataFrame:
+    """Every method or form where its HF1, the mean of its trainings, is highest; of equal ones the first.
+
+    rows: of :func:`rows`. keys: the method or form, and what was tried. with_violations: HF1 less violations.
     """
-    means = by_tau.groupby(["method", "temperature"], sort=False)[[*TITLES, "loss"]].mean().reset_index()
+    means = rows.groupby(list(keys), sort=False)[[*TITLES, "loss"]].mean().reset_index()
     score = means["hf1"] - with_violations * means["violation"]
-    return means.loc[score.groupby(means["method"], sort=False).idxmax()].reset_index(drop=True)
-
-
-def best_cells(by_weight: pd.DataFrame) -> list[tuple[str, float, float]]:
-    """Of every form the α and γ with the highest HF1 less violations, means of trainings; of equal ones the first."""
-    means = by_weight.groupby(["form", "alpha", "gamma"], sort=False)[["hf1", "violation"]].mean()
-    score = means["hf1"] - means["violation"]
-    return list(score.groupby("form", sort=False).idxmax())
+    return means.loc[score.groupby(means[keys[0]], sort=False).idxmax()].reset_index(drop=True)
 
 
 def rivals(scores: Over, by_tau: pd.DataFrame, cells: Over, by_weight: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
@@ -113,12 +98,13 @@ def rivals(scores: Over, by_tau: pd.DataFrame, cells: Over, by_weight: pd.DataFr
 
     Paired over groups and trainings, each rival a question. The images are those that chose, so p is too small.
     """
-    of_best = best(by_tau, with_violations=True).set_index("method")["temperature"]
-    at_best = {name: scores[name, tau] for name, tau in of_best.items()}
-    at_best |= {called(cell): cells[cell] for cell in best_cells(by_weight)}
-    return by_question(
-        at_best, {f"{name} against SupCon": [(name, SUPCON)] for name in at_best if name != SUPCON}, seed
+    of_tau, of_weights = (
+        best(rows, keys, with_violations=True)[keys].itertuples(index=False, name=None)
+        for rows, keys in ((by_tau, OVER_TAU), (by_weight, OVER_WEIGHTS))
     )
+    at_best = {name: scores[name, tau] for name, tau in of_tau} | {called(cell): cells[cell] for cell in of_weights}
+    rival = {f"{name} against SupCon": [(name, names.SUPCON)] for name in at_best if name != names.SUPCON}
+    return by_question(at_best, rival, seed)
 
 
 def called(cell: tuple[str, float, float]) -> str:
@@ -128,7 +114,7 @@ def called(cell: tuple[str, float, float]) -> str:
     'HWC at α = 0.2, γ = 1'
     """
     form, alpha, gamma = cell
-    return f"{OF_FORM[form]} at α = {alpha:g}, γ = {gamma:g}"
+    return f"{names.OF_FORM[form]} at α = {alpha:g}, γ = {gamma:g}"
 
 
 def temperature_figure(by_tau: pd.DataFrame) -> Figure:
@@ -138,8 +124,8 @@ def temperature_figure(by_tau: pd.DataFrame) -> Figure:
 
 def weight_figure(by_weight: pd.DataFrame) -> Figure:
     """HF1 and violations over γ, a line for each form and α, bars over trainings."""
-    names = by_weight["form"].map(OF_FORM) + ", α = " + by_weight["alpha"].map("{:g}".format)
-    return _figure(by_weight.assign(line=names, x=by_weight["gamma"]), "γ (weighs negatives)")
+    titles = by_weight["form"].map(names.OF_FORM) + ", α = " + by_weight["alpha"].map("{:g}".format)
+    return _figure(by_weight.assign(line=titles, x=by_weight["gamma"]), "γ (weighs negatives)")
 
 
 def _figure(table: pd.DataFrame, xlabel: str, log: bool = False) -> Figure:
@@ -148,6 +134,6 @@ def _figure(table: pd.DataFrame, xlabel: str, log: bool = False) -> Figure:
     for measure, title in titles.items():
         means = table.groupby(["line", "x"], sort=False)[measure].agg(["mean", "std"]).reset_index()
         parts.append(means.rename(columns={"mean": "y", "std": "spread"}).assign(panel=title))
-    looks = {SUPCON: look(0) | {"color": "black", "linewidth": 2}}
+    looks = {names.SUPCON: look(0) | {"color": "black", "linewidth": 2}}
     options = {"log": log, "sharey": False, "looks": looks, "height": 4.2}
     return lines(pd.concat(parts), xlabel=xlabel, ylabel="percent", **options)

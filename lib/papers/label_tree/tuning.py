@@ -7,32 +7,22 @@ from itertools import product
 import pandas as pd
 
 from lib.losses.label_tree import BY_ROLE
-from lib.papers.label_tree import experiment
+from lib.papers.label_tree import experiment, names
 from lib.papers.label_tree.experiment import Images, Scored
-from lib.papers.label_tree.names import (
-    AS_TOLD,
-    BY_COSINE,
-    FLAT,
-    NO_TREE,
-    NO_TREE_COSINE,
-    SUPCON,
-    SUPCON_COSINE,
-    objectives,
-)
 from lib.study.columns import Column, Layout
 from lib.training.label_tree import Objective, Schedule
 from lib.training.splits import Split
 
 TUNED = {
-    SUPCON: "SupCon, chosen τ",
-    SUPCON_COSINE: "SupCon, cosine logits, chosen τ",
-    AS_TOLD: "HWC, chosen α, γ",
-    BY_COSINE: "HWC, cosine logits, chosen α, γ",
-    NO_TREE: "HWC, ω by role, chosen α, γ",
-    NO_TREE_COSINE: "HWC, cosine, ω by role, chosen α, γ",
+    names.SUPCON: "SupCon, chosen τ",
+    names.SUPCON_COSINE: "SupCon, cosine logits, chosen τ",
+    names.AS_TOLD: "HWC, chosen α, γ",
+    names.BY_COSINE: "HWC, cosine logits, chosen α, γ",
+    names.NO_TREE: "HWC, ω by role, chosen α, γ",
+    names.NO_TREE_COSINE: "HWC, cosine, ω by role, chosen α, γ",
 }
 """What is trained at values of its own choice, and what it is called then."""
-AT_THEIRS = {AS_TOLD: "HWC, ω by role, at HWC's α, γ", BY_COSINE: "HWC, cosine, ω by role, at HWC's α, γ"}
+AT_THEIRS = {names.AS_TOLD: "HWC, ω by role, at HWC's α, γ", names.BY_COSINE: "HWC, cosine, ω by role, at HWC's α, γ"}
 """HWC without its tree, at the values that HWC has chosen."""
 SIGNS = {"temperature": "τ", "alpha": "α", "gamma": "γ"}
 
@@ -47,11 +37,11 @@ class Candidates:
 
     def of(self, base: Objective) -> dict[str, list[Objective]]:
         """Name → objectives that differ from ``base`` in what is tuned."""
-        kinds = objectives(base, 1.0, 1.0)
+        kinds = names.objectives(base, 1.0, 1.0)
         tau = [{"temperature": value} for value in self.temperatures]
         weights = [{"alpha": alpha, "gamma": gamma} for alpha, gamma in product(self.alphas, self.gammas)]
-        tried = {name: tau if name in (SUPCON, SUPCON_COSINE) else weights for name in TUNED}
-        return {name: [replace(kinds[name + FLAT], **values) for values in row] for name, row in tried.items()}
+        tried = {name: tau if name in (names.SUPCON, names.SUPCON_COSINE) else weights for name in TUNED}
+        return {name: [replace(kinds[name + names.FLAT], **values) for values in row] for name, row in tried.items()}
 
 
 def tune(
@@ -92,20 +82,21 @@ def trained(
 
     HWC without its tree is there twice: at α and γ of its own choice, and at those that HWC has chosen.
     """
-    kinds, best = objectives(base, 1.0, 1.0), tried[tried["chosen"]].set_index(["name", "fold"])
+    kinds, best = names.objectives(base, 1.0, 1.0), tried[tried["chosen"]].set_index(["name", "fold"])
     scores: dict[tuple[str, int, int], Scored] = {}
     for fold in dict.fromkeys(split.fold for split in splits):
         values = {name: best.loc[(name, fold), list(SIGNS)].to_dict() for name in TUNED}
-        named = {title + FLAT: replace(kinds[name + FLAT], **values[name]) for name, title in TUNED.items()}
+        named = {title + names.FLAT: replace(kinds[name + names.FLAT], **values[name]) for name, title in TUNED.items()}
         without = {"constant": BY_ROLE}
         named |= {
-            title + FLAT: replace(kinds[name + FLAT], **without, **values[name]) for name, title in AT_THEIRS.items()
+            title + names.FLAT: replace(kinds[name + names.FLAT], **without, **values[name])
+            for name, title in AT_THEIRS.items()
         }
         mine = [split for split in splits if split.fold == fold]
         for name, scored in experiment.run(seen, named, mine, schedule, what="chosen").items():
             scores |= {(name, fold, part.split.repeat): part for part in scored}
-    names = [name + FLAT for name in (*TUNED.values(), *AT_THEIRS.values())]
-    return {name: [scores[name, split.fold, split.repeat] for split in splits] for name in names}
+    titles = [name + names.FLAT for name in (*TUNED.values(), *AT_THEIRS.values())]
+    return {name: [scores[name, split.fold, split.repeat] for split in splits] for name in titles}
 
 
 def _by_fold(tried: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +104,7 @@ def _by_fold(tried: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (name, fold), part in tried.groupby(["name", "fold"], sort=False):
         best = part[part["chosen"]].iloc[0]
-        keys = ["temperature"] if name in (SUPCON, SUPCON_COSINE) else ["alpha", "gamma"]
+        keys = ["temperature"] if name in (names.SUPCON, names.SUPCON_COSINE) else ["alpha", "gamma"]
         ends = [SIGNS[key] for key in keys if best[key] in (part[key].min(), part[key].max())]
         texts = {"values": ", ".join(f"{SIGNS[key]} = {best[key]:g}" for key in keys), "ends": ", ".join(ends) or "–"}
         lowest = {f"{measure}_lowest": part[measure].min() for measure in ("hf1", "order")}

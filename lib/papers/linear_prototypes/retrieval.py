@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,12 +13,11 @@ from lib import checks, files, paths
 from lib.datasets.drawing import of_each_class
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
-from lib.figures.lines import lines
+from lib.figures.lines import lines, with_level
 from lib.papers.linear_prototypes import tuning
 from lib.papers.linear_prototypes.published import DATASETS, PT, SCALED, TL, published
 from lib.study import answers, paired
-from lib.study.columns import HEALTH, Column, Layout, printed
-from lib.study.markdown import markdown_table
+from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import HEALTH as HEALTHY
 from lib.study.scores import Answers, of_answers
 from lib.study.store import Run
@@ -34,6 +32,7 @@ Answered = Mapping[str, Answers]
 SPREAD = "mean over folds and seeds ± one standard deviation over the folds, ± seeds: over the trainings"
 SIDES = {PT: "PT, as they are", SCALED: "PT, scaled", TL: "TL: prototype head"}
 """The panels of Fig. 2."""
+FROZEN = "frozen features, scaled"
 
 
 def values(results: Answered) -> pd.DataFrame:
@@ -109,22 +108,29 @@ def beside(table: pd.DataFrame, dataset: str, ks: Sequence[int]) -> pd.DataFrame
     return rows.assign(gained=rows["TL"] - rows["PT"])
 
 
-def caption(run: Run, printed: str = "", heads: str = "") -> str:
+TRAINED = (
+    "heads trained {seeds} times for {epochs} epochs (published: once for 100) with K = {K} on {views} views of each "
+    "image, "
+)
+OF_VARIANTS = (
+    "but for the row without augmented views; NCA is fitted once, and it and the linear classifiers learn from the "
+    "same labels without prototypes. Temperature of the cosine head, temperature and curvature of the Poincaré head: "
+    "each fold's own choice"
+)
+OF_ENCODERS = "the first of which is the image itself (encoders beside the first: the image alone)"
+"""How heads were trained: the other heads and the opponents, and those of every encoder."""
+
+
+def caption(run: Run, printed: str = "mean over folds and seeds", heads: str = OF_ENCODERS) -> str:
     """What the numbers are, and why they differ from the published ones.
 
-    printed: what stands there, if not the mean over folds and seeds; heads: how those of this table differ.
+    printed: what stands there. heads: how those of this table were trained.
     """
-    parameters = run.parameters
-    heads = heads or (
-        f"heads trained {parameters['seeds']} times for {parameters['epochs']} epochs (published: once for 100) with "
-        f"K = {parameters['K']} on {parameters['views']} views of each image, the first of which is the image itself "
-        "(encoders beside the first: the image alone)"
-    )
     ours = (
-        f"MAP@k in percent, AP divided by min(k, relevant); {printed or 'mean over folds and seeds'}; "
-        f"{parameters['folds']} folds by {parameters['groups']}; class-balanced queries of {parameters['groups']}s "
-        f"that nothing was fitted on; cosine search where no other is named; {heads}."
-    )
+        f"MAP@k in percent, AP divided by min(k, relevant); {printed}; {{folds}} folds by {{groups}}; class-balanced "
+        "queries of {groups}s that nothing was fitted on; cosine search where no other is named; "
+        f"{TRAINED}{heads}."
+    ).format(**run.parameters)
     why = {
         "demo": "Ours are procedural tiles and another encoder: nothing but the layout can be compared.",
         "sample": "Published: other encoders, other queries, and a k that is not stated (LP-9, LP-10).",
@@ -132,17 +138,6 @@ def caption(run: Run, printed: str = "", heads: str = "") -> str:
         "own": "Published: other images, encoders and queries, and a k that is not stated (LP-9, LP-10).",
     }
     return f"{ours} {why[run.profile]}"
-
-
-def variant_heads(run: Run) -> str:
-    """How the other heads and the opponents were trained, for a caption."""
-    parameters = run.parameters
-    return (
-        f"heads trained {parameters['seeds']} times for {parameters['epochs']} epochs (published: once for 100) with "
-        f"K = {parameters['K']} on {parameters['views']} views of each image, but for the row without augmented views; "
-        "NCA is fitted once, and it and the linear classifiers learn from the same labels without prototypes. "
-        "Temperature of the cosine head, temperature and curvature of the Poincaré head: each fold's own choice"
-    )
 
 
 STEPS, EPOCHS = "equal steps", "equal epochs"
@@ -229,7 +224,7 @@ def size_rows(results: BySize, k: int, sweep: str, everything: int = 0) -> pd.Da
 
 def _of_ends(rows: pd.DataFrame) -> pd.DataFrame:
     """The shortest and the longest list."""
-    rows = rows[rows["k"].isin([rows["k"].min(), rows["k"].max()])]
+    rows = answers.ends(rows)
     rows = rows.drop(columns="method").rename(columns={"name": "method"}) if "name" in rows else rows
     return OF_GALLERY.prepare(rows.rename(columns={"gallery": "rule"}))
 
@@ -275,13 +270,11 @@ def encoders(tables: Mapping[str, pd.DataFrame]) -> str:
 
     tables: title of a dataset → its rows of :func:`values`.
     """
-    lines: dict[tuple[int, str], dict[str, Any]] = {}
-    for title, rows in tables.items():
-        trained = rows[(rows["gallery"] == "closed") & (rows["metric"] == "ap_min") & (rows["method"] == TL)]
-        for row in trained[trained["k"].isin([trained["k"].min(), trained["k"].max()])].sort_values("k").itertuples():
-            line = lines.setdefault((row.k, row.encoder), {"k": str(row.k), "encoder, with the head": row.encoder})
-            line[title] = f"{printed(row.ours, '1')} ± {printed(row.spread, '1')}"
-    return markdown_table(pd.DataFrame([lines[key] for key in sorted(lines, key=lambda key: key[0])]).fillna("–"))
+    shown = "gallery == 'closed' and metric == 'ap_min' and method == @TL"
+    rows = pd.concat([answers.ends(rows.query(shown)).assign(title=title) for title, rows in tables.items()])
+    columns = [Column("k", form="0"), Column("encoder, with the head", "encoder")]
+    columns += [Column("{}", "ours", "1", pm="spread", over="title")]
+    return Layout(columns, by=("k", "encoder"))(rows.sort_values("k", kind="stable"))
 
 
 def figure_2(closed: pd.DataFrame) -> Figure:
@@ -290,8 +283,7 @@ def figure_2(closed: pd.DataFrame) -> Figure:
     closed: rows of :func:`values` in the closed gallery, AP by min(k, relevant).
     """
     shown = closed[closed["method"].isin(list(SIDES))].rename(columns={"encoder": "line", "k": "x", "ours": "y"})
-    chance = shown.drop_duplicates(["method", "x"]).assign(line="chance", y=lambda rows: rows["chance"], spread=np.nan)
-    shown = pd.concat([shown, chance]).assign(panel=lambda rows: rows["method"].map(SIDES))
+    shown = with_level(shown.assign(panel=shown["method"].map(SIDES)))
     panels = list(SIDES.values())
     return lines(shown, xlabel="k (length of the list)", ylabel="MAP@k (%)", panels=panels, height=3.4)
 
@@ -301,12 +293,6 @@ def shots_figure(sizes: pd.DataFrame, baseline: float, k: int) -> Figure:
     panels = {"support": "smaller support", "labels": "fewer labels"}
     xlabels = {"smaller support": "support images per class, K", "fewer labels": "labelled images per class"}
     rows = sizes.assign(line=sizes["method"] + ", " + sizes["length"], y=sizes["ours"])
-    level = rows.drop_duplicates(["sweep", "size"]).assign(spread=np.nan)
-    rows = [
-        rows,
-        level.assign(line="frozen features, scaled", y=baseline),
-        level.assign(line="chance", y=level["chance"]),
-    ]
-    shown = pd.concat(rows).assign(x=lambda rows: rows["size"].map(lambda size: str(size or "all")))
-    shown = shown.assign(panel=shown["sweep"].map(panels))
-    return lines(shown, xlabel=xlabels, ylabel=f"MAP@{k} (%)", height=3.8)
+    rows = rows.assign(x=sizes["size"].map(lambda size: str(size or "all")), panel=sizes["sweep"].map(panels))
+    rows = with_level(with_level(rows.assign(**{FROZEN: baseline}), FROZEN))
+    return lines(rows, xlabel=xlabels, ylabel=f"MAP@{k} (%)", height=3.8)

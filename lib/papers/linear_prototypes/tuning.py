@@ -91,23 +91,23 @@ def choose(
     checks.values(k=k, per_class=per_class)
     tables, chosen, answered = [], {}, {}
     for split in splits:
-        table, found = _candidates(views, labels, groups, split, head, k, per_class)
-        for name, several in found.items():
-            answered.setdefault(name, []).extend(several)
+        table, answers = _candidates(views, labels, groups, split, head, k, per_class)
+        for name, of_split in answers.items():
+            answered.setdefault(name, []).extend(of_split)
         best = _best(table)
         chosen[split.fold] = dict(zip(best["comparison"], best["settings"], strict=True))
         tables.append(table.drop(columns="settings").assign(fold=split.fold, chosen=table.index.isin(best.index)))
     rows = pd.concat(tables, ignore_index=True)
-    rows["class_mean"] = rows.pop("name").map({name: _class_mean(several) for name, several in answered.items()})
+    rows["class_mean"] = rows.pop("name").map({name: _class_mean(of_folds) for name, of_folds in answered.items()})
     rows["note"] = np.where((rows["rim"] > 0) & ~rows["chosen"], LEFT, "")
     names = ["fold", "comparison", "c", "temperature", "validation", "chosen"]
     return chosen, rows[names + [name for name in rows if name not in names]]
 
 
-def _class_mean(several: Sequence[Answer]) -> float:
+def _class_mean(of_folds: Sequence[Answer]) -> float:
     """Percent, over the validation queries of all folds; a fold's list is as long as its gallery allows."""
-    values = pd.concat([one.per_query.values["ap_min"].iloc[:, 0] for one in several])
-    return 100 * over_classes(values, np.concatenate([one.per_query.classes for one in several]))
+    values = pd.concat([answer.per_query.values["ap_min"].iloc[:, 0] for answer in of_folds])
+    return 100 * over_classes(values, np.concatenate([answer.per_query.classes for answer in of_folds]))
 
 
 def _best(candidates: pd.DataFrame) -> pd.DataFrame:
@@ -132,23 +132,23 @@ def _candidates(
         for grid in GRIDS.values()
         for comparison, temperature in grid
     ]
-    methods = [replace(head, name=f"{one.comparison.name}, {described(one)}", head=one) for one in settings]
+    methods = [replace(head, name=f"{each.comparison.name}, {described(each)}", head=each) for each in settings]
     fitted = fit(views, labels, methods, [inner], what=f"temperature and curvature, fold {split.fold}")
-    found = ask(fitted, views[0], labels, [k], groups=units, what="validation")
-    numbers = of_answers({"": found}).means().query("metric == 'ap_min'").set_index("method")
+    answers = ask(fitted, views[0], labels, [k], groups=units, what="validation")
+    numbers = of_answers({"": answers}).means().query("metric == 'ap_min'").set_index("method")
     rows = pd.DataFrame(
         {
             "name": method.name,
-            "comparison": one.comparison.name,
-            "c": one.comparison.c if one.comparison.name == "poincare" else np.nan,
-            "temperature": one.temperature,
+            "comparison": method.head.comparison.name,
+            "c": method.head.comparison.c if method.head.comparison.name == "poincare" else np.nan,
+            "temperature": method.head.temperature,
             "validation": numbers["ours"][method.name],
-            "settings": one,
+            "settings": method.head,
         }
         | numbers.loc[method.name, ["chance", *HEALTHY]].to_dict()
-        for method, one in zip(methods, settings, strict=True)
+        for method in methods
     )
-    return rows, found
+    return rows, answers
 
 
 def _by_candidate(candidates: pd.DataFrame) -> pd.DataFrame:

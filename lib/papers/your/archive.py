@@ -1,7 +1,5 @@
 """Notebook 93: which method serves your images, as one table and one picture."""
 
-from textwrap import fill
-
 import pandas as pd
 
 from lib.figures.forest import forest
@@ -84,12 +82,11 @@ def table_tests(tests: pd.DataFrame) -> Table:
 
 def figure_gain(tests: pd.DataFrame, k: int, strict: str) -> Figure:
     """What each method gains over plain features, the largest first."""
-    rows = tests.sort_values("difference", ascending=False, kind="stable")
-    rows = rows.assign(name=[fill(name, 34) for name in rows["first"]], clear=rows["p_holm"] <= 0.05)
+    rows = tests.sort_values("difference", ascending=False, kind="stable").rename(columns={"first": "name"})
     text = (
         f"Points of precision@{k} that each method has more than plain features ({strict}). Lines: 95 % interval over "
         "groups and trainings. Filled: clear after Holm's correction."
     )
-    figure = forest(rows, xlabel=f"points of precision@{k} above plain features", row_height=0.36)
+    figure = forest(rows, xlabel=f"points of precision@{k} above plain features", row_height=0.36, width=34)
     kept = tests[["first", "difference", "low", "high", "p_holm"]]
     return Figure("what each method gains over plain features", kept, text, figure=figure)

@@ -14,7 +14,7 @@ from lib.papers.acir import heads, published, training
 from lib.papers.acir.ablations import rows, study
 from lib.papers.acir.ablations.study import KS, Setting
 from lib.papers.acir.heads import TOP
-from lib.papers.acir.training import Codes, Material, Scored, by_code, by_content
+from lib.papers.acir.training import Codes, Material, Sized, by_code, by_content
 from lib.study.rates import best_rates, choose_middle
 from lib.training.acir import Design
 from lib.training.hashing import Even
@@ -62,7 +62,7 @@ def test_table_2_switches_on_one_thing_at_a_time():
 def test_parameters_without_convmsa_with_an_mlp_for_kan_and_without_a_convolution_that_nothing_reads():
     (without,) = [row for row in OFF if not row.design.windows]
     settings = [Setting(row, 1e-2) for row in (ON[8], without, ON[6], ON[0])]
-    full, none, mlp, cnn = study.trained(MATERIALS, settings, [SPLIT]).values()
+    full, none, mlp, cnn = (network for (network,) in study.trained(MATERIALS, settings, [SPLIT]))
     parts = [{name.split(".")[0] for name in one.network.state_dict()} for one in (full, none)]
     assert parts[0] - parts[1] == {"near", "far"}
     assert abs(study.parameters(mlp) - study.parameters(full)) < 0.02 * study.parameters(full)
@@ -74,7 +74,8 @@ def test_ranking_by_content_trains_nothing():
     settings = [Setting(ON[7], 1e-2), Setting(ON[8], 1e-2)]
     plain, content = study.scored(MATERIALS, settings, repeated([SPLIT], 2))
     assert [one.history for one in plain] == [one.history for one in content]
-    assert len(study.trained(MATERIALS, settings, [SPLIT])) == 1
+    (one,), (same,) = study.trained(MATERIALS, settings, [SPLIT])
+    assert one is same
 
 
 def test_rows_of_a_vision_transformer_are_left_out_without_its_features():
@@ -103,11 +104,12 @@ def test_rates_and_alpha_are_chosen_without_the_queries_by_the_mean_of_trainings
 
 def test_terms_without_a_gradient_train_the_network_of_alpha_0():
     forms = [Setting(ON[7], 1e-2, 1.0, form) for form in ("printed", "code", "ours")]
-    made = study.trained(MATERIALS, [Setting(ON[7], 1e-2), *forms], [SPLIT]).values()
+    made = [network for (network,) in study.trained(MATERIALS, [Setting(ON[7], 1e-2), *forms], [SPLIT])]
     none, printed, code, ours = (torch.cat([value.flatten() for value in one.network.parameters()]) for one in made)
     assert torch.equal(none, printed) and torch.equal(none, code) and not torch.equal(none, ours)
-    assert Setting(ON[7], 1e-2, 0.0, "printed").network == Setting(ON[8], 1e-2).network
-    assert Setting(ON[0], 1e-2, 0.5).network == Setting(ON[0], 1e-2).network  # another loss has no α
+    given = MATERIALS[rows.PRETRAINED], SPLIT
+    assert Setting(ON[7], 1e-2, 0.0, "printed").job(*given) == Setting(ON[8], 1e-2).job(*given)
+    assert Setting(ON[0], 1e-2, 0.5).job(*given) == Setting(ON[0], 1e-2).job(*given)  # another loss has no α
 
 
 def test_one_layer_and_floats_have_their_sizes():
@@ -139,7 +141,7 @@ def test_ties_are_broken_by_the_mean_correlation_of_the_levels(monkeypatch):
 
 
 def scored(h, repeat=0):
-    return Scored(replace(SPLIT, repeat=repeat), by_code(h, LABELS, SPLIT, KS), [2.0, 1.0 + repeat], 10, 99, 0.5)
+    return Sized(replace(SPLIT, repeat=repeat), by_code(h, LABELS, SPLIT, KS), [2.0, 1.0 + repeat], 10, 99, 0.5)
 
 
 def test_a_row_has_both_ways_to_divide_class_means_chance_and_health():

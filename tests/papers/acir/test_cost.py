@@ -7,7 +7,7 @@ from torch.nn.functional import interpolate
 
 from lib.heads.attention import DaRF
 from lib.papers.acir import cost, published
-from lib.papers.acir.cost import FAR, NEAR, count
+from lib.papers.acir.cost import DEEP, SHALLOW, SIDE, count
 
 
 def test_multiplications_are_counted_once_with_their_additions():
@@ -62,10 +62,10 @@ class Decoder(nn.Module):
 @pytest.mark.parametrize(
     ("part", "make", "shapes"),
     [
-        ("ConvMSA, shallow", lambda: Windows(512), (NEAR,)),
-        ("ConvMSA, deep", lambda: Windows(2048), (FAR,)),
+        ("ConvMSA, shallow", lambda: Windows(512), ((1, SHALLOW, 4 * SIDE, 4 * SIDE),)),
+        ("ConvMSA, deep", lambda: Windows(2048), ((1, DEEP, SIDE, SIDE),)),
         ("classifier", lambda: nn.Linear(512, 16), ((1, 512),)),
-        ("decoder", Decoder, (FAR,)),
+        ("decoder", Decoder, ((1, DEEP, SIDE, SIDE),)),
     ],
 )
 def test_a_part_is_counted_as_layers_of_torch_are(part, make, shapes):

@@ -10,6 +10,7 @@ from lib.geometry import Euclidean
 from lib.losses.acir import likeness
 from lib.metrics.hashing import evaluate
 from lib.papers.acir import hashing, heads
+from lib.training.experiment import fit
 from lib.training.splits import Split
 from tests.papers.acir.conftest import BITS, LABELS, PLAN, PRINTS, SPLIT, X
 
@@ -17,7 +18,7 @@ from tests.papers.acir.conftest import BITS, LABELS, PLAN, PRINTS, SPLIT, X
 def test_the_variants_without_a_gradient_are_one_training():
     methods = hashing.variants(PLAN, BITS, 1e-2, 0.5)
     same = [method for method in methods if "L_Q" in method.name or "α = 0-" in method.name]
-    fitted = heads.fitted(X, LABELS, same, SPLIT, n_seeds=1, workers=1)
+    fitted = fit(X, LABELS, same, [SPLIT], workers=1)
     first, *others = (torch.cat([p.flatten() for p in several[0].network.parameters()]) for several in fitted.values())
     assert len(others) == 2 and all(torch.equal(first, other) for other in others)
 
@@ -32,8 +33,7 @@ def test_half_of_the_pairs_of_one_class_are_neutral():
 
 
 def test_what_becomes_of_the_bits_is_counted_and_classes_count_alike():
-    methods = heads.every_loss(PLAN, [BITS], dict.fromkeys(heads.losses(PLAN, BITS), 1e-2))
-    fitted = heads.fitted(X, LABELS, [one for one in methods if one.name.startswith("CSQ")], SPLIT, 1, workers=1)
+    fitted = fit(X, LABELS, [PLAN.method("CSQ", heads.losses(PLAN, BITS)["CSQ"], BITS)], [SPLIT], workers=1)
     (head,) = hashing.of_length(fitted, BITS)["CSQ"]
     labels = np.where(LABELS == 2, 2, 0)  # one class twice as large as the other
     row = hashing.bits_used({"CSQ": [head]}, X, labels).iloc[0]

@@ -15,6 +15,7 @@ from lib.papers.acir.ablations import rows, study
 from lib.study.rates import best_rates
 from lib.training import acir
 from lib.training.acir import Design
+from lib.training.experiment import fit
 from lib.training.hashing import Even
 from lib.training.splits import Split, repeated
 from tests.images import listed
@@ -37,11 +38,11 @@ def test_rates_and_alphas_are_tuned_without_the_queries(monkeypatch):
         return {name: loss for name, loss in every(plan, bits, alphas).items() if name in ("DCH", heads.ACIR)}
 
     monkeypatch.setattr(heads, "losses", some)
-    options = {"alphas": [0.0, 0.5], "workers": 1}
+    options = {"groups": np.arange(N), "alphas": [0.0, 0.5]}
     chosen = heads.choose(X, LABELS, PLAN, BITS, [1e-4, 1e-2], ASIDE, **options)
     spoiled = X.copy()
     spoiled[SPLIT.test] = 0.1
-    again = heads.choose(spoiled, LABELS, PLAN, BITS, [1e-4, 1e-2], ASIDE, groups=np.arange(N), **options)
+    again = heads.choose(spoiled, LABELS, PLAN, BITS, [1e-4, 1e-2], ASIDE, **options)
     pd.testing.assert_frame_equal(chosen, again)
     assert chosen["method"].value_counts().to_dict() == {"DCH": 2, heads.ACIR: 4}
     near = chosen[chosen["within"]].sort_values(["lr", "alpha"]).groupby("method")
@@ -53,13 +54,10 @@ def test_rates_and_alphas_are_tuned_without_the_queries(monkeypatch):
     assert np.allclose(twice, np.mean([one["validation"] for one in each], axis=0))
 
 
-def test_every_loss_has_a_head_at_every_length_and_two_see_fingerprints():
-    methods = heads.every_loss(PLAN, [4, BITS], RATES, {heads.ACIR: 0.5})
-    by_name = {method.name: method.head.loss for method in methods}
-    assert len(by_name) == 2 * len(RATES) == len(methods)
-    seen = {name for name, loss in by_name.items() if getattr(loss, "looks", False)}
-    assert seen == {f"{name}-{bits}bit" for name in (heads.ACIR, heads.UNWEIGHTED) for bits in (4, BITS)}
-    assert by_name[f"{heads.ACIR}-4bit"].alpha == 0.5 and by_name[f"{heads.LABELS}-4bit"].alpha == heads.ALPHA
+def test_two_losses_see_fingerprints():
+    by_name = heads.losses(PLAN, BITS, {heads.ACIR: 0.5})
+    assert {name for name, loss in by_name.items() if getattr(loss, "looks", False)} == {heads.ACIR, heads.UNWEIGHTED}
+    assert by_name[heads.ACIR].alpha == 0.5 and by_name[heads.LABELS].alpha == heads.ALPHA
 
 
 def test_class_weights_are_those_of_the_training_images_and_one_head_leaves_them_out():
@@ -73,7 +71,7 @@ def test_class_weights_are_those_of_the_training_images_and_one_head_leaves_them
 
 
 def test_opponents_see_no_fingerprint():
-    fitted = heads.fitted(X[:, :DIM], LABELS, heads.opponents(PLAN, [4], 0.01), SPLIT, n_seeds=1, workers=1)
+    fitted = fit(X[:, :DIM], LABELS, heads.opponents(PLAN, [4], 0.01), [SPLIT], workers=1)
     shapes = {name: several[0].embed(X[:, :DIM]).shape[1] for name, several in fitted.items()}
     assert shapes == {heads.NONE: DIM, heads.LINEAR: CLASSES, "signs of PCA-4bit": 4}
 
@@ -99,7 +97,7 @@ def ablation(loss):
 
 
 TRAINERS = {
-    "30, choice": lambda: network.choose(MATERIAL, DESIGN, [0.01], FIRST),
+    "30, choice": lambda: network.choose(MATERIAL, DESIGN, [0.01], FIRST, np.arange(N)),
     "30": lambda: network.train(MATERIAL, DESIGN, 0.01, [FIRST]),
     "32": lambda: ablation(rows.STRUCTURE),
     "32, labels only": lambda: ablation(rows.PLAIN),

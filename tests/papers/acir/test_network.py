@@ -63,10 +63,10 @@ def test_a_rate_is_chosen_without_the_queries_by_the_mean_of_several_trainings(m
     for level in spoiled:
         level[SPLIT.test] = 1
     rates = [1e-6, 1e-2]
-    first, second = (network.choose(material(x), DESIGN, rates, ASIDE) for x in (maps, spoiled))
+    first, second = (network.choose(material(x), DESIGN, rates, ASIDE, np.arange(240)) for x in (maps, spoiled))
     assert first.equals(second) and first["chosen"].sum() == 1
-    twice = network.choose(material(maps), DESIGN, rates, ASIDE, 2)
-    each = [network.choose(material(maps), DESIGN, rates, one) for one in repeated([ASIDE], 2)]
+    twice = network.choose(material(maps), DESIGN, rates, ASIDE, np.arange(240), 2)
+    each = [network.choose(material(maps), DESIGN, rates, one, np.arange(240)) for one in repeated([ASIDE], 2)]
     for column in ("validation", "loss"):
         assert twice[column].tolist() == pytest.approx(np.mean([one[column] for one in each], axis=0))
 

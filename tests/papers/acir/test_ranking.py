@@ -83,8 +83,8 @@ def test_network_and_heads_learn_and_keep_their_seeds(monkeypatch, tmp_path):
     assert list(done[0].levels) == ["shallow", "fused", "pixels", "token"] and not done[2].levels
     chosen = ranking.choose(*given, [0.001, 0.01], SPLIT, groups=np.arange(48))
     assert len(chosen) == 8 and chosen.groupby("method")["chosen"].sum().eq(1).all()
-    twice = ranking.choose(*given, [0.01], SPLIT, 2)["validation"]
-    each = [ranking.choose(*given, [0.01], one)["validation"] for one in repeated([SPLIT], 2)]
+    twice = ranking.choose(*given, [0.01], SPLIT, np.arange(48), 2)["validation"]
+    each = [ranking.choose(*given, [0.01], one, np.arange(48))["validation"] for one in repeated([SPLIT], 2)]
     assert np.allclose(twice, np.mean(each, axis=0)) and not np.allclose(*each)
 
 

@@ -3,6 +3,7 @@
 import math
 import re
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -113,13 +114,12 @@ def test_the_sum_over_the_whole_batch_by_loops(d):
 
 def test_reach_is_measured_and_that_of_the_errata():
     """HV-9: at most 62 percent of the radius, distances at most 9.2; the distance does not depend on c."""
-    for row in loss.reach([0.01, 0.1, 2.0], [0.5, 2.3]).itertuples():
-        ball, far = PoincareBall(row.c), torch.tensor([[row.r, 0.0], [-row.r, 0.0]], dtype=torch.float64)
+    for c, r in product([0.01, 0.1, 2.0], [0.5, 2.3]):
+        ball, far = PoincareBall(c), torch.tensor([[r, 0.0], [-r, 0.0]], dtype=torch.float64)
         ends = ball.exp0(far)
-        assert 100 * math.sqrt(row.c) * ends[0].norm() == pytest.approx(row.share)
-        assert ball.between(*ends) == pytest.approx(2 * row.distance) and row.c_r2 == pytest.approx(row.c * row.r**2)
-    published = loss.reach([C], [R]).iloc[0]
-    assert round(published["share"]) == 62 and 2 * published["distance"] == pytest.approx(9.2)
+        assert 100 * math.sqrt(c) * ends[0].norm() == pytest.approx(loss.reach(c, r))
+        assert ball.between(*ends) == pytest.approx(4 * r)
+    assert round(loss.reach(C, R)) == 62 and pytest.approx(9.2) == 4 * R
 
 
 @pytest.mark.parametrize("margin", [1e-3, 1e-5])

@@ -50,8 +50,10 @@ def test_switches_change_one_thing_at_a_time():
 @pytest.fixture(scope="module")
 def asked() -> protocols.Galleries:
     recipe, schedule = Recipe("PCA", 5, 3), Schedule(epochs=3, batch_size=8)
-    options = {"classifier_lr": 0.03, "fractions": (0.5, 1.0), "n_seeds": 2, "seed": 0}
-    return protocols.galleries(*data(), recipe, Settings(), schedule, (1, 3), **options)
+    options = {"classifier_lr": 0.03, "n_seeds": 2, "seed": 0}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocols, "FRACTIONS", (0.5, 1.0))
+        return protocols.galleries(*data(), recipe, Settings(), schedule, (1, 3), **options)
 
 
 def test_galleries_are_closed_or_open_and_the_query_never_finds_its_own_group(asked):

@@ -34,8 +34,13 @@ ROWS = pd.concat(
 )
 
 
+def best_cells(rows):
+    best = sweeps.best(rows, sweeps.OVER_WEIGHTS, with_violations=True)
+    return list(best[sweeps.OVER_WEIGHTS].itertuples(index=False, name=None))
+
+
 def test_each_is_at_its_own_best_temperature():
-    best = sweeps.best(ROWS).set_index("method")
+    best = sweeps.best(ROWS, sweeps.OVER_TAU).set_index("method")
     assert best.loc[names.SUPCON, "temperature"] == 0.1 and best.loc[names.BY_COSINE, "temperature"] == 1.0
     assert best.loc[names.BY_COSINE, "hf1"] == pytest.approx(85.5)
 
@@ -51,15 +56,14 @@ def test_sweeps_train_every_cell_on_validation_images_alone(seen):
     by_weight = sweeps.rows(cells, ["form", "alpha", "gamma"])
     between = sweeps.rivals(scores, by_tau, cells, by_weight)
     assert set(between["second"]) == {names.SUPCON} and names.BOTH in set(between["first"])
-    assert {sweeps.called(cell) for cell in sweeps.best_cells(by_weight)} < set(between["first"])
+    assert {sweeps.called(cell) for cell in best_cells(by_weight)} < set(between["first"])
     assert by_tau["hf1"].between(0, 100).all() and np.isfinite(by_tau["loss"]).all()
     assert len(by_weight) == 2 * 4 and set(by_weight["steps"]) == {int(by_tau["steps"].max())}
 
 
 def test_the_best_cell_of_each_form_has_the_highest_hf1_less_violations():
     cells = [("printed", 0.2, 0.2, 80, 21), ("printed", 1.0, 0.2, 83, 25), ("shifted", 0.2, 1.0, 70, 20)]
-    columns = ["form", "alpha", "gamma", "hf1", "violation"]
-    rows = pd.DataFrame(cells, columns=columns)
-    assert sweeps.best_cells(rows) == [("printed", 0.2, 0.2), ("shifted", 0.2, 1.0)]
+    rows = pd.DataFrame(cells, columns=[*sweeps.OVER_WEIGHTS, "hf1", "violation"]).assign(top1=0, loss=0)
+    assert best_cells(rows) == [("printed", 0.2, 0.2), ("shifted", 0.2, 1.0)]
     worse_seed = rows.assign(hf1=rows["hf1"] - 9 * (rows["alpha"] == 0.2))  # of two trainings the mean counts
-    assert sweeps.best_cells(pd.concat([rows, worse_seed]))[0] == ("printed", 1.0, 0.2)
+    assert best_cells(pd.concat([rows, worse_seed]))[0] == ("printed", 1.0, 0.2)

@@ -13,7 +13,7 @@ from lib.losses.hashing import CSQ, DCH, QSMIH
 from lib.metrics.classes import over_classes
 from lib.papers.acir import published
 from lib.papers.acir.heads import TOP, of_classes
-from lib.papers.acir.training import Material, Scored, first_loss
+from lib.papers.acir.training import Material, Sized, first_loss
 from lib.study import paired
 from lib.study.columns import Column, Layout, steps
 from lib.study.rates import rates_layout
@@ -25,8 +25,6 @@ CNN, VIT, HYBRID, FULL = "CNN", "ViT", "Hybrid", "ACIR"
 PRETRAINED, UNTRAINED, TOKEN = "pretrained stem", "untrained stem", "ViT feature"
 """What a network sees: feature maps of the encoder, those of the same encoder untrained, a ViT's class token."""
 CAUCHY, STRUCTURE, PLAIN, UNWEIGHTED = "Cauchy", "L_WSC", "L_WSC, labels alone", "L_SC + α L_Q"
-OURS = (STRUCTURE, PLAIN, UNWEIGHTED)
-"""Losses with an α."""
 FUSED, WITHOUT = f"{HYBRID} + L_WSC + DaRF", f"{FULL} without "
 PLAIN_RANKING = f"{WITHOUT}CGR"
 TURNED = f"{FULL}, DaRF with shallow queries"
@@ -136,7 +134,7 @@ def losses(
     return {CAUCHY: DCH(), **own, "CSQ": CSQ(int(material.labels.max()) + 1, bits), "QSMIH": QSMIH()}
 
 
-Scores = Mapping[str, Sequence[Scored]]
+Scores = Mapping[str, Sequence[Sized]]
 """Row → one per training."""
 
 MEASURES = {"mAP": ("ap_hits", TOP), "mAP_min": ("ap_min", TOP), "first": ("ap_min", 1)}
@@ -150,7 +148,7 @@ def frame(scores: Scores) -> pd.DataFrame:
     return pd.DataFrame([_cells(name, scored) for name, trainings in scores.items() for scored in trainings])
 
 
-def _cells(name: str, scored: Scored) -> dict[str, object]:
+def _cells(name: str, scored: Sized) -> dict[str, object]:
     cells: dict[str, object] = {"name": name, "repeat": scored.split.repeat}
     for start, values in (("", scored.per_query.values), ("chance_", scored.per_query.chance)):
         for measure, column in MEASURES.items():
@@ -170,9 +168,7 @@ def tests(
     return tested.drop(columns=["rule", "k"])
 
 
-def alpha_tests(
-    scores: Mapping[tuple[str, float], Sequence[Scored]], groups: np.ndarray, seed: int = 0
-) -> pd.DataFrame:
+def alpha_tests(scores: Mapping[tuple[str, float], Sequence[Sized]], groups: np.ndarray, seed: int = 0) -> pd.DataFrame:
     """Our term at each α against α = 0; scores: of :func:`by_alpha`."""
     ours = {f"α = {alpha:g}": trainings for (form, alpha), trainings in scores.items() if form == "ours"}
     more = [alpha for form, alpha in scores if form == "ours" and alpha]
@@ -252,7 +248,7 @@ def gains_figure(rows: pd.DataFrame) -> Figure:
 
     The axis ends where the second largest gain does: one that is far beyond all others would press them together.
     """
-    named = rows.assign(name=rows["part"], series=rows["where"].map(WHERE), clear=rows["p_holm"] <= 0.05)
+    named = rows.assign(name=rows["part"], series=rows["where"].map(WHERE))
     figure = forest(named, xlabel="gain in mAP (percentage points)", row_height=0.14)
     others = rows.drop(index=rows["difference"].abs().idxmax())
     if len(others):

@@ -18,7 +18,6 @@ from lib.papers.acir.ablations.rows import (
     CAUCHY,
     FULL,
     LAYER,
-    OURS,
     PRETRAINED,
     STRUCTURE,
     TOKEN,
@@ -27,7 +26,7 @@ from lib.papers.acir.ablations.rows import (
     losses,
 )
 from lib.papers.acir.heads import TOP
-from lib.papers.acir.training import Material, Scored, by_code, by_content, of_head, of_network, search
+from lib.papers.acir.training import Material, Sized, by_code, by_content, of_head, of_network, search
 from lib.processes import spread
 from lib.study.rates import choose_middle
 from lib.training import experiment
@@ -78,45 +77,40 @@ class Setting:
     alpha: float = 0.0
     quantisation: str = "ours"
 
-    @property
-    def network(self) -> "Setting":
+    def job(self, material: Material, split: Split) -> Job:
         """What is trained for it: ranking by content trains nothing, α is ACIR's only, and at 0 no form matters."""
-        alpha = self.alpha if self.row.loss in OURS else 0.0
-        form = self.quantisation if alpha else "ours"
-        return Setting(replace(self.row, name="", content=False, like=""), self.lr, alpha, form)
+        row, form = self.row, self.quantisation if self.alpha else "ours"
+        loss = losses(material, row.design.bits, split.train, self.alpha, form)[row.loss]
+        return Job(f"{row.loss}, {row.design}", row.design, loss, self.lr, split.seed)
 
 
 def trained(
     materials: Materials, settings: Sequence[Setting], splits: Sequence[Split], what: str = "networks"
-) -> dict[tuple[Setting, int], Trained]:
+) -> list[list[Trained]]:
     """The network of every setting for every split, of which the training images are the same.
 
-    Keys: :attr:`Setting.network` and the split's repeat; settings that differ in nothing that is trained share one.
+    Settings that differ in nothing that is trained share one.
     """
-    networks, rows = {}, splits[0].train
-    own = dict.fromkeys(setting.network for setting in settings)
-    for eye in dict.fromkeys(setting.row.eye for setting in own):
-        keys = [(setting, split) for setting in own if setting.row.eye == eye for split in splits]
-        jobs = []
-        for setting, split in keys:
-            row = setting.row
-            loss = losses(materials[eye], row.design.bits, rows, setting.alpha, setting.quantisation)[row.loss]
-            jobs.append(Job(f"{row.loss}, {row.design}", row.design, loss, setting.lr, split.seed))
-        fitted = materials[eye].fit(jobs, rows, what)
-        networks |= {(s, split.repeat): network for (s, split), network in zip(keys, fitted, strict=True)}
-    return networks
+    jobs = [
+        [(setting.row.eye, setting.job(materials[setting.row.eye], split)) for split in splits] for setting in settings
+    ]
+    networks = {}
+    for eye in dict.fromkeys(s.row.eye for s in settings):
+        own = dict.fromkeys(job for of_setting in jobs for seen, job in of_setting if seen == eye)
+        fitted = materials[eye].fit(list(own), splits[0].train, what)
+        networks |= {(eye, job): network for job, network in zip(own, fitted, strict=True)}
+    return [[networks[job] for job in of_setting] for of_setting in jobs]
 
 
 def scored(
     materials: Materials, settings: Sequence[Setting], splits: Sequence[Split], what: str = "networks"
-) -> list[list[Scored]]:
+) -> list[list[Sized]]:
     """What every setting finds in the closed gallery, trained on every split; a list over splits for each."""
-    networks = trained(materials, settings, splits, what)
     jobs = (
-        joblib.delayed(score)(networks[s.network, split.repeat], m.views[0], m.labels, split, s.row.content)
-        for s in settings
-        for m in [materials[s.row.eye]]
-        for split in splits
+        joblib.delayed(score)(network, m.views[0], m.labels, split, setting.row.content)
+        for setting, networks in zip(settings, trained(materials, settings, splits, what), strict=True)
+        for m in [materials[setting.row.eye]]
+        for network, split in zip(networks, splits, strict=True)
     )
     scores, n = list(spread(jobs, next(iter(materials.values())).workers)), len(splits)
     return [scores[at : at + n] for at in range(0, len(scores), n)]
@@ -124,12 +118,12 @@ def scored(
 
 def score(
     network: Trained, images: Taps | np.ndarray, labels: np.ndarray, split: Split, content: bool = False
-) -> Scored:
+) -> Sized:
     """What a network finds in the closed gallery, ties broken by ``content`` or in expectation."""
     torch.set_num_threads(1)  # as it was trained, so that the result does not depend on the processors
     codes = of_network("", split.repeat, network, images)
     values = by_content(codes, labels, split, KS) if content else by_code(codes.h, labels, split, KS)
-    return Scored(split, values, network.history, network.steps, parameters(network), codes.bits / 8)
+    return Sized(split, values, network.history, network.steps, parameters(network), codes.bits / 8)
 
 
 def parameters(fitted: Trained) -> int:
@@ -145,7 +139,7 @@ def run(
     alpha: float,
     splits: Sequence[Split],
     what: str,
-) -> dict[str, list[Scored]]:
+) -> dict[str, list[Sized]]:
     """Every row trained on each of ``splits`` at its rate (by :attr:`Row.rate`), ACIR's losses with ``alpha``."""
     settings = [Setting(row, rates[row.rate], alpha) for row in rows]
     return {row.name: scores for row, scores in zip(rows, scored(materials, settings, splits, what), strict=True)}
@@ -191,7 +185,7 @@ def _chosen(
 
 def by_alpha(
     materials: Materials, row: Row, lr: float, alphas: Sequence[float], splits: Sequence[Split]
-) -> dict[tuple[str, float], list[Scored]]:
+) -> dict[tuple[str, float], list[Sized]]:
     """:data:`FULL` with each form of L_Q at each α: (form, α) → one per training.
 
     As printed and in the authors' code the term is a constant; these two are trained once, at 0 and the largest α, to
@@ -206,7 +200,7 @@ def by_alpha(
 
 def layers(
     material: Material, bits: int, lrs: Sequence[float], aside: Sequence[Split], splits: Sequence[Split], alpha: float
-) -> dict[str, list[Scored]]:
+) -> dict[str, list[Sized]]:
     """:data:`LAYER` with the Cauchy loss and with L_WSC, its rate the best of ``lrs`` on patients set aside."""
     scores = {}
     for loss in (CAUCHY, STRUCTURE):
@@ -220,7 +214,7 @@ def layers(
 
 def _layers(
     material: Material, loss: str, bits: int, lrs: Sequence[float], splits: Sequence[Split], alpha: float
-) -> list[list[Scored]]:
+) -> list[list[Sized]]:
     """A linear layer at each rate, on features and fingerprints, as notebook 31 trains it: Adam, no warm-up."""
     x, used = material.x, losses(material, bits, splits[0].train, alpha)[loss]
     head, recipe = Settings(used, fingerprint=material.prints.shape[1]), Recipe("raw", x.shape[1], bits)
@@ -228,7 +222,7 @@ def _layers(
     fitted = experiment.fit(x, material.labels, methods, splits, workers=material.workers, what="heads").values()
     return [
         [
-            Scored(
+            Sized(
                 training.split,
                 by_code(of_head("", training, x).h, material.labels, training.split, KS),
                 training.history,
@@ -244,18 +238,18 @@ def _layers(
 
 def floats(
     material: Material, features: np.ndarray, row: Row, lr: float, alpha: float, splits: Sequence[Split]
-) -> dict[str, list[Scored]]:
+) -> dict[str, list[Sized]]:
     """What is not compressed, by cosine: the encoder's feature (n, d), the pooled map, and what ACIR makes codes of."""
-    scores: dict[str, list[Scored]] = {}
+    scores: dict[str, list[Sized]] = {}
 
     def add(name: str, x: np.ndarray, split: Split, *health: object) -> None:
         values = search(x.astype(np.float32), material.labels, split, Sphere(), KS)
-        answer = Scored(split, values, *health, size=4 * x.shape[1])
+        answer = Sized(split, values, *health, size=4 * x.shape[1])
         scores.setdefault(f"{name}, {x.shape[1]} numbers", []).append(answer)
 
     add("feature of the encoder", features, splits[0])
     add("pooled deep map", material.pooled, splits[0])
-    networks = trained({row.eye: material}, [Setting(row, lr, alpha)], splits).values()
+    (networks,) = trained({row.eye: material}, [Setting(row, lr, alpha)], splits)
     for split, network in zip(splits, networks, strict=True):
         codes = of_network(FULL, split.repeat, network, material.views[0])
         add(f"what {FULL} makes its code of", codes.joined, split, network.history, network.steps)
@@ -290,7 +284,7 @@ def end_to_end(
     rates: Mapping[str, float],
     alpha: float,
     splits: Sequence[Split],
-) -> dict[str, list[Scored]]:
+) -> dict[str, list[Sized]]:
     """Every row trained on ``frozen`` maps of the stem and with the stem: "ACIR, end to end" and so on."""
     by_name = run({PRETRAINED: frozen}, rows, rates, alpha, splits, FROZEN)
     scores = {f"{name}, {FROZEN}": trainings for name, trainings in by_name.items()}
@@ -302,7 +296,7 @@ def end_to_end(
     return scores
 
 
-def _whole(pixels: np.ndarray, frozen: Material, plan: Plan, row: Row, lr: float, alpha: float, split: Split) -> Scored:
+def _whole(pixels: np.ndarray, frozen: Material, plan: Plan, row: Row, lr: float, alpha: float, split: Split) -> Sized:
     torch.set_num_threads(1)  # so that the result does not depend on the processors
     loss, name = losses(frozen, row.design.bits, split.train, alpha)[row.loss], f"{row.name}, {WHOLE}"
     job = Job(name, row.design, loss, lr, split.seed)

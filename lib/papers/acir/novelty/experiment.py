@@ -67,7 +67,7 @@ def heads(scene: Scene, plan: Plan, rates: Mapping[str, float], *, bits: int | N
     losses = hash_heads.losses(shared, bits)
     methods = {name: shared.method(name, losses[name], bits, rate) for name, rate in rates.items() if name != ACIR}
     fitted = experiment.fit(x, scene.labels, list(methods.values()), splits, what=f"heads of {bits} bits")
-    return {name: [of_head(name, one, x) for one in fitted[method.name]] for name, method in methods.items()}
+    return {name: [of_head(name, head, x) for head in fitted[method.name]] for name, method in methods.items()}
 
 
 def networks(scene: Scene, plan: Plan, prints: np.ndarray, rate: float) -> list[Codes]:
@@ -76,7 +76,7 @@ def networks(scene: Scene, plan: Plan, prints: np.ndarray, rate: float) -> list[
     loss = l_wsc(scene.labels, rows)
     jobs = [Job(ACIR, Design(bits=plan.bits), loss, rate, seed) for seed in plan.seeds]
     trained = Material([scene.taps], scene.labels, prints, plan.schedule).fit(jobs, rows, "networks of ACIR")
-    return [of_network(ACIR, repeat, one, scene.taps) for repeat, one in enumerate(trained)]
+    return [of_network(ACIR, repeat, network, scene.taps) for repeat, network in enumerate(trained)]
 
 
 def choose(scene: Scene, plan: Plan, prints: np.ndarray, rates: Sequence[float], n_seeds: int = 1) -> pd.DataFrame:
@@ -124,7 +124,7 @@ def residuals(
     kinds: of :func:`lib.metrics.novelty.residual`. workers: as in :func:`lib.processes.spread`.
     """
     pixels, deep = scene.pixels[rows], scene.taps.deep[rows]
-    jobs = (joblib.delayed(_residuals)(pixels, deep, kinds, one) for one in decoders)
+    jobs = (joblib.delayed(_residuals)(pixels, deep, kinds, decoder) for decoder in decoders)
     residual = np.full((len(kinds), len(decoders), len(scene.pixels)), np.nan)
     for number, lost in enumerate(track(spread(jobs, workers), total=len(decoders), what="residuals", unit="decoders")):
         residual[:, number, rows] = lost
@@ -163,10 +163,10 @@ def health(scene: Scene, coders: Mapping[str, Sequence[Codes]], decoders: Sequen
     """How every training went: method, repeat, loss_first, loss_last, steps; right (known queries that
     go to their own class by the nearest centre, percent; NaN for decoders)."""
     rows = [
-        {"method": name, "repeat": repeat, "loss_first": one.history[0], "loss_last": one.history[-1]}
-        | {"steps": one.steps, "right": np.nan if name == DECODER else 100 * right(one, scene, KNOWN).mean()}
+        {"method": name, "repeat": repeat, "loss_first": trained.history[0], "loss_last": trained.history[-1]}
+        | {"steps": trained.steps, "right": np.nan if name == DECODER else 100 * right(trained, scene, KNOWN).mean()}
         for name, trainings in (*coders.items(), (DECODER, decoders))
-        for repeat, one in enumerate(trainings)
+        for repeat, trained in enumerate(trainings)
     ]
     return pd.DataFrame(rows)
 
@@ -192,13 +192,6 @@ def standard(score: np.ndarray, aside: np.ndarray, least: float = 0.0) -> np.nda
     """
     deviation = max(float(score[aside].std()), least, np.finfo(np.float64).tiny)
     return (score - score[aside].mean()) / deviation
-
-
-def lengths(
-    scene: Scene, plan: Plan, sizes: Sequence[int], rate: float, known: Sequence[Codes]
-) -> dict[int, Sequence[Codes]]:
-    """CSQ's codes of each length; ``known``: those of the plan's own."""
-    return {bits: known if bits == plan.bits else heads(scene, plan, {"CSQ": rate}, bits=bits)["CSQ"] for bits in sizes}
 
 
 def each_class(scene: Scene, plan: Plan, rate: float, rebuilt: bool) -> pd.DataFrame:

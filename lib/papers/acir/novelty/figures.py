@@ -1,7 +1,6 @@
 """Fig. 4 (t-SNE, with what it keeps of neighbourhoods), Fig. 5, which kinds are scores, and a board for both limits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from string import ascii_uppercase
 
 import matplotlib.pyplot as plt
@@ -31,24 +30,12 @@ MOST = 250
 """Known images on a page: all novel ones are there."""
 
 
-@dataclass(frozen=True, eq=False)
-class Page:
-    """Points of a t-SNE (n, 2), and what is left of neighbourhoods.
-
-    kept: of the 10 nearest neighbours of a point, how many are so on the page as well. trust: scikit-learn's
-    trustworthiness, 1 where no neighbour on the page comes from far away. chance: ``kept`` of a page in random order.
-    """
-
-    points: np.ndarray
-    kept: float
-    trust: float
-    chance: float
-
-
-def page(x: np.ndarray, seed: int, perplexity: float = 30.0) -> Page:
+def page(x: np.ndarray, seed: int, perplexity: float = 30.0) -> pd.DataFrame:
     """A t-SNE of ``x: (n, d)`` from its principal components; each column is standardised, as distances are Euclidean.
 
-    Raises InputError for too few points for the perplexity.
+    Columns x, y; and alike in all rows kept (of the 10 nearest neighbours of a point, how many are so on the page as
+    well) and trust (scikit-learn's trustworthiness, 1 where no neighbour on the page comes from far away). Raises
+    InputError for too few points for the perplexity.
     """
     if len(x) <= 3 * perplexity:
         raise InputError(
@@ -57,7 +44,7 @@ def page(x: np.ndarray, seed: int, perplexity: float = 30.0) -> Page:
     z = ((x - x.mean(axis=0)) / widths(x.std(axis=0))).astype(np.float32)
     points = TSNE(init="pca", random_state=seed, perplexity=perplexity, n_jobs=1).fit_transform(z)
     trust = trustworthiness(z, points, n_neighbors=NEIGHBOURS)
-    return Page(points, kept(z, points), float(trust), NEIGHBOURS / (len(x) - 1))
+    return pd.DataFrame(points, columns=["x", "y"]).assign(kept=kept(z, points), trust=float(trust))
 
 
 def kept(x: np.ndarray, y: np.ndarray, k: int = NEIGHBOURS) -> float:
@@ -76,43 +63,34 @@ def chosen(scene: Scene, seed: int) -> np.ndarray:
     return np.concatenate([np.sort(known), scene.rows(NEAR, FAR)])
 
 
-def frame(pages: dict[str, Page], kind: np.ndarray, part: np.ndarray) -> pd.DataFrame:
-    """All pages as rows: panel, x, y, kind, part, and the panel's kept and trust."""
-    frames = [
-        pd.DataFrame(
-            {"panel": name, "x": page.points[:, 0], "y": page.points[:, 1], "kind": kind, "part": part}
-        ).assign(kept=page.kept, trust=page.trust)
-        for name, page in pages.items()
-    ]
-    return pd.concat(frames, ignore_index=True)
-
-
 MARKERS = (*style.MARKERS, "<", ">", "*", "h")
 """A sign for each known class, so that classes are told apart in grey."""
 
 
-def pages(drawn: Mapping[str, Page], kind: np.ndarray, part: np.ndarray, classes: Sequence[str]) -> Figure:
-    """t-SNE of several representations: known classes in colours and markers, novel pictures black.
+def pages(rows: pd.DataFrame, classes: Sequence[str]) -> Figure:
+    """t-SNE of several representations: known classes in colours and markers, each kind of OOD pictures a black letter.
 
-    Each kind of OOD pictures is a letter. kind, part: (n,) of the points. classes: the known ones, in their order.
+    rows: of :func:`page`, with panel, and kind and part of the points. classes: the known ones, in their order.
     """
-    novel = [(part == NEAR, "x", "left-out class", 0.7)]
-    for number, name in enumerate(dict.fromkeys(kind[part == FAR].tolist())):
+    looks = {}
+    for number, name in enumerate(classes):
+        look = {"marker": MARKERS[number % len(MARKERS)], "color": style.PALETTE[number % len(style.PALETTE)]}
+        looks[KNOWN, name] = look | {"label": style.legible(name), "s": 12, "linewidth": 0, "alpha": 0.8}
+    black = {"color": "black", "s": 16, "linewidth": 0}
+    looks[NEAR, ""] = black | {"marker": "x", "label": "left-out class", "linewidth": 0.7}
+    for number, name in enumerate(rows[rows["part"] == FAR]["kind"].unique()):
         letter = ascii_uppercase[number % len(ascii_uppercase)]
-        novel.append(((part == FAR) & (kind == name), rf"$\mathrm{{{letter}}}$", style.legible(name), 0))
+        looks[FAR, name] = black | {"marker": rf"$\mathrm{{{letter}}}$", "label": style.legible(name)}
+    panels = rows.groupby("panel", sort=False)
     with style.house():
-        figure, axes = plt.subplots(2, -(-len(drawn) // 2), figsize=(style.WIDTH, 6.6), squeeze=False)
-        for axis, (name, page) in zip(axes.flat, drawn.items(), strict=False):
-            for number, label in enumerate(classes):
-                own = (kind == label) & (part == KNOWN)
-                look = {"color": style.PALETTE[number % len(style.PALETTE)], "s": 12, "linewidth": 0, "alpha": 0.8}
-                marker = MARKERS[number % len(MARKERS)]
-                axis.scatter(*page.points[own].T, marker=marker, label=style.legible(label), rasterized=True, **look)
-            for own, marker, label, linewidth in novel:
-                look = {"color": "black", "s": 16, "linewidth": linewidth}
-                axis.scatter(*page.points[own].T, marker=marker, label=label, rasterized=True, **look)
+        figure, axes = plt.subplots(2, -(-len(panels) // 2), figsize=(style.WIDTH, 6.6), squeeze=False)
+        for axis, (name, page) in zip(axes.flat, panels, strict=False):
+            for (part, kind), look in looks.items():
+                own = page[(page["part"] == part) & (page["kind"].eq(kind) if kind else True)]
+                axis.scatter(own["x"], own["y"], rasterized=True, **look)
             axis.set(xticks=[], yticks=[], xlabel="t-SNE 1", ylabel="t-SNE 2")
-            axis.set_title(f"{name}\n{100 * page.kept:.0f} % of 10 neighbours kept, trustworthiness {page.trust:.2f}")
+            kept, trust = page[["kept", "trust"]].iloc[0]
+            axis.set_title(f"{name}\n{100 * kept:.0f} % of 10 neighbours kept, trustworthiness {trust:.2f}")
         handles, labels = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=4, markerscale=2)
         plt.close(figure)

@@ -143,16 +143,15 @@ def tests(scene: Scene, scores: Scores, pairs: Sequence[tuple[str, str]] = PAIRS
 
 @dataclass(frozen=True)
 class Limit:
-    """Above which value of ``score`` an image counts as novel: mean and ``sigmas`` deviations over the ``part``."""
+    """Above which ``score`` an image counts as novel: mean and 3 deviations over the ``part`` (Equation 19)."""
 
     score: str
     part: str = ASIDE
-    sigmas: float = 3.0
 
     def values(self, scene: Scene, scores: Scores) -> np.ndarray:
         """One value for each training, (trainings,)."""
         rows = scene.rows(self.part)
-        return np.array([novelty.threshold(score[rows], self.sigmas) for score in scores[self.score]])
+        return np.array([novelty.threshold(score[rows]) for score in scores[self.score]])
 
     def exceeded(self, scene: Scene, scores: Scores) -> np.ndarray:
         """Which images exceed it in which training, (trainings, n) bool."""
@@ -164,7 +163,7 @@ SHOWN = ("CSQ", ACIR, RESIDUAL, L1, TWO_SIDED, BLUR_L1, NEAREST, MAHALANOBIS, BO
 LIMITED = (RESIDUAL, L1, BLUR, BLUR_L1, NEAREST, MAHALANOBIS)
 
 
-def limits(scene: Scene, scores: Scores, sigmas: float = 3.0) -> pd.DataFrame:
+def limits(scene: Scene, scores: Scores) -> pd.DataFrame:
     """Equation 19 from the images learnt from, from others of the same patients, and from patients set aside (AC-7).
 
     Columns score, part, repeat; mean and deviation of the part, limit; and how many exceed it, percent: own (of the
@@ -173,7 +172,7 @@ def limits(scene: Scene, scores: Scores, sigmas: float = 3.0) -> pd.DataFrame:
     rows = []
     for name in LIMITED:
         for part in (LEARNT, HELD_OUT, ASIDE):
-            limit = Limit(name, part, sigmas)
+            limit = Limit(name, part)
             values, beyond = limit.values(scene, scores), limit.exceeded(scene, scores)
             for repeat, score in enumerate(scores[name]):
                 own = score[scene.rows(part)]
@@ -184,7 +183,7 @@ def limits(scene: Scene, scores: Scores, sigmas: float = 3.0) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def by_kind(scene: Scene, scores: Scores, names: Sequence[str], bits: int, sigmas: float = 3.0) -> pd.DataFrame:
+def by_kind(scene: Scene, scores: Scores, names: Sequence[str], bits: int) -> pd.DataFrame:
     """Detection and AUROC of each kind of novel picture, and how many known images raise an alarm.
 
     names: of scores; codes by the rule of the balls of ``bits``, others by the limit of patients set aside. Columns
@@ -196,7 +195,7 @@ def by_kind(scene: Scene, scores: Scores, names: Sequence[str], bits: int, sigma
     rows_of |= {kind: scene.rows(FAR)[scene.kind[scene.rows(FAR)] == kind] for kind in scene.kinds()}
     rows = []
     for name in names:
-        beyond = alarms(scene, scores, name, bits, sigmas)
+        beyond = alarms(scene, scores, name, bits)
         for kind, images in (rows_of | {"known images": known}).items():
             aurocs = [novelty.separation(score[known], score[images])["auroc"] for score in scores[name]]
             cells = {"score": name, "kind": kind, "n": len(images), "detected": 100 * beyond[:, images].mean()}
@@ -204,16 +203,16 @@ def by_kind(scene: Scene, scores: Scores, names: Sequence[str], bits: int, sigma
     return pd.DataFrame(rows)
 
 
-def alarms(scene: Scene, scores: Scores, name: str, bits: int, sigmas: float = 3.0) -> np.ndarray:
+def alarms(scene: Scene, scores: Scores, name: str, bits: int) -> np.ndarray:
     """Which images a score calls novel in which training, (trainings, n) bool: a code's by the rule of the balls."""
     if name in PARTS_OF:
-        first, second = (alarms(scene, scores, part, bits, sigmas) for part in PARTS_OF[name])
+        first, second = (alarms(scene, scores, part, bits) for part in PARTS_OF[name])
         return first | second
     if name == TWO_SIDED:
-        return scores[name] > sigmas
+        return scores[name] > 3
     if name in (*experiment.HEADS, ACIR):
         return scores[name] > novelty.ball_radius(bits)
-    return Limit(name, ASIDE, sigmas).exceeded(scene, scores)
+    return Limit(name).exceeded(scene, scores)
 
 
 @dataclass(frozen=True)

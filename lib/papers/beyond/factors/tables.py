@@ -1,15 +1,12 @@
 """What earns how many points: scores of all methods, the tests of the factors, and the two figures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from textwrap import fill
 
 import numpy as np
 import pandas as pd
 
 from lib.figures.forest import forest
 from lib.figures.lines import lines
-from lib.metrics.significance import paired_permutation
 from lib.papers.beyond.factors import experiment as names
 from lib.papers.beyond.factors import heads
 from lib.papers.beyond.factors.experiment import BALL, FLAT, NONE, PROBABILITY, Results
@@ -18,7 +15,7 @@ from lib.study.columns import HEALTH, Column, Layout
 from lib.study.scores import of_answers
 from lib.study.shown import Figure, Table
 from lib.training import hashing
-from lib.training.methods import Answer, Method
+from lib.training.methods import Method
 from lib.training.splits import has_own
 
 ABOUT = (
@@ -195,24 +192,17 @@ def of_own_group(
     known, unknown = next(iter(results)), next(iter(fair(results)))
     if len(strict(results)) == len(results):
         return pd.DataFrame()
-    touched = np.concatenate([has_own(answer.split, groups) for answer in results[known][method]])
+    scores = of_answers({archive: {method: results[archive][method]} for archive in (known, unknown)}, groups)
+    touched = np.concatenate([a.split.test[has_own(a.split, groups)] for a in results[known][method]])
     about = {"factor": f"own {kind} in the archive (ball)", "archive": unknown, "first": known, "second": unknown}
     about |= {"metric": "ap_min", "group_kind": kind}
     tests = []
     for k in ks:
-        with_own, without = (_of_images(results[archive][method], k) for archive in (known, unknown))
-        both = pd.concat([with_own[touched], without], axis=1, keys=["with", "without"]).dropna()
-        images, repeats = (both.index.get_level_values(name).to_numpy() for name in ("image", "repeat"))
-        test = paired_permutation(both["with"], both["without"], groups[images], repeats, seed=seed)
-        tests.append(about | {"k": k, "n_queries": len(np.unique(images))} | asdict(test))
+        both = scores.beside({archive: (archive, method) for archive in (known, unknown)}, "ap_min", k)
+        both = both[both.index.get_level_values("query").isin(touched)]
+        test = differences.of_queries(both[known], both[unknown], seed=seed)
+        tests.append(about | {"k": k, "n_queries": both.index.unique("query").size} | test)
     return differences.together(tests)
-
-
-def _of_images(answers: Sequence[Answer], k: int) -> pd.Series:
-    """AP@k in percent of every image and training."""
-    keys = [pd.MultiIndex.from_product([a.split.test, [a.split.repeat]], names=["image", "repeat"]) for a in answers]
-    values = [100 * answer.per_query.values["ap_min", k].to_numpy() for answer in answers]
-    return pd.concat(map(pd.Series, values, keys))
 
 
 def table_tests(tests: pd.DataFrame, further: str = "") -> Table:
@@ -241,9 +231,8 @@ def figure_earned(tests: pd.DataFrame) -> Figure:
         f"Points of MAP@{k} that one change earns, with all else the same ({archive}). Lines: 95 % interval over "
         f"groups and trainings. Filled: clear after Holm's correction. {ABOUT}"
     )
-    rows = part.sort_values("difference", ascending=False, kind="stable")
-    rows = rows.assign(name=[fill(factor, 34) for factor in rows["factor"]], clear=rows["p_holm"] <= 0.05)
-    figure = forest(rows, xlabel=f"points of MAP@{k} that it earns", row_height=0.36)
+    rows = part.sort_values("difference", ascending=False, kind="stable").rename(columns={"factor": "name"})
+    figure = forest(rows, xlabel=f"points of MAP@{k} that it earns", row_height=0.36, width=34)
     kept = part[["factor", "k", "archive", "difference", "low", "high", "p_holm"]]
     return Figure("what one change earns", kept, text, figure=figure)
 

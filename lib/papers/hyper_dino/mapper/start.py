@@ -110,12 +110,11 @@ def fit(
     for norm in norms:
         methods = of_recipes(todo, replace(settings, start_norm=norm), schedule)
         fitted = experiment.fit(x, labels, methods, together, workers=workers, what=arm(norm))
-        arms[arm(norm)] = {name: list(map(_on, heads, where)) for name, heads in fitted.items()}
+        arms[arm(norm)] = {
+            name: [replace(head, split=split) for head, split in zip(heads, where, strict=True)]
+            for name, heads in fitted.items()
+        }
     return arms
-
-
-def _on(fitted: Fitted, split: Split) -> Fitted:
-    return replace(fitted, split=split)
 
 
 def values(answers: Mapping[str, Answers]) -> pd.DataFrame:
