@@ -52,6 +52,14 @@ def test_every_index_finds_the_neighbours_of_every_gallery():
     assert (table[["recall", "own"]] >= 99).all(axis=None)
 
 
+def test_an_index_that_cannot_tell_images_apart_is_refused_and_the_others_are_measured():
+    """Short codes see one place where a class has fallen together, as on skin."""
+    torch.manual_seed(0)
+    points = torch.cat([1e-5 * torch.randn(6000, 8), torch.rand(2000, 8) / 4])
+    table = storage.index_rows({"skin": (points[:5], points, PoincareBall(1.0))}, k=5).set_index("structure")
+    assert table.loc["exact", "recall"] == 100 and table.loc["quick", ["recall", "own"]].isna().all()
+
+
 def test_the_summary_has_means_over_the_folds_and_the_worst_move(rows):
     """A class mean is of all folds together."""
     folds = rows.groupby(["method", "codec"])[["class_mean_1", "class_mean_5"]].nunique()
