@@ -49,9 +49,7 @@ LEAKAGE, CONTROL, GALLERY, ALONG, DEALT, DEALT_BY_CLASS = (
     ("hyper_dino", "beyond", f"table_{name}")
     for name in ("leakage", "control_tests", "gallery_tests", "end_to_end_tests", "dealt", "dealt_by_class")
 )
-TESTS, BY_CLASS, SCORES, VOTES = (
-    ("hyper_dino", "retrieval", f"table_{name}") for name in ("tests", "tests_by_class", "opponents", "patients")
-)
+TESTS, BY_CLASS = (("hyper_dino", "retrieval", f"table_{name}") for name in ("tests", "tests_by_class"))
 FACTORS, FACTORS_BY_CLASS, MARGINS, REST = (
     ("beyond", "factors", f"table_{name}")
     for name in ("factors_tests", "factors_tests_by_class", "margins_tests", "margins")
@@ -132,29 +130,23 @@ FRONT = (
 )
 """What the README says or denies: the difference that decides it, at which list length, from which notebook."""
 OLDER = (
-    ("own-group rows average over all groups, also those with a single image", "n_queries", (LEAKAGE,)),
-    ("in notebook 90 likewise, if there are own-group rows", "n_queries", (FACTORS,)),
-    ("macro F1 is missing, which notebook 13 computes anew", "archive", (VOTES,)),
     (
-        "NCA's length in notebook 13 is the best, not the middle of the best",
-        "within",
-        (("hyper_dino", "retrieval", "table_nca"),),
+        "in notebook 90, rows of the own group average over all groups, also those with a single image",
+        "n_queries",
+        (FACTORS,),
     ),
-    ("class means average each fold first", "class_chance", (SCORES, ("hyper_dino", "beyond", "table_control"))),
     (
-        "with classes alike, a class is the mean of its groups, not of its queries",
+        "in notebook 90, with classes alike, a class is the mean of its groups, not of its queries",
         "metric",
-        (BY_CLASS, FACTORS_BY_CLASS, ("acir", "hashing", "table_tests_by_class")),
+        (FACTORS_BY_CLASS,),
     ),
     (
-        "in notebooks 22, 23 and 24 a learning rate is the best of one training, not the middle of the best of three",
+        "in notebooks 22, 23, 30, 32 a learning rate is the best of one training, not the middle of the best of three",
         "within",
-        tuple(("hyp_vit", section, "table_rates") for section in ("retrieval", "hyperparameters", "disk")),
-    ),
-    (
-        "in 30, 31 and 32 likewise",
-        "within",
-        tuple(("acir", section, "table_rates") for section in ("network", "hashing", "ablations")),
+        (
+            *(("hyp_vit", section, "table_rates") for section in ("retrieval", "hyperparameters")),
+            *(("acir", section, "table_rates") for section in ("network", "ablations")),
+        ),
     ),
 )
 """What a report of real images may be older than, the column that newer ones have, and the tables."""
@@ -173,8 +165,8 @@ def read(place: Place, profile: str = PROFILE) -> pd.DataFrame:
 
 def older(place: Place, column: str) -> list[str]:
     """The datasets whose committed table of real images lacks a column that newer ones have."""
-    rows = read(place)
-    return list(rows["title"][rows[column].isna() if column in rows else slice(None)].unique())
+    of_dataset = read(place).reindex(columns=["title", column]).groupby("title", sort=False)
+    return [title for title, rows in of_dataset if rows[column].isna().all()]
 
 
 def waits() -> list[str]:
