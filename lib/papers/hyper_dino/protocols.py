@@ -121,10 +121,9 @@ def galleries(
             methods = [method for method in methods if method.name != "NCA"]
             about = f"galleries, {fraction:.1%}, {plan.epochs} epochs"
             fitted = fit(x, labels, methods, repeated(parts, n_seeds), what=about)
-            done[plan] = {
-                side: ask(fitted, x, labels, ks, gallery=side, groups=apart, what=f"galleries, {side}")
-                for side in ("closed", "open")[: 1 + bool(most)]
-            }
+            done[plan] = {"closed": ask(fitted, x, labels, ks, what="galleries, closed")}  # lists may be longer than it
+            if most:
+                done[plan]["open"] = ask(fitted, x, labels, ks, gallery="open", groups=apart, what="galleries, open")
         for length, plan in plans.items():
             sides = done[plan]
             results |= {(fraction, length, side, name): sides[side][name] for name in sides["closed"] for side in sides}
