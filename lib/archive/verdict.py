@@ -34,10 +34,10 @@ from lib.archive.trials import Measured, spoken
 from lib.datasets.table import ImageTable
 from lib.metrics.significance import could_tell
 from lib.study import paired
+from lib.study.paired import LEVEL
 
 BETTER, NOTHING, CANNOT = "use it", "nothing beats plain features", "cannot tell"
 """The outcomes of the rule."""
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)
