@@ -191,7 +191,7 @@ OPPONENTS = {
     "DaRF as printed, over shallow queries": (FULL, TURNED),
     "all but CGR, over CNN": (PLAIN_RANKING, CNN),
 } | {f"all but CGR, over {LAYER.format(loss)}": (PLAIN_RANKING, LAYER.format(loss)) for loss in (CAUCHY, STRUCTURE)}
-WHERE = {"on": "switched on", "off": "taken out of the whole", "ours": "the whole and an opponent"}
+WHERE = {"on": "switched on", "off": "within the whole", "ours": "the whole and an opponent"}
 
 
 def gains(scores: Scores, groups: np.ndarray, seed: int = 0, *, by_class: bool = False) -> pd.DataFrame:
