@@ -4,6 +4,7 @@ Two things could have been otherwise: other patients might have come, and traini
 difference that is claimed has to hold against both.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,9 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from lib.errors import InputError
+
+AT_ONCE = 300_000
+"""Sign flips that are held at a time."""
 
 
 @dataclass(frozen=True)
@@ -215,17 +219,14 @@ def _tested(table: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTest,
         return PairedTest(difference, np.nan, p_floor=1.0, n_units=n, low=np.nan, high=np.nan, n_seeds=n_seeds), units[
             :0
         ]
-    flipped = stats.permutation_test(
-        (units,), np.mean, permutation_type="samples", random_state=np.random.default_rng(seed), **_size(n, n_resamples)
-    )
-    patterns = 2**n if 2**n <= n_resamples else n_resamples + 1
+    p_value, p_floor, null = _by_flips(units, n_resamples, seed)
     mean, error, freedom = student(table)
     half = stats.t.ppf(0.975, freedom) * error
     p_seeds = 2 * stats.t.sf(np.abs(mean) / error, freedom) if error > 0 and _differ(table.mean(axis=0)) else np.nan
     test = PairedTest(
         difference=float(mean),
-        p_value=float(np.fmax(flipped.pvalue, p_seeds)),
-        p_floor=2 / patterns,
+        p_value=float(np.fmax(p_value, p_seeds)),
+        p_floor=p_floor,
         n_units=n,
         low=float(mean - half),
         high=float(mean + half),
@@ -233,7 +234,40 @@ def _tested(table: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTest,
         p_seeds=float(p_seeds),
         freedom=float(freedom),
     )
-    return test, flipped.null_distribution
+    return test, null
+
+
+def _by_flips(units: np.ndarray, n_resamples: int, seed: int) -> tuple[float, float, np.ndarray]:
+    """Two-sided p of the mean, the smallest p that there could be, and the means of sign-flipped units.
+
+    The bits of ``stats.permutation_test`` in a fourth to a sixteenth of its time: it shuffles a pair for every sign,
+    which is most of the time of a notebook with thousands of lesions. Means that differ by rounding count as equal.
+    """
+    flips = _flips(len(units), n_resamples, seed)
+    null = np.concatenate([np.where(kept, units[:, None], -units[:, None]).mean(axis=0) for kept in flips])
+    mean = units.mean()
+    rounding = 100 * np.finfo(float).eps * abs(mean)
+    itself = int(2 ** len(units) > n_resamples)  # random patterns need not hold the observed one, which counts too
+    tail = itself + min(np.count_nonzero(null <= mean + rounding), np.count_nonzero(null >= mean - rounding))
+    n_patterns = itself + len(null)
+    return min(1.0, 2 * tail / n_patterns), 2 / n_patterns, null
+
+
+def _flips(n: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
+    """Which of n signs are kept, (n, patterns), some patterns at a time: all 2^n if they are no more than n_resamples,
+    else so many random ones, by the lowest bit of every 32 that the generator draws.
+    """
+    if 2**n <= n_resamples:
+        yield np.arange(2**n) >> np.arange(n)[::-1, None] & 1 == 0
+        return
+    generator, at_once = (
+        np.random.default_rng(seed).bit_generator,
+        max(2, AT_ONCE // n // 2 * 2),
+    )  # even: draws hold two
+    for start in range(0, n_resamples, at_once):
+        size = min(at_once, n_resamples - start)
+        draws = generator.random_raw(-(-size * n // 2)).view(np.uint32)[: size * n]
+        yield np.ascontiguousarray((draws & 1 == 1).reshape(size, n).T)
 
 
 def _differ(values: np.ndarray) -> bool:
@@ -242,16 +276,12 @@ def _differ(values: np.ndarray) -> bool:
 
 
 def _bootstrap(units: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """The means of ``units`` drawn again with replacement."""
-    generator, size = np.random.default_rng(seed), _size(len(units), n_resamples)
+    """The means of ``units`` drawn again with replacement; scipy holds some arrays of batch × units, 80 MB each."""
+    size = {"n_resamples": n_resamples, "batch": max(1, 10_000_000 // len(units))}
+    generator = np.random.default_rng(seed)
     return stats.bootstrap(
         (units,), np.mean, method="percentile", random_state=generator, **size
     ).bootstrap_distribution
-
-
-def _size(n: int, n_resamples: int) -> dict[str, int]:
-    """How much is resampled at a time: both functions hold some arrays of batch × n numbers, 80 MB each."""
-    return {"n_resamples": n_resamples, "batch": max(1, 10_000_000 // n)}
 
 
 def _by_rank_and_spread(units: np.ndarray) -> tuple[float, float, float, float]:

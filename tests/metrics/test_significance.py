@@ -10,6 +10,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from lib.errors import InputError
+from lib.metrics import significance
 from lib.metrics.significance import corrected, could_show, could_tell, evidence, paired_permutation
 
 
@@ -50,6 +51,22 @@ def test_random_patterns_approach_the_exact_value():
     assert drawn.p_value != exact.p_value
     # Twice a proportion near p / 2 of 2,000 draws: four standard errors.
     assert drawn.p_value == pytest.approx(exact.p_value, abs=4 * 2 * np.sqrt(exact.p_value / 2 / 2_000))
+
+
+@pytest.mark.parametrize("n", [5, 15, 70])
+@pytest.mark.parametrize("n_resamples", [64, 1_000, 10_000])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_sign_flips_are_those_of_scipy_to_the_bit(n, n_resamples, rounded, monkeypatch):
+    """Rounded: many means are equal but for rounding. Few are held at a time, and the last are fewer."""
+    monkeypatch.setattr(significance, "AT_ONCE", 600)
+    units = np.random.default_rng(n).normal(0.1, 1, n)
+    units = units.round() / 3 if rounded else units
+    found = evidence(units, np.zeros(n), n_resamples=n_resamples, seed=3)
+    wanted = stats.permutation_test(
+        (units,), np.mean, permutation_type="samples", n_resamples=n_resamples, random_state=np.random.default_rng(3)
+    )
+    assert found.test.p_value == wanted.pvalue
+    np.testing.assert_array_equal(found.null, wanted.null_distribution)
 
 
 def test_groups_are_averaged_before_the_test():
