@@ -16,7 +16,7 @@ from scipy import stats
 from lib.errors import InputError
 
 AT_ONCE = 300_000
-"""Sign flips that are held at a time."""
+"""Random sign flips that are held at a time, or those of two patterns where these are more."""
 
 
 @dataclass(frozen=True)
@@ -240,8 +240,8 @@ def _tested(table: np.ndarray, n_resamples: int, seed: int) -> tuple[PairedTest,
 def _by_flips(units: np.ndarray, n_resamples: int, seed: int) -> tuple[float, float, np.ndarray]:
     """Two-sided p of the mean, the smallest p that there could be, and the means of sign-flipped units.
 
-    The bits of ``stats.permutation_test`` in a fourth to a sixteenth of its time: it shuffles a pair for every sign,
-    which is most of the time of a notebook with thousands of lesions. Means that differ by rounding count as equal.
+    p of ``stats.permutation_test`` to the bit, in a fourth to a sixteenth of its time: that one shuffles a pair for
+    every sign, most of the time of a notebook with thousands of lesions. Means that differ by rounding count as equal.
     """
     flips = _flips(len(units), n_resamples, seed)
     null = np.concatenate([np.where(kept, units[:, None], -units[:, None]).mean(axis=0) for kept in flips])

@@ -141,11 +141,11 @@ OLDER = (
         (FACTORS_BY_CLASS,),
     ),
     (
-        "in notebooks 22, 23, 30, 32 a learning rate is the best of one training, not the middle of the best of three",
+        "in notebooks 22, 23, 32, 33, 34 a rate is the best of one training, not the middle of the best of three",
         "within",
         (
             *(("hyp_vit", section, "table_rates") for section in ("retrieval", "hyperparameters")),
-            *(("acir", section, "table_rates") for section in ("network", "ablations")),
+            *(("acir", section, "table_rates") for section in ("ablations", "novelty", "ranking")),
         ),
     ),
 )
