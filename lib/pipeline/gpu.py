@@ -208,8 +208,7 @@ def copy_results(source: Path, target: Path, profile: str) -> None:
             if file.is_file() and newer and ".draft/" not in file.as_posix():
                 there.parent.mkdir(parents=True, exist_ok=True)
                 with whole(there) as draft:
-                    shutil.copyfile(file, draft)
-                    os.utime(draft, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
+                    shutil.copy2(file, draft)
 
 
 def minutes(text: str) -> float:

@@ -236,14 +236,10 @@ def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
 
 def strip_all() -> None:
     """Write the stripped copy of every notebook to ``build/source``, and nothing but these."""
-    with whole(SOURCE, "set of stripped notebooks", older=_is_source) as draft:
+    with whole(SOURCE, "set of stripped notebooks") as draft:
         draft.mkdir()
         for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
             write(stripped(read(path)), draft / path.name)
-
-
-def _is_source(folder: Path) -> bool:
-    return all(path.suffix == ".ipynb" and path.is_file() for path in folder.iterdir())
 
 
 def collect(names: Collection[str] = ()) -> list[str]:

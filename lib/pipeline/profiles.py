@@ -1,9 +1,12 @@
 """What each profile runs, read from ``params.yaml`` and ``pipelines/<profile>/``."""
 
 import re
+import string
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from lib import checks, paths
 from lib.datasets.catalogue import DATASETS
@@ -29,6 +32,12 @@ def profile(name: str) -> dict[str, Any]:
     Of ``gpu`` also ``order``: its stages as stage@dataset, those worth most first.
     """
     return params.load(paths.PIPELINES / name / "params.yaml")
+
+
+def own(name: str) -> dict[str, Any]:
+    """What one's own images called ``name`` run, as :func:`profile`; ``papers``: what the papers' notebooks add."""
+    template = string.Template((paths.PIPELINES / "own.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(template.substitute(name=name))
 
 
 def runs(name: str) -> dict[str, dict[str, dict[str, Any]]]:
