@@ -214,7 +214,7 @@ def _unknown(given: ImageTable) -> str:
     )
 
 
-def would_do(n_tests: int, level: float = LEVEL) -> int:
+def would_do(n_tests: int) -> int:
     """The fewest patients with which a difference can be clear beside ``n_tests`` of them.
 
     All patients agree in one of 2ⁿ patterns of signs, and in its opposite: p cannot be smaller than 2/2ⁿ.
@@ -222,7 +222,7 @@ def would_do(n_tests: int, level: float = LEVEL) -> int:
     >>> would_do(1), would_do(8)
     (6, 9)
     """
-    return next(n for n in count(2) if n_tests * 2 / 2**n <= level)
+    return next(n for n in count(2) if n_tests * 2 / 2**n <= LEVEL)
 
 
 def counted(n: int, kind: str) -> str:

@@ -112,7 +112,7 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
     known = parameters(notebook)
     values = {key: value for key, value in (("profile", profile), ("dataset", dataset)) if key in known}
     given = params.read_arguments(words, known)
-    params.check_parameters(given, known, f"notebook {name}")
+    params.refuse(f"notebook {name}", params.of_parameters(given, known))
     values |= given
     check_writable(REPORTS)
     target, done = EXECUTED / profile / dataset / f"{name}.ipynb", DONE / profile / dataset / name

@@ -136,18 +136,13 @@ def _literal(text: str) -> Any:
         return text
 
 
-def check_parameters(given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
-    """Refuse parameters that a notebook, whose ``defaults`` these are, does not take; ``where`` they are from.
+def refuse(where: object, faults: Iterable[str]) -> None:
+    """Raise InputError with all faults, if there are any.
 
-    >>> check_parameters({"epoch": 5}, {"epochs": 25, "lr": 0.001}, "params.yaml")
+    >>> refuse("params.yaml", of_parameters({"epoch": 5}, {"epochs": 25, "lr": 0.001}))
     Traceback (most recent call last):
     lib.errors.InputError: params.yaml: there is no parameter 'epoch': did you mean epochs?
     """
-    refuse(where, of_parameters(given, defaults))
-
-
-def refuse(where: object, faults: Iterable[str]) -> None:
-    """Raise InputError with all faults, if there are any."""
     if (listed := list(faults)) and len(listed) == 1:
         raise InputError(f"{where}: {listed[0]}")
     if listed:

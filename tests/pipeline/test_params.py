@@ -13,7 +13,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.pipeline import own, profiles, reproduce
 from lib.pipeline.notebooks import parameters, read
-from lib.pipeline.params import check_parameters, encoders_of, load, of_names, of_runs, refuse
+from lib.pipeline.params import encoders_of, load, of_names, of_parameters, of_runs, refuse
 
 RETRIEVAL = {
     "profile": "demo",
@@ -236,4 +236,4 @@ def test_a_slip_in_a_profile_is_refused_before_anything_is_built(tmp_path, monke
 def test_the_published_values_are_parameters_of_the_notebook_with_a_meaning(paper):
     defaults = parameters(read(paths.NOTEBOOKS / f"{profiles.notebooks()[f'{paper}_retrieval']}.ipynb"))
     for group, values in load(paths.ROOT / "params.yaml")[paper].items():
-        check_parameters(values, defaults, f"{paper}, {group}")
+        refuse(f"{paper}, {group}", of_parameters(values, defaults))
