@@ -70,9 +70,8 @@ def _patient(table: ImageTable) -> str:
         where = f" ({folder.GROUPS})" if table.group_kind == "group" else ""
         return f"Patient: images are kept together by {table.group_kind}{where}: {row.image_id} is of {row.group}."
     labels = table.rows.groupby("group")["label"].nunique()
-    mixed = f" {(labels > 1).sum():,} of {len(labels):,} patients have images of several classes." * bool(
-        (labels > 1).any()
-    )
+    n = int((labels > 1).sum())
+    mixed = f" {n:,} of {len(labels):,} patients have images of several classes." * (n > 0)
     level = "the folder below the class" if "/" not in row.group else "the folders below the class, together"
     return f"Patient: {level}: {row.image_id} is of patient {row.group}.{mixed}"
 
