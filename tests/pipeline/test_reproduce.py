@@ -130,28 +130,6 @@ def test_the_commands_of_the_pipeline_run_and_bad_input_ends_in_one_message(tmp_
         assert status == 2 and errors.startswith("error: ") and message in errors and "Traceback" not in errors
 
 
-FULL = "build/x.npy cannot be written: the disk is full. Make room and run the same command again; what was"
-
-
-@pytest.mark.parametrize(
-    ("cell", "message"),
-    [
-        ("from lib.errors import InputError\nraise InputError('row 7 has no label')", "row 7 has no label"),
-        ("raise OSError(28, 'No space left on device', 'build/x.npy')", f"{FULL} finished is kept"),
-    ],
-)
-def test_an_error_inside_a_notebook_is_one_message_too(tmp_path, monkeypatch, capsys, cell, message):
-    monkeypatch.setattr(notebooks, "SOURCE", tmp_path)
-    monkeypatch.setattr(notebooks, "EXECUTED", tmp_path / "executed")
-    monkeypatch.setattr(notebooks, "FAILED", tmp_path / "failed")
-    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)]), tmp_path / "99_x.ipynb")
-    with pytest.raises(SystemExit) as stopped:
-        errors.one_message(lambda: notebooks.run("99_x", "demo", "tissue", []))
-    assert stopped.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1] == f"error: notebook 99_x, cell 1: {message}"
-    assert (tmp_path / "failed/demo/tissue/99_x.ipynb").exists()
-
-
 STOPPED = "stopped; what was finished is kept, run the same command again to go on"
 
 SCRIPT = """
