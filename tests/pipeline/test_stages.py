@@ -121,12 +121,7 @@ LOSS = HYPER_DINO | {"linear_prototypes_retrieval", "hyper_dino_pretraining", "y
         ),
         ("lib/losses/hyper_dino.py", "m0: float | Tensor = 0.5", "m0: float | Tensor = 0.6", LOSS),
         ("lib/losses/hyper_dino.py", "| Tensor = 0.5\n", "| Tensor = 0.5  # as printed\n", set()),
-        (
-            "lib/encoders/texture.py",
-            "SIZE = 96",
-            "SIZE = 64",
-            {"features", "features_few", "views", "start_here"},
-        ),
+        ("lib/encoders/texture.py", "SIZE = 96", "SIZE = 64", {"features", "features_few", "views", "start_here"}),
         ("README.md", "companion", "company", set()),
     ],
     ids=["a margin", "the tiles", "one notebook's epochs", "a loss", "a comment", "an encoder", "the README"],
