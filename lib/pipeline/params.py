@@ -50,7 +50,6 @@ def load(path: Path) -> dict[str, Any]:
     Raises InputError, with the lines, for a file that is missing or no YAML, a key that stands twice (YAML silently
     takes the last), a key that YAML does not take for text (no, 1), and unquoted numbers that it does (1e-5).
     """
-    path = Path(path)
     try:
         loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()

@@ -115,10 +115,9 @@ def run(profile: str, data: Path | None, name: str | None, force: bool, every: b
     yours = [dataset for dataset in linked if dataset not in DATASETS]
     if yours:
         _forget(force)
-    for dataset in yours:
-        own.run(dataset, force, every)
-        print(f"which method serves {dataset}: {pages.write_own(dataset).relative_to(paths.ROOT)}")
-    if yours:
+        for dataset in yours:
+            own.run(dataset, force, every)
+            print(f"which method serves {dataset}: {pages.write_own(dataset).relative_to(paths.ROOT)}")
         return
     stages, missing = targets(profile, linked)
     if missing:
