@@ -33,7 +33,7 @@ def drawing(seed: int, mean: float = 120.0) -> Image.Image:
     return Image.fromarray(pixels.astype(np.uint8))
 
 
-def told(script: str) -> dict:
+def content_of(script: str) -> dict:
     return json.loads(script.removeprefix("const ARCHIVE = ").rstrip(";\n"))
 
 
@@ -48,7 +48,7 @@ def test_the_page_is_whole_and_loads_nothing_from_elsewhere(page):
 
 
 def test_the_page_is_told_every_class_patient_and_picture(page, built):
-    about, archive = told(page.get("data.js").text), Archive.load(built)
+    about, archive = content_of(page.get("data.js").text), Archive.load(built)
     assert {of["label"]: of["count"] for of in about["classes"]} == dict.fromkeys(CLASSES, 8)
     assert about["patients"] == ["patient_0", "patient_1", "patient_2", "patient_3"] and about["kind"] == "patient"
     assert {int(number) for number in about["rows"]} == set(archive.rows.index)
@@ -126,9 +126,9 @@ def test_twenty_clients_at_once_are_answered_as_one_alone(page):
     assert len({json.dumps(answer["distances"]) for answer in alone}) == 20
 
 
-def said(page, answer: int, word: str, query: str = "mine.png"):
-    one = {"query": query, "query_sha256": "0" * 64, "answer": answer, "rank": 1, "distance": 0.5, "said": word}
-    return page.post("opinions", json=one)
+def said(page, answer: int, word: str, query: str = "mine.png", sha256: str = "0" * 64, **options):
+    opinion = {"query": query, "query_sha256": sha256, "answer": answer, "rank": 1, "distance": 0.5, "said": word}
+    return page.post("opinions", json=opinion, **options)
 
 
 def test_of_yes_and_no_from_twenty_clients_nothing_is_lost(page, built):
@@ -154,8 +154,7 @@ def test_of_yes_and_no_from_twenty_clients_nothing_is_lost(page, built):
 
 def test_what_was_said_is_shown_when_the_same_is_asked_again(page, built):
     first = page.get("ask/5").json()
-    one = {"query": "x", "query_sha256": first["sha256"], "answer": first["ids"][2], "rank": 3, "said": "no"}
-    page.post("opinions", json=one)
+    said(page, first["ids"][2], "no", sha256=first["sha256"])
     assert page.get("ask/5").json()["opinions"] == {str(first["ids"][2]): "no"}
     opinions.beside(built).unlink()
 
@@ -163,8 +162,7 @@ def test_what_was_said_is_shown_when_the_same_is_asked_again(page, built):
 def test_only_the_page_itself_may_send(page, built):
     for wrong in ({"said": "perhaps", "answer": 1}, {"said": "yes", "answer": 99}, {"said": "yes", "answer": "1"}, [1]):
         assert page.post("opinions", json=wrong).status_code == 422
-    one = {"query": "x", "query_sha256": "0", "answer": 1, "said": "yes"}
-    assert page.post("opinions", json=one, headers={"Origin": "http://elsewhere.example"}).status_code == 403
+    assert said(page, 1, "yes", headers={"Origin": "http://elsewhere.example"}).status_code == 403
     assert page.get("data.js", headers={"Host": "elsewhere.example"}).status_code == 400
     assert page.get("../content.py").status_code == 404
     assert not opinions.beside(built).exists()
@@ -207,7 +205,7 @@ def test_the_exported_page_has_the_answers_of_the_served_one(page, built, tmp_pa
     out = tmp_path / "page"
     for _ in range(2):  # the second takes the place of the first
         assert export(Archive.load(built), out) == out / "index.html"
-    kept = told((out / "data.js").read_text(encoding="utf-8"))
+    kept = content_of((out / "data.js").read_text(encoding="utf-8"))
     for number, answers in kept["answers"].items():
         for apart, answer in zip((1, 0), answers, strict=True):
             served = page.get(f"ask/{number}", params={"apart": apart}).json()

@@ -48,7 +48,7 @@ def measured(scores: dict[str, float], gains: dict[str, np.ndarray], rim: float 
         for name, gain in gains.items()
     ]
     found = differences.together(tests).assign(
-        at_rim=lambda one: np.where(one["first"] == "Hyper-DINO's mapper", rim, np.nan)
+        at_rim=lambda tests: np.where(tests["first"] == "Hyper-DINO's mapper", rim, np.nan)
     )
     return Measured(pd.DataFrame(rows), found, STRICT, BASE, {"label_tree": "there is no tree"}, 5, 1)
 
@@ -150,8 +150,8 @@ def test_the_first_answer_and_new_images_stand_beside_plain_features_and_the_bes
     shares = {(STRICT, 1): (50.6, 52.9, 55.0), (OPEN, 1): (43.2, 40.8, 44.0), (OPEN, 20): (41.0, 42.5, 42.0)}
     rows = [
         {"archive": archive, "method": name, "k": k, "ours": share, "f1_5": 52.0}
-        for (archive, k), several in shares.items()
-        for name, share in zip(names, several, strict=True)
+        for (archive, k), of_methods in shares.items()
+        for name, share in zip(names, of_methods, strict=True)
     ]
     with_open = replace(of, rows=pd.concat([of.rows[of.rows["k"] > 1], pd.DataFrame(rows)], ignore_index=True))
     assert verdict.decide(with_open, table(), table()).further == (

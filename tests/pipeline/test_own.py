@@ -1,11 +1,7 @@
 """Your own images: each folder has its own pipeline and results, and nothing old stands beside what is new."""
 
-import contextlib
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +10,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.files import MARKER
 from lib.pipeline import own, profiles
-
-ROOT = paths.ROOT
+from tests.pipeline.stopping import stop
 
 STAGES = """
 stages:
@@ -163,21 +158,8 @@ errors.one_message(lambda: own.run("mine"))
 
 @pytest.mark.slow
 def test_ctrl_c_stops_all_stages_and_not_only_the_one_that_runs(project):
-    """The terminal sends it to the whole group of processes; the stage that runs ends by it, and no other begins."""
+    """The stage that runs ends by it, and no other begins."""
     (project / "pipelines/sample/dvc.yaml").write_text(TWO)
     (project / "begin.py").write_text(BEGIN)  # one process: a shell lives on if Ctrl-C comes between its two commands
-    command = [sys.executable, "-c", STOPPING, str(project)]
-    pipe = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    process = subprocess.Popen(command, cwd=ROOT, **pipe)
-    try:
-        deadline = time.monotonic() + 120
-        while not list(project.glob("begun-*")) and time.monotonic() < deadline:
-            time.sleep(0.2)
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=30)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 130 and "Traceback" not in said
-    assert said.splitlines()[-1] == "stopped; what was finished is kept, run the same command again to go on"
+    stop(STOPPING, project, "begun-*")
     assert len(list(project.glob("begun-*"))) == 1

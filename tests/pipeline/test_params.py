@@ -2,6 +2,7 @@
 
 import shutil
 from copy import deepcopy
+from itertools import product
 from typing import Any
 
 import pytest
@@ -198,7 +199,7 @@ def test_the_runs_of_every_profile_can_be_run(profile):
 def test_every_encoder_of_a_run_is_extracted(profile):
     content = profiles.profile(profile)
     blocks = [content[name] for name in profiles.FEATURES]
-    extracted = {(dataset, encoder) for one in blocks for dataset in one["datasets"] for encoder in one["encoders"]}
+    extracted = {pair for block in blocks for pair in product(block["datasets"], block["encoders"])}
     runs = [run for stage in content["runs"].values() for run in stage.items()]
     wanted = {(dataset, encoder) for dataset, own in runs for encoder in encoders_of(own)}
     assert wanted and wanted - extracted == set()

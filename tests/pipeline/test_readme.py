@@ -87,10 +87,10 @@ def clusters(d: int, n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("form", [torch.Tensor.clone, torch.Tensor.numpy], ids=["tensors", "arrays"])
 @pytest.mark.parametrize("d", [32, 128, 384])
 def test_the_code_runs_as_it_stands_and_finds_what_flat_space_finds(d, form, tmp_path):
-    (gallery, place), (query, asked) = clusters(d, 1500, 0), clusters(d, 100, 1)
+    (gallery, place), (query, place_of_query) = clusters(d, 1500, 0), clusters(d, 100, 1)
 
     def precision(found: torch.Tensor) -> float:
-        return (place[found[:, :10]] == asked[:, None]).double().mean().item()
+        return (place[found[:, :10]] == place_of_query[:, None]).double().mean().item()
 
     flat = precision(torch.cdist(query.double(), gallery.double()).topk(10, largest=False).indices)
     for code in (EXACT, SNIPPET):

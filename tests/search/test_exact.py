@@ -194,10 +194,10 @@ def test_a_lead_tells_nothing_else(geometry, flat, monkeypatch):
     assert (led.lead is not None) == flat
     used = 0
     gone = torch.arange(6000) % 3 == 0
-    for one in query.split(1):
+    for row in query.split(1):
         for hidden in (None, lambda rows, columns: gone[columns]):
-            assert torch.equal(led.find(one, 10, hidden), plain.find(one, 10, hidden))
-        used += flat and led._by_lead(one, slice(0, 1), 10, None) is not None
+            assert torch.equal(led.find(row, 10, hidden), plain.find(row, 10, hidden))
+        used += flat and led._by_lead(row, slice(0, 1), 10, None) is not None
     assert used > 100 or not flat
     few = led.find(query[:1], 10, lambda rows, columns: (torch.arange(6000) > 3)[columns])
     assert (few[0, :4] >= 0).all() and (few[0, 4:] == -1).all()
