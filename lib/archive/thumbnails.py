@@ -18,8 +18,7 @@ FILE = "thumbnails.zip"
 
 
 def small(image: Image.Image, side: int = SIDE, quality: int = QUALITY) -> bytes:
-    """A JPEG of ``image``, its longer side at most ``side`` pixels."""
-    image = image.copy()
+    """A JPEG of ``image``, which is made smaller itself: its longer side has at most ``side`` pixels then."""
     image.thumbnail((side, side))
     image.save(file := io.BytesIO(), "JPEG", quality=quality)
     return file.getvalue()

@@ -3,6 +3,7 @@
 import re
 import string
 from collections.abc import Collection, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,13 @@ def own(name: str) -> dict[str, Any]:
 def runs(name: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Stage → dataset → parameters of one profile; nothing of a stage that it does not name."""
     return {stage: {} for stage in notebooks()} | profile(name)["runs"]
+
+
+def features(content: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Stage, dataset and encoder of all features that a :func:`profile` extracts."""
+    for block in FEATURES:
+        for dataset, encoder in product(content[block]["datasets"], content[block]["encoders"]):
+            yield f"{block}@{dataset}-{encoder}", dataset, encoder
 
 
 def stages() -> dict[str, dict[str, Any]]:

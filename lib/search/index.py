@@ -24,8 +24,8 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lib import checks, files, geometry
@@ -250,8 +250,7 @@ class Index(ABC):
         file = folder / POINTS
         try:
             names = json.loads((folder / "fields.json").read_text(encoding="utf-8"))
-            with safe_open(file, framework="pt") as opened:  # maps the file, and reads what is looked at
-                tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            tensors = load_file(file)  # maps the file, and reads what is looked at
             fields = {name: Field(some, tensors[f"field {place}"]) for place, (name, some) in enumerate(names.items())}
             points, ids = tensors["points"], tensors["ids"]
             if points.shape != (self.provenance.size, self.provenance.dim) or len(ids) != len(points):
