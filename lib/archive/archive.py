@@ -22,7 +22,7 @@ from lib.datasets.table import ImageTable, check_names
 from lib.encoders import registry
 from lib.encoders.cache import Encoder
 from lib.errors import InputError, suggestion
-from lib.search.local import Local
+from lib.search.index import Index
 from lib.search.refusal import Gate
 
 
@@ -46,7 +46,7 @@ class Archive:
         return self._parts.rows
 
     @property
-    def index(self) -> Local:
+    def index(self) -> Index:
         """Where the codes are, and what searches them."""
         return self._parts.index
 

@@ -52,7 +52,7 @@ def parts(
         "added": [],
         "changed": False,
         "gate": None if gate is None else asdict(gate),
-        "measured": asdict(about) | {"accuracy": {str(k): share for k, share in about.accuracy.items()}},
+        "measured": about,
         "cache": None if features is None else str(Path(features).absolute()),
     }
     made = KINDS[index].build(fitted.embed(x), fitted.space, embeddings.named(found.encoder), fields=fields(rows))

@@ -42,7 +42,6 @@ def read(file: Path, table: ImageTable) -> Features:
     Raises InputError, naming the file, for one that cannot be read, and for an image that it does not list or lists
     twice; rows of other images are left alone.
     """
-    file = Path(file)
     ids, vectors = _contents(file)
     if vectors.ndim != 2 or len(ids) != len(vectors) or not vectors.size:
         raise InputError(f"{file}: {len(ids)} ids and vectors of shape {vectors.shape}; expected (n,) and (n, d).")
@@ -67,7 +66,6 @@ def read(file: Path, table: ImageTable) -> Features:
 
 def vector(file: Path, dim: int) -> np.ndarray:
     """The one vector (dim,) in a .npy, .npz or .parquet file; InputError for several, or another length."""
-    file = Path(file)
     try:
         values = np.load(file, allow_pickle=False) if file.suffix.lower() == ".npy" else _contents(file)[1]
     except (OSError, ValueError, EOFError) as error:
@@ -121,9 +119,9 @@ def _contents(file: Path) -> tuple[list[str], np.ndarray]:
             f"{file} needs pyarrow, which is not installed: pip install pyarrow. Or save ids and vectors with "
             "numpy.savez."
         ) from error
+    except InputError:
+        raise
     except (OSError, ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{file} cannot be read ({error}). Save ids and vectors with numpy.savez.") from error
 
 

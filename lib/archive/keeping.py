@@ -15,14 +15,15 @@ from lib.archive.thumbnails import FILE, Thumbnails
 from lib.datasets.table import read_csv
 from lib.encoders import cache
 from lib.errors import InputError
-from lib.search.local import Exact, Local
+from lib.search.index import Index
+from lib.search.local import Exact
 from lib.search.quick import Quick
 from lib.training.methods import Fitted
 
 KIND, VERSION = "image archive", 2
 ROWS, ABOUT, HEAD, INDEX = "rows.csv", "about.json", "head.safetensors", "index"
 COLUMNS = ("image_id", "label", "patient", "path", "sha256")
-KINDS: dict[str, type[Local]] = {"exact": Exact, "quick": Quick}
+KINDS: dict[str, type[Index]] = {"exact": Exact, "quick": Quick}
 
 
 @dataclass
@@ -33,7 +34,7 @@ class Parts:
     """
 
     rows: pd.DataFrame
-    index: Local
+    index: Index
     fitted: Fitted
     features: Features
     thumbnails: Thumbnails

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,21 +22,9 @@ Fit = Callable[[np.ndarray, np.ndarray, Sequence[Split]], list[Fitted]]
 """Fits a method on features (n, dim) and classes (n,) as whole numbers, once for each split."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """accuracy: of the vote of k, the share that is right; asked: by how many images, each without its own patient.
-
-    how: in words, with how many images did not ask, since no other patient has their class.
-    """
-
-    accuracy: dict[int, float]
-    asked: int
-    how: str
-
-
 def measure(
-    fit: Fit, fitted: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, kind: str = "patient"
-) -> Measured:
+    fit: Fit, fitted: Fitted, x: np.ndarray, labels: np.ndarray, groups: np.ndarray, kind: str
+) -> dict[str, Any]:
     """Let the archive's own images ask, each without the images of its patient.
 
     What learns is fitted anew for this, without the patients that ask: a head has seen the labels of its own images.
@@ -45,6 +33,10 @@ def measure(
     Args:
         fit: the method. fitted: on all images, as the archive keeps it.
         x: (n, dim) features. labels: (n,) classes as whole numbers. groups: (n,) patients, or what ``kind`` says.
+
+    Returns:
+        What the archive keeps. accuracy: k, as text → of the vote of k, the share that is right. asked: how many images
+        did. how: in words, with how many did not, since no other patient has their class.
     """
     parts, how = _parts(fit, fitted, x, labels, groups, kind)
     right = []
@@ -57,12 +49,12 @@ def measure(
             voted = majority.votes(points[queries], points[gallery], labels[gallery], head.space, ks, **ids)
             right.append(voted == labels[queries, None])
     hits = np.concatenate(right) if right else np.empty((0, 0))
-    accuracy = {k: float(hits[:, column].mean()) for column, k in enumerate(VOTES[: hits.shape[1]])}
+    accuracy = {str(k): float(hits[:, column].mean()) for column, k in enumerate(VOTES[: hits.shape[1]])}
     if parts and not accuracy:
         how = f"not measured: no class has images of enough {kind}s"
     if accuracy and (alone := sum(len(asking) for _, asking, _ in parts) - len(hits)):
         how += f"; without {alone:,} whose class no other {kind} has"
-    return Measured(accuracy, len(hits), how)
+    return {"accuracy": accuracy, "asked": len(hits), "how": how}
 
 
 def has_learnt(fitted: Fitted) -> bool:

@@ -43,9 +43,7 @@ METHODS: dict[str, Kind] = {
         experiment.PROBABILITY,
     ),
     "hyper_dino": Kind(
-        "Hyper-DINO's mapper",
-        "two layers into curved space, which draw a class together",
-        experiment.BALL,
+        "Hyper-DINO's mapper", "two layers into curved space, which draw a class together", experiment.BALL
     ),
     "prototypes": Kind(
         "linear prototypes", "two layers that draw each image to the mean of its class", experiment.PROTOTYPES

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lib.archive import heads
@@ -81,11 +81,10 @@ class Features:
         """What :meth:`write` wrote, of ``n`` images, mapped into memory; InputError where it is damaged."""
         file = folder / FEATURES
         try:
-            with safe_open(file, framework="pt") as opened:
-                directions = opened.get_tensor("directions")
+            directions = load_file(file)["directions"]
             if len(directions) != n:
                 raise ValueError(f"{len(directions)} features of {n} images")
-        except (OSError, SafetensorError, ValueError) as error:
+        except (OSError, SafetensorError, LookupError, ValueError) as error:
             raise InputError(f"{file} is damaged ({error}). Build the archive again.") from error
         return cls(heads.read(folder / PLAIN), directions)
 

@@ -17,11 +17,10 @@ SIDE, QUALITY = 160, 85
 FILE = "thumbnails.zip"
 
 
-def small(image: Image.Image) -> bytes:
-    """A JPEG of ``image``, its longer side at most :data:`SIDE` pixels."""
-    image = image.copy()
-    image.thumbnail((SIDE, SIDE))
-    image.save(file := io.BytesIO(), "JPEG", quality=QUALITY)
+def small(image: Image.Image, side: int = SIDE, quality: int = QUALITY) -> bytes:
+    """A JPEG of ``image``, which is made smaller itself: its longer side has at most ``side`` pixels then."""
+    image.thumbnail((side, side))
+    image.save(file := io.BytesIO(), "JPEG", quality=quality)
     return file.getvalue()
 
 

@@ -22,7 +22,7 @@ and the birds. What is recommended is the best of several on the images that are
 flattered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -72,54 +72,54 @@ def decide(measured: Measured, given: ImageTable, used: ImageTable) -> Verdict:
     """
     lost = given.group_kind != "image" and used.group_kind == "image"
     tests = paired.counted(measured.tests)
-    clear = tests[(tests["p_holm"] <= LEVEL) & (tests["difference"] > 0)]
+    clear = tests[(tests["p_holm"] <= LEVEL) & (tests["difference"] > 0)].set_index("first")
     kind, n_units, n_given = given.group_kind, int(measured.tests["n_units"].max()), given.rows["group"].nunique()
     if lost or (clear.empty and not could_tell(measured.tests, LEVEL).any()):
         outcome, best = CANNOT, measured.base
     elif clear.empty:
         outcome, best = NOTHING, measured.base
     else:
-        outcome, best = BETTER, max(clear["first"], key=lambda name: measured.of(name)["group_mean"])
+        outcome, best = BETTER, _best(measured, clear.index)
     row, units = measured.of(best), counted(n_units, kind)
-    words = {
-        BETTER: lambda: _better(measured, row, clear.set_index("first").loc[best], units, kind),
-        NOTHING: lambda: _nothing(measured, row, units),
-        CANNOT: lambda: (
-            _lost(row, counted(n_given, kind), kind)
-            if lost
-            else _cannot(row, n_units, n_given, kind, len(measured.tests))
-        ),
-    }
+    if outcome == BETTER:
+        sentence = _better(measured, row, clear, units, kind)
+    elif outcome == NOTHING:
+        sentence = _nothing(measured, row, units)
+    elif lost:
+        sentence = _lost(row, counted(n_given, kind), kind)
+    else:
+        sentence = _cannot(row, n_units, n_given, kind, len(measured.tests))
     further = [_answers(measured, best), _learnt_on(measured), _at_rim(measured.tests)] * (outcome != CANNOT)
     further.append(_unknown(given))
-    return Verdict(
-        outcome, row["key"], best, row["encoder"], words[outcome](), " ".join(part for part in further if part)
-    )
+    return Verdict(outcome, row["key"], best, row["encoder"], sentence, " ".join(filter(None, further)))
 
 
-def _better(measured: Measured, row: pd.Series, test: pd.Series, units: str, kind: str) -> str:
-    base = measured.of(measured.base)
+def _best(measured: Measured, names: Iterable[str]) -> str:
+    """The method of these ``names`` with the highest score."""
+    return max(names, key=lambda name: measured.of(name)["group_mean"])
+
+
+def _better(measured: Measured, row: pd.Series, clear: pd.DataFrame, units: str, kind: str) -> str:
+    base, test = measured.of(measured.base), clear.loc[row["method"]]
     new, averaged = ("a new image", "") if kind == "image" else (f"images of a new {kind}", f" (averaged per {kind})")
     return (
         f"Use {_on(row)}: for {new}, {row['group_mean']:.1f} % of the first {measured.k} answers show the right "
         f"class{averaged}, with plain features {base['group_mean']:.1f} %. The gain is clear: "
         f"{test['difference']:+.1f} points with {units} (95 % interval {test['low']:+.1f} to {test['high']:+.1f}; "
         f"p = {test['p_holm']:.4f}, corrected for {counted(int(test['n_tests']), 'method')})."
-        f"{_as_good(measured, row)} It {_training(row)}, and "
+        f"{_as_good(measured, clear.index.drop(row['method']))} It {_training(row)}, and "
         f"its code alone has {row['bytes']:,} bytes an image instead of {base['bytes']:,}; an archive keeps the "
         "features as well."
     )
 
 
-def _as_good(measured: Measured, row: pd.Series) -> str:
-    """How many others are clearly better too, by nearly as much."""
-    tests = paired.counted(measured.tests)
-    clear = tests[(tests["p_holm"] <= LEVEL) & (tests["difference"] > 0) & (tests["first"] != row["method"])]
-    if clear.empty:
+def _as_good(measured: Measured, others: pd.Index) -> str:
+    """How many ``others`` are clearly better too, by nearly as much."""
+    if others.empty:
         return ""
-    other = max(clear["first"], key=lambda name: measured.of(name)["group_mean"])
+    other, n = _best(measured, others), len(others)
     return (
-        f" {counted(len(clear), 'other method').capitalize()} {'is' if len(clear) == 1 else 'are'} clearly better than "
+        f" {counted(n, 'other method').capitalize()} {'is' if n == 1 else 'are'} clearly better than "
         f"plain features as well, the best of them {other} with {measured.of(other)['group_mean']:.1f} %; they were "
         "not tested against each other."
     )
@@ -214,7 +214,7 @@ def _unknown(given: ImageTable) -> str:
     )
 
 
-def would_do(n_tests: int, level: float = LEVEL) -> int:
+def would_do(n_tests: int) -> int:
     """The fewest patients with which a difference can be clear beside ``n_tests`` of them.
 
     All patients agree in one of 2ⁿ patterns of signs, and in its opposite: p cannot be smaller than 2/2ⁿ.
@@ -222,7 +222,7 @@ def would_do(n_tests: int, level: float = LEVEL) -> int:
     >>> would_do(1), would_do(8)
     (6, 9)
     """
-    return next(n for n in count(2) if n_tests * 2 / 2**n <= level)
+    return next(n for n in count(2) if n_tests * 2 / 2**n <= LEVEL)
 
 
 def counted(n: int, kind: str) -> str:

@@ -26,8 +26,6 @@ def build(data: Path, name: str | None, encoder: str | None, method: str | None,
     from lib.archive.archive import Archive
     from lib.pipeline import profiles
 
-    if method:
-        methods.named(method)  # before anything is computed
     tables = finding.tables(data, name)
     if len(tables) > 1:
         raise InputError(f"{data} holds several datasets: say NAME={tables[0].name}, or one of the others")

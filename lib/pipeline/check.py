@@ -1,14 +1,11 @@
 """What a folder of images holds for a run: classes, patients, what is left out and why, and how long a run takes."""
 
-import string
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import yaml
 from PIL import Image
 
-from lib import paths
 from lib.datasets import finding, folder
 from lib.datasets.catalogue import DATASETS
 from lib.datasets.images import FORMATS
@@ -17,7 +14,7 @@ from lib.pipeline import plan, profiles
 
 LISTED = 20
 """So many names stand in a list; the rest is counted."""
-OWN, ENCODER = "own", "efficientnet_lite0"
+ENCODER = "efficientnet_lite0"
 EMBEDDINGS = (".npz", ".parquet")
 
 
@@ -73,9 +70,8 @@ def _patient(table: ImageTable) -> str:
         where = f" ({folder.GROUPS})" if table.group_kind == "group" else ""
         return f"Patient: images are kept together by {table.group_kind}{where}: {row.image_id} is of {row.group}."
     labels = table.rows.groupby("group")["label"].nunique()
-    mixed = f" {(labels > 1).sum():,} of {len(labels):,} patients have images of several classes." * bool(
-        (labels > 1).any()
-    )
+    n = int((labels > 1).sum())
+    mixed = f" {n:,} of {len(labels):,} patients have images of several classes." * (n > 0)
     level = "the folder below the class" if "/" not in row.group else "the folders below the class, together"
     return f"Patient: {level}: {row.image_id} is of patient {row.group}.{mixed}"
 
@@ -120,10 +116,8 @@ and 2; of more images than this 3, 3 and 3. A head takes as many steps however f
 
 def own_seconds(n: int, settings: dict[str, Any]) -> float:
     """Seconds of a run on ``n`` own images: features of every encoder, and notebook 93."""
-    content = yaml.safe_load(
-        string.Template((paths.PIPELINES / "own.yaml").read_text(encoding="utf-8")).substitute(name=OWN)
-    )
-    features = sum(n / plan.images_per_second(encoder, settings) for encoder in content["features"]["encoders"])
+    encoders = profiles.own("mine")["features"]["encoders"]
+    features = sum(n / plan.images_per_second(encoder, settings) for encoder in encoders)
     tiles, trainings = settings["drawn"]["tissue"]["n_tiles"], MORE[n > MANY]
     return features + trainings * max(1, n / tiles) * plan.demo_seconds("your_archive", settings)
 

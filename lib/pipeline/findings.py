@@ -56,6 +56,8 @@ FACTORS, FACTORS_BY_CLASS, MARGINS, REST = (
 )
 AGAIN = "in notebook 90"
 APART, LARGER, FLAT = "rule != 'by image' and ", f"first == 'ball, m0 = {LARGE}' and ", "second == 'flat, half margin'"
+OVER_PLAIN, OVER_CLASSIFIER = (f"{APART}second == '{method}'" for method in (PLAIN, CLASSIFIER))
+BALL_APART = f"{APART}first == 'ball'"
 CLOSED, NEW = (f"archive.str.startswith('{archive}') and " for archive in ("closed", "open"))
 TRAINED = "first == 'ball, end to end, head' and second.str.startswith('flat')"
 HEAD_ON = "factor.str.startswith('head: ball, not "
@@ -78,24 +80,18 @@ COMPARED = {
     "larger_new": Compared(
         CURVED, f"ball minus flat, margin {LARGE}, open archive", MARGINS, f"{LARGER}rule.str.startswith('open')"
     ),
-    "plain": Compared(GAIN, "head minus plain features", TESTS, f"{APART}second == '{PLAIN}'"),
-    "plain_hits": Compared(GAIN, "÷ hits", TESTS, f"{APART}second == '{PLAIN}'", metric="ap_hits"),
-    "plain_right": Compared(GAIN, "precision", TESTS, f"{APART}second == '{PLAIN}'", metric="precision"),
-    "dealt": Compared(GAIN, f"÷ min(k, R), {LUCK}", DEALT, f"{APART}first == 'ball'"),
-    "dealt_hits": Compared(GAIN, f"÷ hits, {LUCK}", DEALT, f"{APART}first == 'ball'", metric="ap_hits"),
-    "dealt_right": Compared(GAIN, f"precision, {LUCK}", DEALT, f"{APART}first == 'ball'", metric="precision"),
-    "dealt_alike": Compared(GAIN, f"÷ min(k, R), {LUCK}, {ALIKE}", DEALT_BY_CLASS, f"{APART}first == 'ball'"),
-    "dealt_right_alike": Compared(
-        GAIN, f"precision, {LUCK}, {ALIKE}", DEALT_BY_CLASS, f"{APART}first == 'ball'", metric="precision"
-    ),
-    "plain_alike": Compared(GAIN, f"head minus plain features, {ALIKE}", BY_CLASS, f"{APART}second == '{PLAIN}'"),
-    "plain_right_alike": Compared(
-        GAIN, f"precision, {ALIKE}", BY_CLASS, f"{APART}second == '{PLAIN}'", metric="precision"
-    ),
-    "classifier": Compared(GAIN, "head minus linear classifier", TESTS, f"{APART}second == '{CLASSIFIER}'"),
-    "classifier_alike": Compared(
-        GAIN, f"head minus linear classifier, {ALIKE}", BY_CLASS, f"{APART}second == '{CLASSIFIER}'"
-    ),
+    "plain": Compared(GAIN, "head minus plain features", TESTS, OVER_PLAIN),
+    "plain_hits": Compared(GAIN, "÷ hits", TESTS, OVER_PLAIN, metric="ap_hits"),
+    "plain_right": Compared(GAIN, "precision", TESTS, OVER_PLAIN, metric="precision"),
+    "dealt": Compared(GAIN, f"÷ min(k, R), {LUCK}", DEALT, BALL_APART),
+    "dealt_hits": Compared(GAIN, f"÷ hits, {LUCK}", DEALT, BALL_APART, metric="ap_hits"),
+    "dealt_right": Compared(GAIN, f"precision, {LUCK}", DEALT, BALL_APART, metric="precision"),
+    "dealt_alike": Compared(GAIN, f"÷ min(k, R), {LUCK}, {ALIKE}", DEALT_BY_CLASS, BALL_APART),
+    "dealt_right_alike": Compared(GAIN, f"precision, {LUCK}, {ALIKE}", DEALT_BY_CLASS, BALL_APART, metric="precision"),
+    "plain_alike": Compared(GAIN, f"head minus plain features, {ALIKE}", BY_CLASS, OVER_PLAIN),
+    "plain_right_alike": Compared(GAIN, f"precision, {ALIKE}", BY_CLASS, OVER_PLAIN, metric="precision"),
+    "classifier": Compared(GAIN, "head minus linear classifier", TESTS, OVER_CLASSIFIER),
+    "classifier_alike": Compared(GAIN, f"head minus linear classifier, {ALIKE}", BY_CLASS, OVER_CLASSIFIER),
     "plain_again": Compared(GAIN, f"head minus plain features, {AGAIN}", FACTORS, f"{CLOSED}{HEAD_ON}none')"),
     "classifier_again": Compared(GAIN, f"head minus linear classifier, {AGAIN}", FACTORS, f"{CLOSED}{HEAD_ON}linear')"),
     "new": Compared(UNSEEN, "head minus plain features", GALLERY, f"rule == 'open' and second == '{PLAIN}'"),

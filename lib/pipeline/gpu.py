@@ -122,10 +122,9 @@ def lease(todo: Sequence[Step], seconds: float, out: Path, profile: str, about: 
         left = ends - time.monotonic()
         if states[step.name].startswith(DONE):
             continue
-        begun = states[step.name].startswith(ENDED)  # it keeps what it has trained
-        not_now = f"needs {LEAST:.0f} s, {max(left, 0):.0f} s were left" if left < LEAST else ""
-        if step.lacks or not_now:
-            states[step.name] = f"{f'{ENDED} earlier, ' if begun else ''}not started: {step.lacks or not_now}"
+        begun = f"{ENDED} earlier, " * states[step.name].startswith(ENDED)  # it keeps what it has trained
+        if why := step.lacks or f"needs {LEAST:.0f} s, {max(left, 0):.0f} s were left" * (left < LEAST):
+            states[step.name] = f"{begun}not started: {why}"
         else:
             try:
                 states[step.name] = _take(step, min(left, step.most), out / "logs" / f"{step.name}.log")
@@ -208,8 +207,7 @@ def copy_results(source: Path, target: Path, profile: str) -> None:
             if file.is_file() and newer and ".draft/" not in file.as_posix():
                 there.parent.mkdir(parents=True, exist_ok=True)
                 with whole(there) as draft:
-                    shutil.copyfile(file, draft)
-                    os.utime(draft, ns=(file.stat().st_atime_ns, file.stat().st_mtime_ns))
+                    shutil.copy2(file, draft)
 
 
 def minutes(text: str) -> float:

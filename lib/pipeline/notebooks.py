@@ -110,28 +110,27 @@ def run(name: str, profile: str, dataset: str, words: Sequence[str]) -> Path:
         raise InputError(f"there is no notebook {name!r} in {SOURCE.relative_to(ROOT)}; there is: {known}")
     notebook = read(source)
     known = parameters(notebook)
-    values = {key: value for key, value in (("profile", profile), ("dataset", dataset)) if key in known}
     given = params.read_arguments(words, known)
-    params.check_parameters(given, known, f"notebook {name}")
-    values |= given
+    params.refuse(f"notebook {name}", params.of_parameters(given, known))
+    values = {key: value for key, value in {"profile": profile, "dataset": dataset}.items() if key in known} | given
     check_writable(REPORTS)
-    target, done = EXECUTED / profile / dataset / f"{name}.ipynb", DONE / profile / dataset / name
-    done.unlink(missing_ok=True)
-    failed = FAILED / profile / dataset / f"{name}.ipynb"
-    failed.unlink(missing_ok=True)
+    target, failed = (folder / profile / dataset / f"{name}.ipynb" for folder in (EXECUTED, FAILED))
+    done = DONE / profile / dataset / name
+    for file in (done, failed):
+        file.unlink(missing_ok=True)
+    if profile == WHOLE:
+        notebook.cells = [cell for cell in notebook.cells if FROZEN not in cell.metadata.get("tags", [])]
     with whole(target) as draft, reports_whole(bool(values)):
-        _execute(source, draft, values, failed, FROZEN if profile == WHOLE else None)
+        _execute(notebook, draft, values, failed)
     with whole(done) as draft:
         draft.write_text("done\n", encoding="utf-8")
     return target
 
 
-def _execute(source: Path, draft: Path, values: dict[str, Any], failed: Path, without: str | None) -> None:
-    """Run ``source``, ``without`` cells of that tag, into ``draft``; if one fails, what ran is kept as ``failed``."""
+def _execute(notebook: NotebookNode, draft: Path, values: dict[str, Any], failed: Path) -> None:
+    """Run ``notebook`` into ``draft``; if a cell fails, what ran is kept as ``failed``."""
     os.environ["HEADLESS"] = "1"
     logging.getLogger("papermill").setLevel(logging.ERROR)  # it takes a line that sets two parameters for none
-    notebook = read(source)
-    notebook.cells = [cell for cell in notebook.cells if without not in cell.metadata.get("tags", [])]
     try:
         papermill.execute_notebook(
             notebook,
@@ -149,7 +148,7 @@ def _execute(source: Path, draft: Path, values: dict[str, Any], failed: Path, wi
             shutil.copy2(draft, kept)
         mendable = issubclass(getattr(errors, error.ename, Exception), InputError)
         if (sentence := error.evalue if mendable else errors.of_disk(_os_error(error.evalue))) is not None:
-            raise InputError(f"notebook {source.stem}, cell {error.exec_count}: {sentence}") from error
+            raise InputError(f"notebook {failed.stem}, cell {error.exec_count}: {sentence}") from error
         raise
 
 
@@ -236,14 +235,10 @@ def readable(executed: NotebookNode, source: NotebookNode) -> NotebookNode:
 
 def strip_all() -> None:
     """Write the stripped copy of every notebook to ``build/source``, and nothing but these."""
-    with whole(SOURCE, "set of stripped notebooks", older=_is_source) as draft:
+    with whole(SOURCE, "set of stripped notebooks") as draft:
         draft.mkdir()
         for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
             write(stripped(read(path)), draft / path.name)
-
-
-def _is_source(folder: Path) -> bool:
-    return all(path.suffix == ".ipynb" and path.is_file() for path in folder.iterdir())
 
 
 def collect(names: Collection[str] = ()) -> list[str]:

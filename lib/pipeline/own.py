@@ -4,7 +4,6 @@ Its text is the one that all profiles share; ``pipelines/own.yaml`` says what ru
 """
 
 import os
-import string
 import sys
 import threading
 from collections.abc import Callable
@@ -26,9 +25,7 @@ def pipeline(name: str, every: bool = False) -> Path:
 
     every: the papers' notebooks too, not only the one that says which method serves these images.
     """
-    folder = paths.BUILD / f"own-{name}"
-    template = string.Template((paths.PIPELINES / "own.yaml").read_text(encoding="utf-8"))
-    content = yaml.safe_load(template.substitute(name=name))
+    folder, content = paths.BUILD / f"own-{name}", profiles.own(name)
     papers = content.pop("papers", {})
     if every:
         content |= papers | {"runs": content["runs"] | papers.get("runs", {})}

@@ -249,15 +249,13 @@ def cited(reference: dict[str, Any]) -> str:
 
 def papers() -> str:
     """The papers and their notebooks, and the notebooks that go beyond them."""
-    return "\n".join(_listed())
-
-
-def _listed() -> Iterator[str]:
     about = {reference["abbreviation"]: f" {cited(reference)}." for reference in references()}
+    lines = []
     for paper, title in titles().items():
         files = [file for file in _notebooks() if place(file.stem)[0] == paper]
         links = "·".join(f"[{file.stem[:2]}](notebooks/{file.name})" for file in files)
-        yield f"* **{title}**:{about.get(title, '')} Notebooks {links}"
+        lines.append(f"* **{title}**:{about.get(title, '')} Notebooks {links}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,6 @@ def load(path: Path) -> dict[str, Any]:
     Raises InputError, with the lines, for a file that is missing or no YAML, a key that stands twice (YAML silently
     takes the last), a key that YAML does not take for text (no, 1), and unquoted numbers that it does (1e-5).
     """
-    path = Path(path)
     try:
         loader = yaml.SafeLoader(path.read_text(encoding="utf-8"))
         node = loader.get_single_node()
@@ -136,18 +135,13 @@ def _literal(text: str) -> Any:
         return text
 
 
-def check_parameters(given: Mapping[str, Any], defaults: Mapping[str, Any], where: str) -> None:
-    """Refuse parameters that a notebook, whose ``defaults`` these are, does not take; ``where`` they are from.
+def refuse(where: object, faults: Iterable[str]) -> None:
+    """Raise InputError with all faults, if there are any.
 
-    >>> check_parameters({"epoch": 5}, {"epochs": 25, "lr": 0.001}, "params.yaml")
+    >>> refuse("params.yaml", of_parameters({"epoch": 5}, {"epochs": 25, "lr": 0.001}))
     Traceback (most recent call last):
     lib.errors.InputError: params.yaml: there is no parameter 'epoch': did you mean epochs?
     """
-    refuse(where, of_parameters(given, defaults))
-
-
-def refuse(where: object, faults: Iterable[str]) -> None:
-    """Raise InputError with all faults, if there are any."""
     if (listed := list(faults)) and len(listed) == 1:
         raise InputError(f"{where}: {listed[0]}")
     if listed:

@@ -75,10 +75,8 @@ def table(profile: str, settings: dict[str, Any]) -> pd.DataFrame:
     def seen(dataset: str, encoder: str) -> float:
         return _images(profile, dataset, settings) / images_per_second(encoder, settings) / 3600
 
-    for block in profiles.FEATURES:
-        for dataset in content[block]["datasets"]:
-            for encoder in content[block]["encoders"]:
-                add(f"{block}@{dataset}-{encoder}", dataset, encoder, seen(dataset, encoder))
+    for stage, dataset, encoder in profiles.features(content):
+        add(stage, dataset, encoder, seen(dataset, encoder))
     for dataset, encoder in content["views"].items():
         add(f"views@{dataset}", dataset, encoder, (content["n_views"] - 1) * seen(dataset, encoder))
     for stage, datasets in content["runs"].items():

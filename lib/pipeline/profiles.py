@@ -1,9 +1,13 @@
 """What each profile runs, read from ``params.yaml`` and ``pipelines/<profile>/``."""
 
 import re
+import string
 from collections.abc import Collection, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from lib import checks, paths
 from lib.datasets.catalogue import DATASETS
@@ -31,9 +35,22 @@ def profile(name: str) -> dict[str, Any]:
     return params.load(paths.PIPELINES / name / "params.yaml")
 
 
+def own(name: str) -> dict[str, Any]:
+    """What one's own images called ``name`` run, as :func:`profile`; ``papers``: what the papers' notebooks add."""
+    template = string.Template((paths.PIPELINES / "own.yaml").read_text(encoding="utf-8"))
+    return yaml.safe_load(template.substitute(name=name))
+
+
 def runs(name: str) -> dict[str, dict[str, dict[str, Any]]]:
     """Stage → dataset → parameters of one profile; nothing of a stage that it does not name."""
     return {stage: {} for stage in notebooks()} | profile(name)["runs"]
+
+
+def features(content: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Stage, dataset and encoder of all features that a :func:`profile` extracts."""
+    for block in FEATURES:
+        for dataset, encoder in product(content[block]["datasets"], content[block]["encoders"]):
+            yield f"{block}@{dataset}-{encoder}", dataset, encoder
 
 
 def stages() -> dict[str, dict[str, Any]]:

@@ -4,12 +4,11 @@
 on the reports themselves: these are what the sample's stages write, and DVC would run the sample before the demo.
 """
 
-import hashlib
 import re
 from pathlib import Path
 
 from lib import errors, paths
-from lib.files import whole
+from lib.files import sha256, whole
 from lib.study.real import GPU, PROFILE
 from lib.study.saved import place
 
@@ -43,11 +42,7 @@ def reports(notebook: str) -> list[Path]:
 
 def hashes(notebook: str) -> str:
     """One line for each of :func:`reports`: path and hash."""
-    lines = (
-        f"{file.relative_to(paths.COMMITTED).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
-        for file in reports(notebook)
-    )
-    return "".join(lines)
+    return "".join(f"{file.relative_to(paths.COMMITTED).as_posix()} {sha256(file)}\n" for file in reports(notebook))
 
 
 def write() -> None:

@@ -65,18 +65,12 @@ def layers(profile: str) -> list[list[str]]:
     The longest notebooks of a layer come first, so that none is left to run alone at the end.
     """
     runs, settings = profiles.profile(profile), profiles.settings()
-    features = [
-        f"{block}@{dataset}-{encoder}"
-        for block in profiles.FEATURES
-        for dataset in runs[block]["datasets"]
-        for encoder in runs[block]["encoders"]
-    ]
     longest = sorted(runs["runs"], key=lambda stage: -plan.demo_seconds(stage, settings))
     stages = [f"{stage}@{dataset}" for stage in longest for dataset in runs["runs"][stage]]
     late = [stage for stage in stages if stage.partition("@")[0] in profiles.needing_others()]
     named = [
         [f"tables@{dataset}" for dataset in runs["datasets"]],
-        features,
+        [stage for stage, _, _ in profiles.features(runs)],
         [f"views@{dataset}" for dataset in runs["views"]],
         [stage for stage in stages if stage not in late],
         late,
@@ -115,10 +109,9 @@ def run(profile: str, data: Path | None, name: str | None, force: bool, every: b
     yours = [dataset for dataset in linked if dataset not in DATASETS]
     if yours:
         _forget(force)
-    for dataset in yours:
-        own.run(dataset, force, every)
-        print(f"which method serves {dataset}: {pages.write_own(dataset).relative_to(paths.ROOT)}")
-    if yours:
+        for dataset in yours:
+            own.run(dataset, force, every)
+            print(f"which method serves {dataset}: {pages.write_own(dataset).relative_to(paths.ROOT)}")
         return
     stages, missing = targets(profile, linked)
     if missing:

@@ -63,6 +63,17 @@ def _label_tree(measure: str, key: str, alike: bool) -> Claim:
     return Claim(f"HWC+LAM, {measure}", "results", tables, rows, "HWC+LAM (Euclidean)", against, tests, by_class)
 
 
+def _hyp_vit(trained: str, table: str, methods: tuple[str, str, str]) -> Claim:
+    ours, plain, sphere = methods
+    against = {plain: "plain features", sphere: "Sph"}
+    return Claim(f"Hyp: {trained}, Recall@1", "retrieval", (table,), "k == 1", ours, against, "k == 1")
+
+
+def _acir(denominator: str, table: str, metric: str, alike: tuple[str, str] = ("", "")) -> Claim:
+    name = f"ACIR: its loss only, one layer, MAP@100 ÷ {denominator}"
+    return Claim(name, "hashing", (table,), CODES, "ACIR", ONE_LAYER, "", alike, metric, IN_TESTS)
+
+
 ONE_LAYER = {"features, no code": "plain features", "linear classifier, no code": "linear classifier", "CSQ": "CSQ"}
 IN_TESTS = {"ACIR": "ACIR-16bit", "CSQ": "CSQ-16bit"}
 CODES = "gallery == 'closed' and (bits == 16 or bits.isna())"
@@ -73,48 +84,16 @@ CLAIMS = {
         _hyper_dino(20, "rule == 'by image'", "by image"),
     ),
     "hyp_vit": (
-        Claim(
-            "Hyp: head on a frozen network, Recall@1",
-            "retrieval",
-            ("table_2",),
-            "k == 1",
-            "Hyp",
-            {"no head": "plain features", "Sph": "Sph"},
-            "k == 1",
-        ),
-        Claim(
-            "Hyp: end to end, few steps, Recall@1",
-            "retrieval",
-            ("table_3",),
-            "k == 1",
-            "Hyp, end to end, encoder",
-            {"before training, encoder": "plain features", "Sph, end to end, encoder": "Sph"},
-            "k == 1",
+        _hyp_vit("head on a frozen network", "table_2", ("Hyp", "no head", "Sph")),
+        _hyp_vit(
+            "end to end, few steps",
+            "table_3",
+            ("Hyp, end to end, encoder", "before training, encoder", "Sph, end to end, encoder"),
         ),
     ),
     "acir": (
-        Claim(
-            "ACIR: its loss only, one layer, MAP@100 ÷ min(100, R)",
-            "hashing",
-            ("table_1_min",),
-            CODES,
-            "ACIR",
-            ONE_LAYER,
-            "",
-            ("table_tests_by_class", ""),
-            theirs=IN_TESTS,
-        ),
-        Claim(
-            "ACIR: its loss only, one layer, MAP@100 ÷ hits",
-            "hashing",
-            ("table_1",),
-            CODES,
-            "ACIR",
-            ONE_LAYER,
-            "",
-            metric="ap_hits",
-            theirs=IN_TESTS,
-        ),
+        _acir("min(100, R)", "table_1_min", measures.FIRST, ("table_tests_by_class", "")),
+        _acir("hits", "table_1", "ap_hits"),
         Claim(
             "ACIR: network, frozen stem, MAP@100 ÷ min(100, R)",
             "ranking",

@@ -135,9 +135,9 @@ class Prepared:
         spread = form.away(some) * form.factor(some).sqrt()[:, None]
         axes = torch.linalg.eigh(spread.T @ spread).eigenvectors[:, -(d // 4) :].contiguous()
         led = replace(self, axes=axes, lead=codes_of(self.points, replace(form, axes=axes)))
-        asked = some[:: len(some) // 16].split(1)
-        told = sum(led._by_lead(one, slice(0, 1), 20, None) is not None for one in asked)
-        return led if told > len(asked) / 2 else self
+        queries = some[:: len(some) // 16].split(1)
+        answered = sum(led._by_lead(query, slice(0, 1), 20, None) is not None for query in queries)
+        return led if answered > len(queries) / 2 else self
 
     def grown(self, points: Tensor) -> "Prepared":
         """Of ``points: (m, d)``, of which the first are those here."""

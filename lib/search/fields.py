@@ -1,6 +1,6 @@
 """Texts that points carry, such as class and patient: kept beside them, and what answers are filtered by."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,7 +46,7 @@ class Field:
         return torch.tensor([name in chosen for name in self.names], dtype=torch.bool)[self.codes]
 
 
-def checked(fields: Texts | None, n: int, known: Sequence[str] | None = None) -> dict[str, list[str]]:
+def checked(fields: Texts | None, n: int, known: Collection[str] | None = None) -> dict[str, list[str]]:
     """The ``fields`` of ``n`` points as lists; raises InputError for what is no text, and for names not ``known``."""
     fields = dict(fields or {})
     if known is not None and fields.keys() != set(known):
@@ -61,7 +61,7 @@ def checked(fields: Texts | None, n: int, known: Sequence[str] | None = None) ->
     return fields
 
 
-def wanted(what: str, texts: Texts | None, known: Sequence[str]) -> dict[str, list[str]]:
+def wanted(what: str, texts: Texts | None, known: Collection[str]) -> dict[str, list[str]]:
     """The filter ``what`` with lists of texts; a bare text is a list of one. Raises InputError for an unknown field."""
     for name in texts or {}:
         if name not in known:
@@ -70,5 +70,5 @@ def wanted(what: str, texts: Texts | None, known: Sequence[str]) -> dict[str, li
     return {name: [some] if isinstance(some, str) else [*some] for name, some in (texts or {}).items()}
 
 
-def _listed(names: Sequence[str] | Mapping) -> str:
+def _listed(names: Collection[str]) -> str:
     return "the fields " + ", ".join(map(repr, names)) if len(names) else "no fields"

@@ -1,8 +1,9 @@
 """Galleries that are kept: built once, searched often, added to, removed from, saved and opened again.
 
-Every kind of :class:`Index` has the same methods. :class:`Exact` answers in the order of float64, to the bit what
-:func:`lib.search.nearest` says; :class:`lib.search.quick.Quick` proposes by short codes of FAISS and sorts what it
-proposes by true distance. Points are in one of three spaces; texts such as class and patient are kept with them::
+Every kind of :class:`Index` has the same methods. :class:`lib.search.local.Exact` answers in the order of float64, to
+the bit what :func:`lib.search.nearest` says; :class:`lib.search.quick.Quick` proposes by short codes of FAISS and sorts
+what it proposes by true distance. Points are in one of three spaces; texts such as class and patient are kept with
+them::
 
     index = Exact.build(points, "poincare", encoder="mine, weights of May", fields={"patient": patients})
     distances, ids = index.search(query, k=20, without={"patient": ["p17"]})
@@ -12,15 +13,19 @@ proposes by true distance. Points are in one of three spaces; texts such as clas
 """
 
 import importlib
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
+import torch
 from numpy.typing import ArrayLike
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from lib import checks, files, geometry
@@ -30,19 +35,30 @@ from lib.geometry.points import Points, as_tensor
 from lib.search import fields as texts
 from lib.search import provenance, recall
 from lib.search.exact import Prepared, measured
-from lib.search.fields import Texts
+from lib.search.fields import Field, Texts
 from lib.search.provenance import Provenance
 
-FOLDER = "search index"
+FOLDER, POINTS = "search index", "points.safetensors"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What an index holds. It never changes: whoever adds or removes puts another one in its place."""
+
+    points: Tensor
+    ids: Tensor
+    fields: dict[str, Field]
+    structure: Any
 
 
 class Index(ABC):
-    """Points of one space with ids and texts, and their nearest neighbours.
+    """Points of one space with ids and texts, and their nearest neighbours; a kind adds what it searches by.
 
     An id is given once: in order from 0 when the index is built, then on with every :meth:`add`. It stays with its
     point, and no other point gets it after a :meth:`remove`.
     """
 
+    kept: Kept
     kind: ClassVar[str]
     way_out: ClassVar[str] = "search exactly, by lib.search.local.Exact"
     """What to do where too few are found."""
@@ -53,12 +69,7 @@ class Index(ABC):
 
     @classmethod
     def build(
-        cls,
-        points: Points,
-        space: str | geometry.Geometry,
-        encoder: str,
-        fields: Texts | None = None,
-        **options: Any,
+        cls, points: Points, space: str | geometry.Geometry, encoder: str, fields: Texts | None = None, **options: Any
     ) -> "Index":
         """Index ``points: (m, d)`` of ``space`` (or its name), embedded by ``encoder``; they are kept in float32.
 
@@ -92,15 +103,19 @@ class Index(ABC):
         """
         query = _checked(as_tensor(query, "query"), "query", self.provenance.geometry, self.provenance.dim)
         checks.values(k=k)
-        only, without = (
-            texts.wanted(what, filter_, self.field_names) for what, filter_ in (("only", only), ("without", without))
-        )
-        return self._search(query, int(k), only, without)
+        k, kept = int(k), self.kept
+        only, without = texts.wanted("only", only, kept.fields), texts.wanted("without", without, kept.fields)
+        distances, ids = torch.full((len(query), k), torch.inf), torch.full((len(query), k), -1)
+        if n := min(k, len(kept.points)):
+            found = self._find(kept, query, n, self._open_to(kept, only, without))
+            distances[:, :n], found = measured(query, kept.points, found, self.provenance.geometry)
+            ids[:, :n] = kept.ids[found].masked_fill_(found < 0, -1)
+        return distances, ids
 
     def add(self, points: Points, fields: Texts | None = None) -> np.ndarray:
         """Index ``points: (n, d)`` as well, with a text for each in every field of the index; their new ids, (n,)."""
         points = _checked(as_tensor(points, "points"), "points", self.provenance.geometry, self.provenance.dim)
-        return self._take(points, texts.checked(fields, len(points), self.field_names))
+        return self._take(points, texts.checked(fields, len(points), self.kept.fields))
 
     def remove(self, ids: ArrayLike) -> None:
         """Forget the points with these ids, (n,); raises InputError, and forgets none, where an id is not there."""
@@ -120,7 +135,11 @@ class Index(ABC):
         with files.whole(folder, FOLDER) as draft:
             draft.mkdir()
             provenance.write(draft, self.kind, self.provenance, self.form.centre, self.next_id)
-            self._write(draft)
+            kept = self.kept
+            codes = {f"field {place}": field.codes for place, field in enumerate(kept.fields.values())}
+            names = {name: field.names for name, field in kept.fields.items()}
+            save_file({"points": kept.points, "ids": kept.ids, **codes, **self._tensors(kept)}, draft / POINTS)
+            (draft / "fields.json").write_text(json.dumps(names, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path, **expected: object) -> "Index":
@@ -143,19 +162,26 @@ class Index(ABC):
         return len(self.ids)
 
     @property
-    @abstractmethod
     def ids(self) -> np.ndarray:
         """The ids of all points, (m,) int64, ascending."""
+        return self.kept.ids.numpy()
 
     @property
-    @abstractmethod
-    def fields(self) -> Mapping[str, Sequence[str]]:
+    def fields(self) -> dict[str, np.ndarray]:
         """Name of a field → the text of each point, in the order of :attr:`ids`."""
+        return {name: field.texts() for name, field in self.kept.fields.items()}
 
     @property
-    def field_names(self) -> list[str]:
-        """The names of the :attr:`fields`."""
-        return list(self.fields)
+    def points(self) -> Tensor:
+        """The points themselves, (m, d) float32, in the order of :attr:`ids`."""
+        return self.kept.points
+
+    def vectors(self, ids: ArrayLike) -> Tensor:
+        """The points with these ``ids: (n,)``, (n, d); raises InputError where one is not there."""
+        places = pd.Index(self.ids).get_indexer(np.asarray(ids).reshape(-1))
+        if (places < 0).any():
+            raise InputError(f"there is no point with the id {np.asarray(ids).reshape(-1)[places.argmin()]}")
+        return self.points[places]
 
     def _take(self, points: Tensor, fields: dict[str, list[str]]) -> np.ndarray:
         ids = np.arange(self.next_id, self.next_id + len(points))
@@ -183,33 +209,81 @@ class Index(ABC):
         bands = recall.by_radius(lambda rows, k: self.search(points[rows], k), exact, radius)
         return min(bands, key=lambda band: band.recall)
 
+    def _begin(self, points: Tensor, fields: list[str], **options: Any) -> None:
+        """Make ready for points like these ``points: (m, d)`` and texts of these ``fields``; still without any."""
+        none = {name: Field.none() for name in fields}
+        self.kept = Kept(points[:0], torch.empty(0, dtype=torch.int64), none, self._empty(points, **options))
+
+    def _add(self, points: Tensor, ids: np.ndarray, fields: dict[str, list[str]]) -> None:
+        """Keep ``points: (n, d)`` float32 with ``ids: (n,)``, larger than all that there are, and their texts."""
+        old = self.kept
+        points = torch.cat([old.points, points]) if len(old.ids) else points
+        self.kept = Kept(
+            points,
+            torch.cat([old.ids, torch.from_numpy(ids)]),
+            {name: field.followed_by(fields[name]) for name, field in old.fields.items()},
+            self._grown(old.structure, points),
+        )
+
+    def _remove(self, ids: np.ndarray) -> None:
+        """Forget the points with these ``ids: (n,)``, which are there."""
+        old = self.kept
+        keep = torch.from_numpy(~np.isin(old.ids.numpy(), ids))
+        fields = {name: field.where(keep) for name, field in old.fields.items()}
+        points = old.points[keep]
+        self.kept = Kept(points, old.ids[keep], fields, self._shrunk(old.structure, points, keep))
+
+    def _open_to(self, kept: Kept, only: dict[str, list[str]], without: dict[str, list[str]]) -> Any:
+        """Which points may answer, in the words of :meth:`_find`."""
+        parts = [kept.fields[name].among(some) for name, some in only.items()]
+        parts += [~kept.fields[name].among(some) for name, some in without.items()]
+        return torch.stack(parts).all(0) if parts else None
+
+    def _nearest_of(self, kept: Kept, query: Tensor, k: int, places: Tensor, closed: Tensor) -> Tensor:
+        """What :meth:`_find` gives, of ``places: (q, n)`` that ascend in each row and are not ``closed: (q, n)``."""
+        keys = self.form.keys(query, kept.points[places]).masked_fill_(closed, torch.inf)
+        keys, order = keys.sort(dim=1, stable=True)
+        return places.gather(1, order)[:, :k].masked_fill(keys[:, :k] == torch.inf, -1)
+
+    def _read(self, folder: Path) -> None:
+        """Read what :meth:`save` has written of the points and the structure."""
+        file = folder / POINTS
+        try:
+            names = json.loads((folder / "fields.json").read_text(encoding="utf-8"))
+            tensors = load_file(file)  # maps the file, and reads what is looked at
+            fields = {name: Field(some, tensors[f"field {place}"]) for place, (name, some) in enumerate(names.items())}
+            points, ids = tensors["points"], tensors["ids"]
+            if points.shape != (self.provenance.size, self.provenance.dim) or len(ids) != len(points):
+                raise ValueError(f"{tuple(points.shape)} points with {len(ids)} ids")
+            self.kept = Kept(points, ids, fields, self._structure(tensors))
+        except (OSError, SafetensorError, KeyError, ValueError, AttributeError) as error:
+            raise InputError(f"{file} cannot be read ({error}); build the index again") from error
+
     # What a kind is made of.
 
     @abstractmethod
-    def _begin(self, points: Tensor, fields: list[str], **options: Any) -> None:
-        """Make ready for points like these ``points: (m, d)`` and texts of these ``fields``; still without any."""
+    def _find(self, kept: Kept, query: Tensor, k: int, open_to: Tensor | None) -> Tensor:
+        """Places (q, k) of the k nearest among the points that are ``open_to`` answer, (m,) or all; -1 for none."""
 
     @abstractmethod
-    def _add(self, points: Tensor, ids: np.ndarray, fields: dict[str, list[str]]) -> None:
-        """Keep ``points: (n, d)`` float32 with ``ids: (n,)``, larger than all that there are, and their texts."""
+    def _empty(self, points: Tensor, **options: Any) -> Any:
+        """The structure for points like these, still without any."""
 
     @abstractmethod
-    def _remove(self, ids: np.ndarray) -> None:
-        """Forget the points with these ``ids: (n,)``, which are there."""
+    def _grown(self, structure: Any, points: Tensor) -> Any:
+        """The structure of ``points: (m, d)``, of which it has the first; the old one stays as it is."""
 
     @abstractmethod
-    def _search(
-        self, query: Tensor, k: int, only: dict[str, list[str]], without: dict[str, list[str]]
-    ) -> tuple[Tensor, Tensor]:
-        """What :meth:`search` returns; ``query``: (q, d) float32."""
+    def _shrunk(self, structure: Any, points: Tensor, keep: Tensor) -> Any:
+        """The structure of the remaining ``points: (n, d)``, which of the old ones to ``keep: (m,)``."""
 
     @abstractmethod
-    def _write(self, folder: Path) -> None:
-        """Write into ``folder`` what the points and the structure are."""
+    def _tensors(self, kept: Kept) -> dict[str, Tensor]:
+        """The structure as tensors for the file of the points."""
 
     @abstractmethod
-    def _read(self, folder: Path) -> None:
-        """Read what :meth:`_write` has written."""
+    def _structure(self, tensors: dict[str, Tensor]) -> Any:
+        """The structure that :meth:`_tensors` has kept."""
 
 
 def _checked(points: Tensor, what: str, space: geometry.Geometry, dim: int | None = None) -> Tensor:

@@ -23,7 +23,7 @@ from torch import Tensor
 from lib.errors import InputError
 from lib.search.database import LARGEST, Collection, Filter
 from lib.search.fields import Field
-from lib.search.local import Kept, Local
+from lib.search.index import Index, Kept
 
 REQUEST = 8 * 2**20
 """Bytes of vectors that are sent at a time; a server refuses 64 MB."""
@@ -35,7 +35,7 @@ SPARE = 16
 """So many candidates, and four times as many as are asked for, are sorted by their true distance."""
 
 
-class Milvus(Local):
+class Milvus(Index):
     """Points whose nearest neighbours, and filters, are looked up in a Milvus database.
 
     ``place``, an option of :meth:`build`, says where the database is: the path of a file "….db" (by milvus-lite, meant

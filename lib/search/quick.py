@@ -17,8 +17,7 @@ from torch import Tensor
 
 from lib import checks
 from lib.search import recall
-from lib.search.index import library
-from lib.search.local import Kept, Local
+from lib.search.index import Index, Kept, library
 
 CANDIDATES = (128, 512, 2048)
 """How many are sorted by true distance for a query; the first of them that finds enough is kept."""
@@ -42,7 +41,7 @@ class Ring:
     index: Any
 
 
-class Quick(Local):
+class Quick(Index):
     """Short codes of all points are compared by FAISS, and the best of them by their true distance.
 
     Option of :meth:`build`: ``candidates``, how many are compared by true distance where 10 answers are asked for, and

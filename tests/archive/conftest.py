@@ -72,12 +72,12 @@ class Page:
         self.address = address
 
     def get(self, path: str, **options) -> requests.Response:
-        return self._asked("GET", path, **options)
+        return self._request("GET", path, **options)
 
     def post(self, path: str, **options) -> requests.Response:
-        return self._asked("POST", path, **options)
+        return self._request("POST", path, **options)
 
-    def _asked(self, verb: str, path: str, **options) -> requests.Response:
+    def _request(self, verb: str, path: str, **options) -> requests.Response:
         with requests.Session() as session:
             session.trust_env = False  # no proxy stands between
             return session.request(verb, f"{self.address}/{path}", timeout=60, **options)

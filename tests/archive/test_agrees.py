@@ -12,9 +12,8 @@ def test_the_recommended_method_is_the_best_of_notebook_90_and_clearly_above_pla
     folder = paths.report("your", "sample", dataset, "archive")
     decided = pd.read_csv(folder / "table_verdict.csv").iloc[0]
     found = pd.read_csv(paths.report("beyond", "sample", dataset, "factors") / "table_costs.csv")
-    lists = found[(found["archive"] == f"closed, {rule}") & (found["k"] == found["k"].max())].set_index("method")[
-        "ours"
-    ]
+    found = found[(found["archive"] == f"closed, {rule}") & (found["k"] == found["k"].max())]
+    lists = found.set_index("method")["ours"]
     known = {name: lists[kind.source] for name, kind in methods.METHODS.items() if kind.source in lists}
     assert decided["outcome"] == verdict.BETTER and decided["key"] == max(known, key=known.__getitem__)
     assert known[decided["key"]] - known[methods.PLAIN] > 15

@@ -33,7 +33,7 @@ def drawing(seed: int, mean: float = 120.0) -> Image.Image:
     return Image.fromarray(pixels.astype(np.uint8))
 
 
-def told(script: str) -> dict:
+def content_of(script: str) -> dict:
     return json.loads(script.removeprefix("const ARCHIVE = ").rstrip(";\n"))
 
 
@@ -43,14 +43,12 @@ def test_the_page_is_whole_and_loads_nothing_from_elsewhere(page):
     for name in re.findall(r'(?:src|href)="([\w.]+)"', start.text):
         assert page.get(name).status_code == 200, name
     for file in content.PAGE.iterdir():
-        text = file.read_text(encoding="utf-8")
-        assert not re.search(r"https?:|//\w+\.|innerHTML|insertAdjacentHTML|document\.write|\bstyle=|\son\w+=", text), (
-            file
-        )
+        foreign = r"https?:|//\w+\.|innerHTML|insertAdjacentHTML|document\.write|\bstyle=|\son\w+="
+        assert not re.search(foreign, file.read_text(encoding="utf-8")), file
 
 
-def test_the_page_is_told_every_class_patient_and_picture(page, built):
-    about, archive = told(page.get("data.js").text), Archive.load(built)
+def test_the_page_is_told_every_class_patient_and_picture(page, archive):
+    about = content_of(page.get("data.js").text)
     assert {of["label"]: of["count"] for of in about["classes"]} == dict.fromkeys(CLASSES, 8)
     assert about["patients"] == ["patient_0", "patient_1", "patient_2", "patient_3"] and about["kind"] == "patient"
     assert {int(number) for number in about["rows"]} == set(archive.rows.index)
@@ -62,8 +60,7 @@ def test_the_page_is_told_every_class_patient_and_picture(page, built):
 
 @pytest.mark.parametrize("only", [None, [MARKUP], [MARKUP, "carcinoma"]])
 @pytest.mark.parametrize("apart", [0, 1])
-def test_an_image_of_the_archive_gets_the_answers_of_the_archive(page, built, only, apart):
-    archive = Archive.load(built)
+def test_an_image_of_the_archive_gets_the_answers_of_the_archive(page, archive, only, apart):
     patient = archive.rows.at[9, "patient"] if apart else None
     wanted = archive.ask(9, k=20, leave_out=patient, only=only)
     got = page.get("ask/9", params={"apart": apart, "class": only}).json()
@@ -74,10 +71,10 @@ def test_an_image_of_the_archive_gets_the_answers_of_the_archive(page, built, on
 
 
 @pytest.mark.parametrize("kind", ["PNG", "TIFF"])
-def test_an_image_of_ones_own_is_asked_for_and_shown(page, built, tmp_path, kind):
+def test_an_image_of_ones_own_is_asked_for_and_shown(page, archive, tmp_path, kind):
     sent = encoded(drawing(1), kind)
     (tmp_path / "own").write_bytes(sent)
-    wanted = Archive.load(built).ask(tmp_path / "own", k=20, leave_out="patient_1")
+    wanted = archive.ask(tmp_path / "own", k=20, leave_out="patient_1")
     got = page.post("ask", params={"apart": 1, "patient": "patient_1"}, data=sent).json()
     assert got["ids"] == wanted.neighbours["id"].tolist() and got["left_out"] == "patient_1"
     assert got["picture"].startswith("data:image/jpeg;base64,") and len(got["at"]) == 2
@@ -128,12 +125,12 @@ def test_twenty_clients_at_once_are_answered_as_one_alone(page):
     assert len({json.dumps(answer["distances"]) for answer in alone}) == 20
 
 
-def said(page, answer: int, word: str, query: str = "mine.png"):
-    one = {"query": query, "query_sha256": "0" * 64, "answer": answer, "rank": 1, "distance": 0.5, "said": word}
-    return page.post("opinions", json=one)
+def said(page, answer: int, word: str, query: str = "mine.png", sha256: str = "0" * 64, **options):
+    opinion = {"query": query, "query_sha256": sha256, "answer": answer, "rank": 1, "distance": 0.5, "said": word}
+    return page.post("opinions", json=opinion, **options)
 
 
-def test_of_yes_and_no_from_twenty_clients_nothing_is_lost(page, built):
+def test_of_yes_and_no_from_twenty_clients_nothing_is_lost(page, archive, built):
     file = opinions.beside(built)
     file.write_bytes(b"")
     with ThreadPoolExecutor(20) as clients:
@@ -146,8 +143,7 @@ def test_of_yes_and_no_from_twenty_clients_nothing_is_lost(page, built):
         lines = list(csv.DictReader(stream))
     assert {line["query"] for line in lines[:100]} == {f'a "{n}",\nb' for n in range(100)}
     assert len(lines) == 102 and lines[-1]["said"] == "no" and lines[-1]["label"] == MARKUP
-    rows = Archive.load(built).rows
-    latest = opinions.latest(file, "0" * 64)
+    rows, latest = archive.rows, opinions.latest(file, "0" * 64)
     assert latest[rows.at[3, "sha256"]] == "no" and latest[rows.at[4, "sha256"]] == "yes"
     answer = page.get("ask/0").json()
     file.unlink()
@@ -156,8 +152,7 @@ def test_of_yes_and_no_from_twenty_clients_nothing_is_lost(page, built):
 
 def test_what_was_said_is_shown_when_the_same_is_asked_again(page, built):
     first = page.get("ask/5").json()
-    one = {"query": "x", "query_sha256": first["sha256"], "answer": first["ids"][2], "rank": 3, "said": "no"}
-    page.post("opinions", json=one)
+    said(page, first["ids"][2], "no", sha256=first["sha256"])
     assert page.get("ask/5").json()["opinions"] == {str(first["ids"][2]): "no"}
     opinions.beside(built).unlink()
 
@@ -165,8 +160,7 @@ def test_what_was_said_is_shown_when_the_same_is_asked_again(page, built):
 def test_only_the_page_itself_may_send(page, built):
     for wrong in ({"said": "perhaps", "answer": 1}, {"said": "yes", "answer": 99}, {"said": "yes", "answer": "1"}, [1]):
         assert page.post("opinions", json=wrong).status_code == 422
-    one = {"query": "x", "query_sha256": "0", "answer": 1, "said": "yes"}
-    assert page.post("opinions", json=one, headers={"Origin": "http://elsewhere.example"}).status_code == 403
+    assert said(page, 1, "yes", headers={"Origin": "http://elsewhere.example"}).status_code == 403
     assert page.get("data.js", headers={"Host": "elsewhere.example"}).status_code == 400
     assert page.get("../content.py").status_code == 404
     assert not opinions.beside(built).exists()
@@ -205,11 +199,11 @@ def test_an_address_that_is_taken_and_a_folder_without_an_archive_are_named(page
         server.app(tmp_path)
 
 
-def test_the_exported_page_has_the_answers_of_the_served_one(page, built, tmp_path):
+def test_the_exported_page_has_the_answers_of_the_served_one(page, archive, built, tmp_path):
     out = tmp_path / "page"
     for _ in range(2):  # the second takes the place of the first
-        assert export(Archive.load(built), out) == out / "index.html"
-    kept = told((out / "data.js").read_text(encoding="utf-8"))
+        assert export(archive, out) == out / "index.html"
+    kept = content_of((out / "data.js").read_text(encoding="utf-8"))
     for number, answers in kept["answers"].items():
         for apart, answer in zip((1, 0), answers, strict=True):
             served = page.get(f"ask/{number}", params={"apart": apart}).json()
@@ -218,9 +212,9 @@ def test_the_exported_page_has_the_answers_of_the_served_one(page, built, tmp_pa
     assert {file.name for file in content.PAGE.iterdir()} <= {file.name for file in out.iterdir()}
     (out / "mine.txt").touch()
     with pytest.raises(InputError, match=r"mine\.txt is no part"):
-        export(Archive.load(built), out)
+        export(archive, out)
     with pytest.raises(InputError, match="lies in the archive itself"):
-        export(Archive.load(built), built / "page")
+        export(archive, built / "page")
 
 
 def test_the_commands_find_the_archive_and_say_where_the_page_is(built, tmp_path, monkeypatch, capsys):

@@ -19,8 +19,8 @@ from lib.search import nearest
 from tests.archive.conftest import CLASSES, MARKUP, tile
 
 
-def same(one, other) -> bool:
-    return one.neighbours.equals(other.neighbours) and (one.votes, one.unlike) == (other.votes, other.unlike)
+def same(answer, other) -> bool:
+    return answer.neighbours.equals(other.neighbours) and (answer.votes, answer.unlike) == (other.votes, other.unlike)
 
 
 def test_an_image_is_asked_by_file_name_number_or_pixels_and_never_answers_itself(
@@ -175,7 +175,7 @@ def test_what_is_removed_is_in_no_file(table, tmp_path, quick, name):
     cached = tmp_path / "features.safetensors"
     archive = Archive.build(table, "texture", name, features=cached)
     archive.save(tmp_path / "a")
-    number, image_id = 7, archive.rows["image_id"][7]
+    number = 7
     vector = archive.index.vectors([number]).numpy().astype(np.float32).tobytes()
     feature = Texture().encode([Image.open(table.path(7))]).tobytes()
     direction = archive._parts.features.directions[number].numpy().tobytes()
@@ -184,14 +184,8 @@ def test_what_is_removed_is_in_no_file(table, tmp_path, quick, name):
         names = {"query": of[query, "image_id"], "answer": of[found, "image_id"]}
         hashes = {"query_sha256": of[query, "sha256"], "answer_sha256": of[found, "sha256"]}
         opinions.keep(yes, said="yes", **names, **hashes)
-    traces = [
-        vector,
-        feature,
-        direction,
-        image_id.encode(),
-        archive.thumbnail(number),
-        archive.rows["sha256"][7].encode(),
-    ]
+    named = [of[number, name].encode() for name in ("image_id", "sha256")]
+    traces = [vector, feature, direction, archive.thumbnail(number), *named]
 
     def holding(trace: bytes) -> list[str]:
         files = [path for path in tmp_path.rglob("*") if path.is_file()]
@@ -229,19 +223,19 @@ def test_folders_that_are_no_archive_of_this_version_are_refused(archive, built,
 
 def test_another_encoder_and_another_writer_are_noticed(archive, tmp_path, monkeypatch):
     archive.save(tmp_path / "a")
-    one, two = Archive.load(tmp_path / "a"), Archive.load(tmp_path / "a")
-    one.remove([0])
-    one.save()
+    first, second = Archive.load(tmp_path / "a"), Archive.load(tmp_path / "a")
+    first.remove([0])
+    first.save()
     with pytest.raises(InputError, match="changed by somebody else"):
-        two.save()
+        second.save()
     known = Texture().provenance
     monkeypatch.setattr(Texture, "provenance", known | {"source_sha256": "other", "scikit-image": "99"})
     with pytest.raises(
         InputError, match=r"encoder texture, and the encoder here is not the same [(]source_sha256: \w+… there, other"
     ):
-        two.ask(tile("normal", 1))
+        second.ask(tile("normal", 1))
     monkeypatch.setattr(Texture, "provenance", known | {"scikit-image": "99"})
-    assert len(two.ask(tile("normal", 1)).neighbours) == 20
+    assert len(second.ask(tile("normal", 1)).neighbours) == 20
 
 
 def test_an_interrupted_build_goes_on_where_it_stopped(tmp_path, tiles, table, monkeypatch):

@@ -27,12 +27,12 @@ def tab(browser):
     tab.on("pageerror", lambda error: wrong.append(str(error)))
     tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     tab.on("dialog", lambda dialog: wrong.append(f"dialog {dialog.message}") or dialog.dismiss())
-    asked, tab.wanted = [], []
-    tab.on("request", lambda request: asked.append(request.url))
+    requests, tab.wanted = [], []
+    tab.on("request", lambda request: requests.append(request.url))
     yield tab
     tab.close()
     assert [text for text in wrong if not any(part in text for part in tab.wanted)] == []
-    assert [url for url in asked if not url.startswith(("http://127.0.0.1:", "file:///", "data:", "blob:"))] == []
+    assert [url for url in requests if not url.startswith(("http://127.0.0.1:", "file:///", "data:", "blob:"))] == []
 
 
 def until(tab, true: str) -> None:

@@ -14,9 +14,8 @@ def test_a_terminal_shows_rank_class_distance_patient_image_votes_and_accuracy(a
     text = shown.text(archive, answer)
     head, first, *_ = text.splitlines()
     assert head.split() == ["rank", "class", "distance", "patient", "image"]
-    assert re.fullmatch(
-        rf"1 +{re.escape(MARKUP)} +0\.\d{{3}} +patient_\d +{re.escape(MARKUP)}/patient_\d/tile_\d+.png", first
-    )
+    label = re.escape(MARKUP)
+    assert re.fullmatch(rf"1 +{label} +0\.\d{{3}} +patient_\d +{label}/patient_\d/tile_\d+.png", first)
     right = f"Of all votes of 3, {100 * archive.accuracy[3]:.0f} in 100 are right here."
     assert f"Vote of 3: {MARKUP} (3 of 3). {right}" in text and "Vote of 5" in text
     assert "24 images of this archive, own patient left out" in text and "Unlike" not in text

@@ -46,28 +46,29 @@ def measured(images, features, tmp_path_factory) -> list[tuple[trials.Measured, 
         for n in range(2):
             patch.setattr(paths, "TRAINED", tmp_path_factory.mktemp(f"trained{n}"))
             with redirect_stderr(StringIO()) as said:
-                one = trials.measure(features, images, (0, 0, 1), [1, 5], 2, 2, workers=1)
-            found.append((one, said.getvalue()))
+                result = trials.measure(features, images, (0, 0, 1), [1, 5], 2, 2, workers=1)
+            found.append((result, said.getvalue()))
     return found
 
 
 def test_every_method_answers_in_every_archive_and_is_tested_against_plain_features(measured):
-    one = measured[0][0]
+    result = measured[0][0]
     titles = {kind.title for name, kind in methods.METHODS.items() if name != methods.PLAIN}
     names = titles | {"plain features of net", "texture"}
-    assert one.strict == "closed, by patient" and one.base == "plain features of net"
-    counts = one.rows.groupby("archive")["method"].agg(["nunique", "size"])
+    assert result.strict == "closed, by patient" and result.base == "plain features of net"
+    counts = result.rows.groupby("archive")["method"].agg(["nunique", "size"])
     assert counts.to_numpy().tolist() == [[len(names), 2 * len(names)]] * 3
-    assert set(one.tests["first"]) == names - {one.base} and set(one.tests["second"]) == {one.base}
-    assert set(one.tests["n_units"]) == {N_PATIENTS} and set(one.tests["n_seeds"]) == {2}
-    assert one.rows[["f1_1", "f1_3", "f1_5", "bytes"]].notna().all(axis=None)
-    assert one.of("linear classifier")["seconds"] > 0 and np.isnan(one.of(one.base)["seconds"])
-    gains = {name: one.of(name)["group_mean"] - one.of(one.base)["group_mean"] for name in one.tests["first"]}
-    np.testing.assert_allclose(one.tests["difference"], [*gains.values()])
+    assert set(result.tests["first"]) == names - {result.base} and set(result.tests["second"]) == {result.base}
+    assert set(result.tests["n_units"]) == {N_PATIENTS} and set(result.tests["n_seeds"]) == {2}
+    assert result.rows[["f1_1", "f1_3", "f1_5", "bytes"]].notna().all(axis=None)
+    scores = {name: result.of(name)["group_mean"] for name in names}
+    assert result.of("linear classifier")["seconds"] > 0 and np.isnan(result.of(result.base)["seconds"])
+    gains = [scores[name] - scores[result.base] for name in result.tests["first"]]
+    np.testing.assert_allclose(result.tests["difference"], gains)
 
 
 def test_two_runs_give_the_same_bits_but_for_their_time(measured):
-    first, second = (one.rows.drop(columns="seconds") for one, _ in measured)
+    first, second = (result.rows.drop(columns="seconds") for result, _ in measured)
     pd.testing.assert_frame_equal(first, second, check_exact=True)
     pd.testing.assert_frame_equal(measured[0][0].tests, measured[1][0].tests, check_exact=True)
 
@@ -93,7 +94,7 @@ def test_classes_dealt_at_random_are_not_told_from_plain_features_though_ap_woul
     """A list of one class has a higher AP than an unsorted one, also where the class means nothing."""
     monkeypatch.setattr(paths, "TRAINED", tmp_path)
     monkeypatch.setattr(methods, "METHODS", {name: methods.METHODS[name] for name in (methods.PLAIN, "linear")})
-    many, x = several(images, 3), np.random.default_rng(seed).normal(size=(3 * len(images), 24)).astype(np.float32)
+    many, x = repeated(images, 3), np.random.default_rng(seed).normal(size=(3 * len(images), 24)).astype(np.float32)
     gains = {}
     for score in ("ap_min", trials.SCORE):
         monkeypatch.setattr(trials, "SCORE", score)
@@ -103,7 +104,7 @@ def test_classes_dealt_at_random_are_not_told_from_plain_features_though_ap_woul
     assert gains["precision"][1] > 0.05
 
 
-def several(images: ImageTable, times: int) -> ImageTable:
+def repeated(images: ImageTable, times: int) -> ImageTable:
     """So many times the patients, with as many images each."""
     rows = [
         images.rows.assign(image_id=images.rows["image_id"] + f"_{n}", group=images.rows["group"] + f"_{n}")

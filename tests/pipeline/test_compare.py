@@ -1,5 +1,6 @@
 """The comparison with the commit bites: one changed cell is found, allowed deviations pass."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -81,6 +82,17 @@ def test_an_empty_table_equals_itself():
 OLD, SAME, NEW, OTHER = ("old.csv", "same.csv", "new.csv", "other.csv")
 
 
+def section(root: Path, profile: str) -> Path:
+    return root / "p" / profile / "d/section"
+
+
+def write(folder: Path, name: str, value: float, digest: str = "abc", **run: str) -> None:
+    """Save a table of one number, made from the images with this ``digest``, into the folder of a section."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(f"ours\n{value:.1f}\n")
+    saved.add(folder, Path(name).stem, {"profile": folder.parts[-3]} | run, {"digest": digest, "caption": ""}, "")
+
+
 @pytest.fixture
 def repository(tmp_path, monkeypatch):
     """A commit with three tables per profile; one is gone, one is new, one was made from other images."""
@@ -88,23 +100,17 @@ def repository(tmp_path, monkeypatch):
     def git(*words):
         subprocess.run(["git", "-c", "user.name=n", "-c", "user.email=e", *words], cwd=tmp_path, check=True)
 
-    def write(profile, name, value, digest):
-        table = tmp_path / "reports/p" / profile / "d/section" / name
-        table.parent.mkdir(parents=True, exist_ok=True)
-        table.write_text(f"ours\n{value:.1f}\n")
-        saved.add(table.parent, table.stem, {"profile": profile}, {"digest": digest}, "")
-        return table
-
+    folders = [section(tmp_path / "reports", profile) for profile in ("demo", "sample")]
     git("init", "--quiet")
-    for profile in ("demo", "sample"):
+    for folder in folders:
         for name in (OLD, SAME, OTHER):
-            write(profile, name, 90, "abc")
+            write(folder, name, 90)
     git("add", ".")
     git("commit", "--quiet", "--message", "tables")
-    for profile in ("demo", "sample"):
-        (tmp_path / "reports/p" / profile / "d/section" / OLD).unlink()
-        write(profile, NEW, 90, "abc")
-        write(profile, OTHER, 95, "xyz")
+    for folder in folders:
+        (folder / OLD).unlink()
+        write(folder, NEW, 90)
+        write(folder, OTHER, 95, "xyz")
     monkeypatch.setattr(compare, "ROOT", tmp_path)
     monkeypatch.setattr(compare, "REPORTS", tmp_path / "reports")
     monkeypatch.setattr(compare, "REBUILT", tmp_path / "build/rebuilt")
@@ -150,10 +156,7 @@ def test_the_report_prints_the_largest_deviation(capsys):
 
 
 def test_what_was_rebuilt_and_put_aside_is_what_is_compared(repository):
-    same = repository / "build/rebuilt/p/demo/d/section" / SAME
-    same.parent.mkdir(parents=True)
-    same.write_text("ours\n90.5\n")
-    saved.add(same.parent, same.stem, {"profile": "demo"}, {"digest": "abc"}, "")
+    write(section(compare.REBUILT, "demo"), SAME, 90.5)
     (deviation,) = [d for d in compare.with_commit("demo")[0] if d.table.endswith(SAME)]
     assert deviation.deviation == 0.5 and deviation.within
 
@@ -167,21 +170,17 @@ def test_a_table_says_how_far_it_may_deviate(tmp_path, monkeypatch):
     assert said == Tolerance(share=0.01, free=["reference", "p_value"])
 
 
-def on_gpu(repository: Path, profile: str, value: float) -> Path:
+def on_gpu(profile: str, value: float) -> Path:
     """The section as a GPU rebuilds it, with another value in its table."""
-    folder = repository / "build/rebuilt/p" / profile / "d/section"
-    folder.mkdir(parents=True)
+    folder = section(compare.REBUILT, profile)
     for name in (OLD, SAME, OTHER):
-        (folder / name).write_text(f"ours\n{value:.1f}\n")
-        saved.add(
-            folder, Path(name).stem, {"profile": profile, "device": "NVIDIA H100"}, {"digest": "abc", "caption": ""}, ""
-        )
+        write(folder, name, value, device="NVIDIA H100")
     return folder
 
 
 @pytest.mark.parametrize(("value", "passes"), [(90.9, True), (103.4, True), (76.6, True), (103.6, False)])
 def test_what_another_device_trained_may_deviate_by_more_and_is_named(repository, capsys, value, passes):
-    on_gpu(repository, "sample", value)
+    on_gpu("sample", value)
     deviations, notes = compare.with_commit("sample", {"d"})
     (same,) = [d for d in deviations if d.table.endswith(SAME)]
     assert same.within == passes and same.allowed == 13.5
@@ -202,13 +201,9 @@ def test_on_another_device_small_numbers_have_points_and_choices_are_free():
 @pytest.mark.parametrize(("value", "stays"), [(90.0, True), (95.0, True), (107.0, False)])
 def test_a_section_stays_where_a_gpu_agrees_and_the_demo_goes_back_to_the_cpu(repository, value, stays):
     for profile in ("demo", "sample"):
-        there = on_gpu(repository, profile, value)
-        here = repository / "reports/p" / profile / "d/section"
+        there, here = on_gpu(profile, value), section(repository / "reports", profile)
+        shutil.rmtree(here)
         for name in (OLD, SAME, OTHER):
-            (here / name).write_text("ours\n90.0\n")
-        (here / NEW).unlink()
-        (here / saved.RECORD).unlink()
-        for name in (OLD, SAME, OTHER):
-            saved.add(here, Path(name).stem, {"profile": profile}, {"digest": "abc", "caption": ""}, "")
+            write(here, name, 90)
         assert compare.agree(here, there) == stays
         assert compare.agree(there, here) == (stays and profile == "sample")

@@ -59,18 +59,16 @@ def test_a_table_that_is_not_there_leaves_its_rows_out(monkeypatch):
 def test_every_difference_is_that_of_its_committed_table():
     rows = findings.differences().set_index(["difference", "of"])
     folder = paths.report("hyper_dino", "sample", "ham10000", "beyond")
-    tests = measures.by(pd.read_csv(folder / "table_gallery_tests.csv")).query(
-        f"rule == 'open' and second == '{PLAIN}'"
-    )
+    tests = measures.by(pd.read_csv(folder / "table_gallery_tests.csv"))
+    tests = tests.query(f"rule == 'open' and second == '{PLAIN}'")
     shown = findings.tests(COMPARED["new"]).query("title == 'HAM10000'").set_index("k")["difference"]
     assert shown.to_dict() == tests.set_index("k")["difference"].to_dict() and set(shown.index) >= {FIRST, LIST}
     for dataset, title in {"kather": "Kather", "bh200x": "BreakHis", "ham10000": "HAM10000"}.items():
         margins = pd.read_csv(paths.report("beyond", "sample", dataset, "factors") / "table_margins.csv")
         margins = margins.query("head == 'ball' and m0 == 0.5 and k == 20 and archive.str.startswith('closed, by ')")
         norm = margins.query("archive != 'closed, by image'")["norm"].item()
-        assert rows.loc[("length of a step, times that at the centre", "median image"), title] == percent(
-            1 / (1 - norm**2)
-        )
+        length = rows.loc[("length of a step, times that at the centre", "median image"), title]
+        assert length == percent(1 / (1 - norm**2))
 
 
 def test_every_committed_test_of_a_head_and_its_flat_twin_is_counted_once():

@@ -70,34 +70,28 @@ def test_a_lease_ends_in_time_and_the_next_one_goes_on(project, monkeypatch, tmp
     fresh.mkdir()
     monkeypatch.setattr(paths, "ROOT", fresh)
     again = gpu.lease(TODO, 20, out, "gpu", "On a toaster.")
-    assert (out / "logs/patient.log").read_text().endswith("went on from 1\n") and again["patient"].startswith(
-        "done in "
-    )
+    assert (out / "logs/patient.log").read_text().endswith("went on from 1\n")
+    assert again["patient"].startswith("done in ")
     assert again["quick"] == states["quick"] and not (fresh / "count").exists()
     assert (fresh / "reports/p/gpu/d/s/t.csv").exists()
     assert "Left: broken. " in (out / "summary.md").read_text()
 
 
-def test_nothing_is_started_when_the_time_is_up(project, tmp_path):
-    states = gpu.lease([Step("tests", python("open('never', 'w')"))], 30, tmp_path / "out", "gpu", "")
-    assert states == {"tests": "not started: needs 60 s, 29 s were left"}
-    assert not (project / "never").exists()
-
-
-def test_a_step_whose_images_are_not_here_is_not_started_and_says_what_to_do(project, tmp_path):
-    todo = [Step("hyp@cub", python("open('never', 'w')"), lacks="cub is not here, give DATA=<folder>")]
-    states = gpu.lease(todo, 30, tmp_path / "out", "gpu", "")
-    assert states == {"hyp@cub": "not started: cub is not here, give DATA=<folder>"}
-    assert not (project / "never").exists()
-
-
-def test_a_step_that_was_begun_stays_so_while_there_is_no_time_for_it(project, tmp_path):
-    out = tmp_path / "out"
+@pytest.mark.parametrize(
+    ("earlier", "lacks", "said"),
+    [
+        ("left", "", "not started: needs 60 s, 29 s were left"),
+        ("left", "cub is not here, give DATA=<folder>", "not started: cub is not here, give DATA=<folder>"),
+        ("ended after 150 s", "", "ended earlier, not started: needs 60 s, 29 s were left"),
+    ],
+    ids=["no time", "no images", "no time to go on"],
+)
+def test_a_step_is_not_started_without_time_or_images_and_stays_begun(project, tmp_path, earlier, lacks, said):
+    out, step = tmp_path / "out", Step("long", python("open('never', 'w')"), lacks=lacks)
     out.mkdir()
-    (out / gpu.STATE).write_text('{"long": "ended after 150 s"}')
+    (out / gpu.STATE).write_text(f'{{"long": "{earlier}"}}')
     for _ in range(2):
-        states = gpu.lease([Step("long", python("open('never', 'w')"))], 30, out, "gpu", "")
-        assert states == {"long": "ended earlier, not started: needs 60 s, 29 s were left"}
+        assert gpu.lease([step], 30, out, "gpu", "") == {"long": said}
     assert not (project / "never").exists()
 
 

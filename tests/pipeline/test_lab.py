@@ -27,6 +27,13 @@ def project(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def home(project) -> Path:
+    """The lab, just opened."""
+    refresh(project / "lab")
+    return project / "lab"
+
+
 def save(path: Path, source: str, output: str = "") -> None:
     cell = nbformat.v4.new_code_cell(source, outputs=[nbformat.v4.new_output("stream", text=output)])
     notebooks.write(nbformat.v4.new_notebook(cells=[cell]), path)
@@ -46,9 +53,7 @@ def test_the_lab_holds_notebooks_and_reports_side_by_side_as_the_project_does(tm
         assert all(copy.read_bytes() == own.read_bytes() for copy, own in zip(copies, ours, strict=True))
 
 
-def test_what_was_run_and_saved_keeps_its_outputs_until_the_project_has_news(project, tmp_path):
-    home = tmp_path / "lab"
-    refresh(home)
+def test_what_was_run_and_saved_keeps_its_outputs_until_the_project_has_news(project, home):
     save(home / NAME, "print(1)", "run here\n")
     assert refresh(home) == [] and seen(home / NAME) == ("print(1)", "run here\n")
     save(project / NAME, "print(2)", "2\n")
@@ -58,9 +63,7 @@ def test_what_was_run_and_saved_keeps_its_outputs_until_the_project_has_news(pro
 
 
 @pytest.mark.parametrize("text", ['{"half', '{"notebooks/12_loss.ipynb": "x"}'])
-def test_a_damaged_list_of_copies_is_made_anew_and_nothing_of_anybody_s_is_lost(project, tmp_path, text):
-    home = tmp_path / "lab"
-    refresh(home)
+def test_a_damaged_list_of_copies_is_made_anew_and_nothing_of_anybody_s_is_lost(project, home, text):
     save(home / NAME, "print('mine')")
     (home / lab.COPIED).write_text(text)
     with pytest.warns(UserWarning, match=r"\.copied\.json is damaged, and made anew"):
@@ -68,9 +71,7 @@ def test_a_damaged_list_of_copies_is_made_anew_and_nothing_of_anybody_s_is_lost(
     assert refresh(home) == [] and seen(home / NAME)[0] == "print('mine')"
 
 
-def test_what_was_changed_is_kept_and_named_once_the_project_has_news(project, tmp_path):
-    home = tmp_path / "lab"
-    refresh(home)
+def test_what_was_changed_is_kept_and_named_once_the_project_has_news(project, home):
     save(home / NAME, "print('mine')")
     save(home / "notebooks" / "my_own.ipynb", "print('new')")
     (home / TABLE).write_text("ours\n3\n")
@@ -93,9 +94,7 @@ def test_what_was_changed_is_kept_and_named_once_the_project_has_news(project, t
 
 
 @pytest.mark.parametrize("broken", ["half a notebook", "[]"])
-def test_what_the_project_gave_up_goes_unless_it_was_changed(project, tmp_path, broken):
-    home = tmp_path / "lab"
-    refresh(home)
+def test_what_the_project_gave_up_goes_unless_it_was_changed(project, home, broken):
     (home / NAME).write_text(broken)
     for name in (NAME, TABLE):
         (project / name).unlink()
@@ -142,8 +141,7 @@ def test_make_clean_spares_the_lab(tmp_path):
         (tmp_path / name).write_text("")
     for _ in range(2):
         subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, check=True)
-        assert [path for path in (tmp_path / "build").rglob("*") if path.is_file()] == [
-            tmp_path / "build/lab/notebooks/mine.ipynb"
-        ]
+        left = [path for path in (tmp_path / "build").rglob("*") if path.is_file()]
+        assert left == [tmp_path / "build/lab/notebooks/mine.ipynb"]
     subprocess.run(["rm", "-r", tmp_path / "build"], check=True)
     subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, check=True)

@@ -12,7 +12,7 @@ import pytest
 from papermill.exceptions import PapermillExecutionError
 from PIL import Image
 
-from lib import paths
+from lib import errors, paths
 from lib.errors import InputError
 from lib.pipeline import compare, notebooks, profiles
 from lib.pipeline.notebooks import parameters, read, readable, stripped
@@ -171,9 +171,7 @@ def test_the_parameters_cell_holds_the_demo_values(path):
         values |= settings[paper][section]
     values |= run
     assert own.keys() >= {"profile", "dataset", *run}
-    assert {name: own[name] for name in own.keys() & values.keys()} == {
-        name: values[name] for name in own.keys() & values.keys()
-    }
+    assert own == own | {name: value for name, value in values.items() if name in own}
 
 
 @each
@@ -188,44 +186,45 @@ def test_notebook_stage_and_reports_have_one_name(path):
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A project of two notebooks; what is called with the last cell of each writes them."""
-    for name in ("NOTEBOOKS", "SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD"):
+def project(tmp_path, monkeypatch) -> Path:
+    """An empty project: where notebooks lie, are run, and leave their reports."""
+    for name in ("NOTEBOOKS", "SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD", "REPORTS", "REBUILT"):
         monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
+    monkeypatch.delenv("RENEW", raising=False)
+    return tmp_path
 
-    def write(**last: str) -> Path:
-        for name, source in last.items():
-            for folder in ("notebooks", "source"):
-                (tmp_path / folder).mkdir(exist_ok=True)
-                notebooks.write(notebook(("a = 1", []), (source, [])), tmp_path / folder / f"9{name}.ipynb")
-        return tmp_path
 
-    return write
+def write(project: Path, **last: str) -> None:
+    """Write notebooks of two cells, the second of which is given."""
+    for name, source in last.items():
+        for folder in ("notebooks", "source"):
+            notebooks.write(notebook(("a = 1", []), (source, [])), project / folder / f"9{name}.ipynb")
 
 
 def test_a_run_that_did_not_finish_is_not_collected(project):
     """The executed copy appears when the run is over, not while it goes on, and an older one does not stand for it."""
-    root = project(_x="print(a)")
+    write(project, _x="print(a)")
     notebooks.run("9_x", "demo", "all", [])
     assert notebooks.collect() == ["9_x"]
-    project(_x="raise RuntimeError('killed')")
+    write(project, _x="raise RuntimeError('killed')")
     with pytest.raises(Exception, match="killed"):
         notebooks.run("9_x", "demo", "all", [])
-    assert (root / "failed/demo/all/9_x.ipynb").exists()
-    project(_x="print(a)")
+    assert (project / "failed/demo/all/9_x.ipynb").exists()
+    write(project, _x="print(a)")
     with pytest.raises(InputError, match="no finished run of 9_x"):
         notebooks.collect()
 
 
 def test_all_notebooks_are_collected_or_none_and_one_can_be_named(project):
-    folder = project(_x="a", _y="a") / "notebooks"
-    bare = (folder / "9_x.ipynb").read_text()
+    write(project, _x="a", _y="a")
+    file = project / "notebooks/9_x.ipynb"
+    bare = file.read_text()
     notebooks.run("9_x", "demo", "all", [])
     with pytest.raises(InputError, match="no finished run of 9_y"):
         notebooks.collect()
-    assert (folder / "9_x.ipynb").read_text() == bare
+    assert file.read_text() == bare
     assert notebooks.collect(["9_x"]) == ["9_x"]
-    assert (folder / "9_x.ipynb").read_text() != bare
+    assert file.read_text() != bare
     with pytest.raises(InputError, match="no notebook '9_z'"):
         notebooks.collect(["9_z"])
 
@@ -235,32 +234,32 @@ def test_an_unknown_notebook_is_named():
         notebooks.run("99_nothing", "demo", "tissue", [])
 
 
-def test_a_section_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+SECTION = Path("p/demo/d/section")
+
+
+def test_a_section_appears_whole_or_not_at_all(project):
     """What a run no longer writes is gone afterwards; a run that fails leaves the old folder as it was."""
-    monkeypatch.setattr(notebooks, "BUILD", tmp_path / "build")
-    monkeypatch.setattr(notebooks, "REPORTS", tmp_path / "reports")
-    folder = Path("p/demo/d/section")
 
     def run(*names: str) -> None:
         with notebooks.reports_whole(True):
-            (Path(os.environ["REPORTS_DIR"]) / folder).mkdir(parents=True)
+            folder = Path(os.environ["REPORTS_DIR"]) / SECTION
+            folder.mkdir(parents=True)
             for name in names:
-                (Path(os.environ["REPORTS_DIR"]) / folder / name).write_text(name)
+                (folder / name).write_text(name)
             if not names:
                 raise RuntimeError("broke off")
 
     def files() -> list[str]:
-        return sorted(path.name for path in (tmp_path / "reports" / folder).iterdir() if path.name[0] != ".")
+        return sorted(path.name for path in (project / "reports" / SECTION).iterdir() if path.name[0] != ".")
 
     run("one.csv", "two.csv")
     run("two.csv", "three.csv")
     assert files() == ["three.csv", "two.csv"]
     with pytest.raises(RuntimeError):
         run()
-    assert files() == ["three.csv", "two.csv"] and list((tmp_path / "build").iterdir()) == []
+    assert files() == ["three.csv", "two.csv"] and list((project / "build").iterdir()) == []
 
 
-SECTION = Path("p/demo/d/section")
 TABLE = {"title": "Recall", "caption": "p = 0.02 over 3 folds", "tolerance": {"share": 0.03, "free": ["who"]}}
 RUN = {"profile": "demo", "dataset": "d", "notebook": "10_p_section"}
 
@@ -269,11 +268,8 @@ PICTURE = Image.new("RGB", (400, 300), (100, 100, 100))
 
 
 @pytest.fixture
-def build(tmp_path, monkeypatch):
+def build(project):
     """Run a notebook that writes one table; what then stands in reports/ and lies in build/rebuilt/."""
-    for name in ("REPORTS", "REBUILT", "BUILD", "DONE"):
-        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
-    monkeypatch.delenv("RENEW", raising=False)
 
     def run(ours: float, who: str = "a", picture: Image.Image = PICTURE, **record: object) -> tuple[str, str | None]:
         with notebooks.reports_whole(True):
@@ -282,7 +278,7 @@ def build(tmp_path, monkeypatch):
             (folder / "table_1.csv").write_text(f"who,n,ours\n{who},3,{ours}\n")
             saved.add(folder, "table_1", RUN, TABLE | record, "")
             picture.save(folder / "figure_2.png")
-        files = [tmp_path / place / SECTION / "table_1.csv" for place in ("reports", "rebuilt")]
+        files = [project / place / SECTION / "table_1.csv" for place in ("reports", "rebuilt")]
         return tuple(file.read_text().split()[1] if file.exists() else None for file in files)
 
     return run
@@ -303,10 +299,10 @@ def test_a_rebuild_that_says_something_else_replaces(build, other):
     assert build(90.02, **other) == ("a,3,90.02", None)
 
 
-def test_with_the_same_numbers_a_new_layout_replaces(build, tmp_path):
+def test_with_the_same_numbers_a_new_layout_replaces(build, project):
     build(90.01)
     build(90.01, tolerance={"share": 0.5})
-    assert saved.record(tmp_path / "reports" / SECTION / "table_1.csv")["tolerance"] == {"share": 0.5}
+    assert saved.record(project / "reports" / SECTION / "table_1.csv")["tolerance"] == {"share": 0.5}
 
 
 def redrawn(box: tuple[int, int, int, int] = (0, 0, 0, 0), level: int = 0, size: tuple[int, int] = PICTURE.size):
@@ -328,17 +324,17 @@ def redrawn(box: tuple[int, int, int, int] = (0, 0, 0, 0), level: int = 0, size:
     ],
     ids=["shade", "pixels", "letter", "colour", "size", "equal"],
 )
-def test_a_picture_of_equal_data_that_is_rounded_otherwise_leaves_what_stands_there(build, tmp_path, newer, stays):
+def test_a_picture_of_equal_data_that_is_rounded_otherwise_leaves_what_stands_there(build, project, newer, stays):
     build(90.01)
     assert build(90.01, picture=newer) == ("a,3,90.01", "a,3,90.01" if stays else None)
-    standing = Image.open(tmp_path / "reports" / SECTION / "figure_2.png")
+    standing = Image.open(project / "reports" / SECTION / "figure_2.png")
     assert (standing.tobytes() == newer.tobytes()) != stays
 
 
-def test_whoever_wants_the_new_numbers_gets_them(build, tmp_path, monkeypatch):
+def test_whoever_wants_the_new_numbers_gets_them(build, project, monkeypatch):
     build(90.01)
     build(90.02)
-    done = tmp_path / "done/demo/d/10_p_section"
+    done = project / "done/demo/d/10_p_section"
     done.parent.mkdir(parents=True)
     done.touch()
     notebooks.renew()
@@ -348,11 +344,10 @@ def test_whoever_wants_the_new_numbers_gets_them(build, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("words", ["--epochs 0", "--lr -1.0", "--ks", "--ks 5 x", "--lr nan", "--folds_used -1"])
-def test_a_parameter_without_meaning_is_refused_before_the_notebook_runs(tmp_path, monkeypatch, words):
-    monkeypatch.setattr(notebooks, "SOURCE", tmp_path)
+def test_a_parameter_without_meaning_is_refused_before_the_notebook_runs(project, monkeypatch, words):
     monkeypatch.setattr(notebooks, "_execute", lambda *_: pytest.fail("it runs"))
     source = notebook(("epochs = 5\nlr = 0.1\nks = [1]\nfolds_used = 2", ["parameters"]))
-    notebooks.write(source, tmp_path / "99_x.ipynb")
+    notebooks.write(source, project / "source/99_x.ipynb")
     with pytest.raises(InputError):
         notebooks.run("99_x", "demo", "all", words.split())
 
@@ -368,13 +363,29 @@ def test_every_notebook_is_on_the_map():
         assert [path.name for path in ALL if path.name not in text and path != place] == []
 
 
-def test_a_profile_that_trains_whole_networks_leaves_out_the_cells_about_frozen_ones(tmp_path, monkeypatch):
-    for name in ("SOURCE", "EXECUTED", "DONE", "FAILED", "BUILD", "REPORTS"):
-        monkeypatch.setattr(notebooks, name, tmp_path / name.lower())
-    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+def test_a_profile_that_trains_whole_networks_leaves_out_the_cells_about_frozen_ones(project):
     source = notebook(("profile = 'demo'", ["parameters"]), ("1 / 0", ["frozen"]), ("print(profile)", []))
-    notebooks.write(stripped(source), tmp_path / "source" / "99_x.ipynb")
+    notebooks.write(stripped(source), project / "source/99_x.ipynb")
     done = notebooks.read(notebooks.run("99_x", "gpu", "all", []))
     assert [cell.outputs[0].text for cell in done.cells if cell.outputs] == ["gpu\n"]
     with pytest.raises(PapermillExecutionError, match="division"):
         notebooks.run("99_x", "sample", "all", [])
+
+
+FULL = "build/x.npy cannot be written: the disk is full. Make room and run the same command again; what was"
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("from lib.errors import InputError\nraise InputError('row 7 has no label')", "row 7 has no label"),
+        ("raise OSError(28, 'No space left on device', 'build/x.npy')", f"{FULL} finished is kept"),
+    ],
+)
+def test_an_error_inside_a_notebook_is_one_message(project, capsys, cell, message):
+    write(project, _x=cell)
+    with pytest.raises(SystemExit) as stopped:
+        errors.one_message(lambda: notebooks.run("9_x", "demo", "tissue", []))
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: notebook 9_x, cell 2: {message}"
+    assert (project / "failed/demo/tissue/9_x.ipynb").exists()

@@ -1,11 +1,7 @@
 """Your own images: each folder has its own pipeline and results, and nothing old stands beside what is new."""
 
-import contextlib
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +10,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.files import MARKER
 from lib.pipeline import own, profiles
-
-ROOT = paths.ROOT
+from tests.pipeline.stopping import stop
 
 STAGES = """
 stages:
@@ -71,22 +66,22 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def put(project: Path, name: str, value: str) -> None:
-    (project / "data" / name).mkdir(parents=True, exist_ok=True)
-    (project / "data" / name / "image").write_text(value)
-
-
-def tables(project: Path, name: str) -> list[str]:
+def tables(project: Path, name: str = "eyes") -> list[str]:
     folder = project / "reports/p/own" / name / "stage"
     return sorted(file.name for file in folder.iterdir() if file.name != MARKER) if folder.exists() else []
 
 
+def built(project: Path, value: str, name: str = "eyes") -> list[str]:
+    """The tables that are there when the images have been replaced and the pipeline has run."""
+    (project / "data" / name).mkdir(parents=True, exist_ok=True)
+    (project / "data" / name / "image").write_text(value)
+    own.run(name)
+    return tables(project, name)
+
+
 def test_two_folders_of_images_stay_apart_and_git_sees_neither(project):
-    put(project, "eyes", "one")
-    put(project, "birds", "two")
-    own.run("eyes")
-    own.run("birds")
-    assert (tables(project, "eyes"), tables(project, "birds")) == (["table_one.csv"], ["table_two.csv"])
+    built(project, "one")
+    assert built(project, "two", "birds") == ["table_two.csv"] and tables(project) == ["table_one.csv"]
     ignored = (paths.NOTEBOOKS.parent / ".gitignore").read_text()
     (project / ".gitignore").write_text(ignored)
     shown = subprocess.run(["git", "status", "--short", "-uall"], capture_output=True, text=True, check=True).stdout
@@ -94,44 +89,35 @@ def test_two_folders_of_images_stay_apart_and_git_sees_neither(project):
 
 
 def test_a_second_run_does_nothing_and_other_images_replace_everything(project):
-    put(project, "eyes", "one")
+    (name,) = built(project, "one")
+    table = project / "reports/p/own/eyes/stage" / name
+    before = table.stat().st_mtime_ns
     own.run("eyes")
-    before = (project / "reports/p/own/eyes/stage/table_one.csv").stat().st_mtime_ns
-    own.run("eyes")
-    assert (project / "reports/p/own/eyes/stage/table_one.csv").stat().st_mtime_ns == before
-    put(project, "eyes", "three")
-    own.run("eyes")
-    assert tables(project, "eyes") == ["table_three.csv"]
+    assert table.stat().st_mtime_ns == before
+    assert built(project, "three") == ["table_three.csv"]
 
 
 def test_where_a_run_breaks_off_no_old_table_stands_for_a_new_one(project):
-    put(project, "eyes", "one")
-    own.run("eyes")
-    put(project, "eyes", "broken")
+    built(project, "one")
     with pytest.raises(InputError, match="a stage failed"):
-        own.run("eyes")
-    assert tables(project, "eyes") == []
-    put(project, "eyes", "four")
-    own.run("eyes")
-    assert tables(project, "eyes") == ["table_four.csv"]
+        built(project, "broken")
+    assert tables(project) == []
+    assert built(project, "four") == ["table_four.csv"]
 
 
 def test_a_pipeline_of_an_earlier_version_does_not_stop_another(project):
-    put(project, "eyes", "one")
     old = own.pipeline("birds")
     old.write_text(old.read_text().replace("runs.p_stage", "runs.gone"))
-    own.run("eyes")
-    assert tables(project, "eyes") == ["table_one.csv"]
+    assert built(project, "one") == ["table_one.csv"]
 
 
 def test_what_somebody_put_beside_the_tables_is_not_removed(project):
-    put(project, "eyes", "one")
-    own.run("eyes")
-    (project / "reports/p/own/eyes/stage/thesis.txt").write_text("mine")
-    put(project, "eyes", "two")
+    built(project, "one")
+    thesis = project / "reports/p/own/eyes/stage/thesis.txt"
+    thesis.write_text("mine")
     with pytest.raises(InputError, match=r"thesis\.txt"):
-        own.run("eyes")
-    assert (project / "reports/p/own/eyes/stage/thesis.txt").read_text() == "mine"
+        built(project, "two")
+    assert thesis.read_text() == "mine"
 
 
 TWO = """
@@ -172,21 +158,8 @@ errors.one_message(lambda: own.run("mine"))
 
 @pytest.mark.slow
 def test_ctrl_c_stops_all_stages_and_not_only_the_one_that_runs(project):
-    """The terminal sends it to the whole group of processes; the stage that runs ends by it, and no other begins."""
+    """The stage that runs ends by it, and no other begins."""
     (project / "pipelines/sample/dvc.yaml").write_text(TWO)
     (project / "begin.py").write_text(BEGIN)  # one process: a shell lives on if Ctrl-C comes between its two commands
-    command = [sys.executable, "-c", STOPPING, str(project)]
-    pipe = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
-    process = subprocess.Popen(command, cwd=ROOT, **pipe)
-    try:
-        deadline = time.monotonic() + 120
-        while not list(project.glob("begun-*")) and time.monotonic() < deadline:
-            time.sleep(0.2)
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate(timeout=30)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    assert process.returncode == 130 and "Traceback" not in said
-    assert said.splitlines()[-1] == "stopped; what was finished is kept, run the same command again to go on"
+    stop(STOPPING, project, "begun-*")
     assert len(list(project.glob("begun-*"))) == 1

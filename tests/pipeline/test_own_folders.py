@@ -142,8 +142,8 @@ class Own:
             with warnings.catch_warnings(record=True) as heard:
                 warnings.simplefilter("always", UserWarning)
                 self.done[stage] = executed(stage)
-            self.notices[stage] = "\n".join(str(one.message) for one in heard if one.category is UserWarning)
-            assert not [one for one in heard if issubclass(one.category, RuntimeWarning)]
+            self.notices[stage] = "\n".join(str(notice.message) for notice in heard if notice.category is UserWarning)
+            assert not [notice for notice in heard if issubclass(notice.category, RuntimeWarning)]
         return self.done[stage]
 
 
@@ -233,5 +233,5 @@ def test_few_groups_are_not_taken_for_evidence(folder):
         pytest.skip("some comparisons of a few dozen images have enough groups, some have not")
     few = folder.name == "two patients"
     relations = [relation(test) for test in folder.run("linear_prototypes_significance")["rows"].itertuples()]
-    assert [told.startswith("cannot, with") for told in relations] == [few] * len(relations)
+    assert [words.startswith("cannot, with") for words in relations] == [few] * len(relations)
     assert folder.run("linear_prototypes_retrieval")["results"].keys() == ({"closed"} if few else {"closed", "open"})

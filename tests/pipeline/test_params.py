@@ -2,6 +2,7 @@
 
 import shutil
 from copy import deepcopy
+from itertools import product
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from lib import paths
 from lib.errors import InputError
 from lib.pipeline import own, profiles, reproduce
 from lib.pipeline.notebooks import parameters, read
-from lib.pipeline.params import check_parameters, encoders_of, load, of_names, of_runs, refuse
+from lib.pipeline.params import encoders_of, load, of_names, of_parameters, of_runs, refuse
 
 RETRIEVAL = {
     "profile": "demo",
@@ -198,7 +199,7 @@ def test_the_runs_of_every_profile_can_be_run(profile):
 def test_every_encoder_of_a_run_is_extracted(profile):
     content = profiles.profile(profile)
     blocks = [content[name] for name in profiles.FEATURES]
-    extracted = {(dataset, encoder) for one in blocks for dataset in one["datasets"] for encoder in one["encoders"]}
+    extracted = {pair for block in blocks for pair in product(block["datasets"], block["encoders"])}
     runs = [run for stage in content["runs"].values() for run in stage.items()]
     wanted = {(dataset, encoder) for dataset, own in runs for encoder in encoders_of(own)}
     assert wanted and wanted - extracted == set()
@@ -236,4 +237,4 @@ def test_a_slip_in_a_profile_is_refused_before_anything_is_built(tmp_path, monke
 def test_the_published_values_are_parameters_of_the_notebook_with_a_meaning(paper):
     defaults = parameters(read(paths.NOTEBOOKS / f"{profiles.notebooks()[f'{paper}_retrieval']}.ipynb"))
     for group, values in load(paths.ROOT / "params.yaml")[paper].items():
-        check_parameters(values, defaults, f"{paper}, {group}")
+        refuse(f"{paper}, {group}", of_parameters(values, defaults))

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -15,6 +14,7 @@ from PIL import Image
 from lib import paths, search
 from lib.errors import InputError
 from lib.pipeline import archive
+from tests.images import pictures
 
 TEXT = (paths.ROOT / "README.md").read_text(encoding="utf-8")
 FOUND = "<!-- findings -->"
@@ -87,10 +87,10 @@ def clusters(d: int, n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("form", [torch.Tensor.clone, torch.Tensor.numpy], ids=["tensors", "arrays"])
 @pytest.mark.parametrize("d", [32, 128, 384])
 def test_the_code_runs_as_it_stands_and_finds_what_flat_space_finds(d, form, tmp_path):
-    (gallery, place), (query, asked) = clusters(d, 1500, 0), clusters(d, 100, 1)
+    (gallery, place), (query, place_of_query) = clusters(d, 1500, 0), clusters(d, 100, 1)
 
     def precision(found: torch.Tensor) -> float:
-        return (place[found[:, :10]] == asked[:, None]).double().mean().item()
+        return (place[found[:, :10]] == place_of_query[:, None]).double().mean().item()
 
     flat = precision(torch.cdist(query.double(), gallery.double()).topk(10, largest=False).indices)
     for code in (EXACT, SNIPPET):
@@ -122,11 +122,8 @@ def test_a_folder_of_tiles_is_checked_kept_and_asked(tmp_path, monkeypatch, caps
     """As the page says it, in a folder with tiles of its layout: twins of the new tile lie with two patients."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
-    rng = np.random.default_rng(0)
-    for number in range(24):
-        file = tmp_path / f"my_tiles/class_{number % 2}/patient_{number % 6}/tile_{number:02}.png"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(rng.integers(0, 256, (40, 40, 3), dtype=np.uint8)).save(file)
+    names = (f"class_{number % 2}/patient_{number % 6}/tile_{number:02}.png" for number in range(24))
+    pictures(tmp_path / "my_tiles", *names, side=40)
     Image.open(tmp_path / "my_tiles/class_0/patient_0/tile_00.png").save(tmp_path / "new_tile.png", compress_level=1)
     shutil.copy(tmp_path / "new_tile.png", tmp_path / "my_tiles/class_1/patient_1/twin.png")
     said = []

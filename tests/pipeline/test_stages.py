@@ -43,7 +43,7 @@ def test_a_stage_depends_on_all_that_its_notebook_reads(stage, notebook):
     cells = notebooks.read(paths.NOTEBOOKS / f"{notebook}.ipynb").cells
     code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
     deps = profiles.stages()[stage]["do"]["deps"]
-    paper = next(one for one in PAPERS if stage.startswith(one))
+    paper = next(name for name in PAPERS if stage.startswith(name))
     section = paths.ROOT / "lib" / "papers" / paper / stage.removeprefix(f"{paper}_")
     texts = [file.read_text() for file in (section.with_suffix(".py"), *section.glob("*.py")) if file.is_file()]
     code += "\npublished." * any(re.search(r"import.*\bpublished|published import", text) for text in texts)
@@ -121,12 +121,7 @@ LOSS = HYPER_DINO | {"linear_prototypes_retrieval", "hyper_dino_pretraining", "y
         ),
         ("lib/losses/hyper_dino.py", "m0: float | Tensor = 0.5", "m0: float | Tensor = 0.6", LOSS),
         ("lib/losses/hyper_dino.py", "| Tensor = 0.5\n", "| Tensor = 0.5  # as printed\n", set()),
-        (
-            "lib/encoders/texture.py",
-            "SIZE = 96",
-            "SIZE = 64",
-            {"features", "features_few", "views", "start_here"},
-        ),
+        ("lib/encoders/texture.py", "SIZE = 96", "SIZE = 64", {"features", "features_few", "views", "start_here"}),
         ("README.md", "companion", "company", set()),
     ],
     ids=["a margin", "the tiles", "one notebook's epochs", "a loss", "a comment", "an encoder", "the README"],
@@ -140,7 +135,7 @@ def test_plain_repro_builds_the_demo_of_every_paper():
     """``start_here``, the last stage, rests on the reports of each paper that has a run in the demo."""
     start = yaml.safe_load((paths.ROOT / "dvc.yaml").read_text())["stages"]["start_here"]
     papers = {place(f"00_{stage}")[0] for stage, runs in profiles.runs("demo").items() if runs}
-    assert {dep for dep in start["deps"] if dep.startswith("reports/")} == {f"reports/{one}/demo" for one in papers}
+    assert {dep for dep in start["deps"] if dep.startswith("reports/")} == {f"reports/{paper}/demo" for paper in papers}
     assert len(papers) == 7
 
 

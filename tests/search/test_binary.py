@@ -58,12 +58,7 @@ def test_a_list_that_is_too_short_ends_in_minus_one():
 
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [
-        ("hnsw", {"neighbours": 1}),
-        ("ivf", {"lists": 0}),
-        ("ivf", {"lists": 2.5}),
-        ("ivf", {"probes": 0}),
-    ],
+    [("hnsw", {"neighbours": 1}), ("ivf", {"lists": 0}), ("ivf", {"lists": 2.5}), ("ivf", {"probes": 0})],
 )
 def test_options_without_meaning_are_refused(kind, options):
     with pytest.raises(InputError, match=f"{next(iter(options))} = .* cannot be used"):

@@ -26,17 +26,34 @@ def by_full_sort(query, gallery, k, geometry):
     return [sorted(range(len(gallery)), key=lambda j, row=row: (row[j], j))[:k] for row in keys]
 
 
+@pytest.fixture
+def slower(monkeypatch):
+    """Which queries needed more than the proposals: "again", one each, and how many "thoroughly"."""
+    ways, within, thoroughly = [], exact.Prepared._within, exact._thoroughly
+    monkeypatch.setattr(exact.Prepared, "_within", lambda *a: (ways.append("again"), within(*a))[1])
+    monkeypatch.setattr(exact, "_thoroughly", lambda key, n, *a: (ways.append(n), thoroughly(key, n, *a))[1])
+    return ways
+
+
 @by_name
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("block", BLOCKS)
-def test_equals_a_full_sort(geometry, dtype, block):
-    query, gallery = points_in_ball(11, 0, dtype), points_in_ball(50, 1, dtype)
-    distances, indices = nearest(query, gallery, 6, geometry, block=block)
+@pytest.mark.parametrize(
+    ("n", "size", "k", "block", "ways"),
+    [
+        *((11, 50, 6, block, [11]) for block in BLOCKS),
+        *((60, 3000, 20, block, []) for block in ((7, 300), (256, 131072))),
+    ],
+)
+def test_equals_a_full_sort(geometry, dtype, n, size, k, block, ways, slower):
+    """Few points are searched thoroughly; of many, products propose enough."""
+    query, gallery = points_in_ball(n, 0, dtype), points_in_ball(size, 1, dtype)
+    distances, indices = nearest(query, gallery, k, geometry, block=block)
     assert indices.dtype == torch.int64
     assert distances.dtype == dtype
-    assert indices.tolist() == by_full_sort(query, gallery, 6, geometry)
-    expected = geometry.pairwise(query, gallery).sort(dim=1).values[:, :6]
-    torch.testing.assert_close(distances, expected)
+    assert indices.tolist() == by_full_sort(query, gallery, k, geometry)
+    torch.testing.assert_close(distances, geometry.between(query[:, None], gallery[indices]))
+    torch.testing.assert_close(distances, geometry.pairwise(query, gallery).sort(dim=1).values[:, :k])
+    assert slower == ways
 
 
 @by_name
@@ -112,26 +129,6 @@ def test_points_on_the_rim_are_refused_on_either_side_of_it(far, d, dtype):
 # Proposals by matrix products
 
 
-@pytest.fixture
-def slower(monkeypatch):
-    """Which queries needed more than the proposals: "again", one each, and how many "thoroughly"."""
-    ways, within, thoroughly = [], exact.Prepared._within, exact._thoroughly
-    monkeypatch.setattr(exact.Prepared, "_within", lambda *a: (ways.append("again"), within(*a))[1])
-    monkeypatch.setattr(exact, "_thoroughly", lambda key, n, *a: (ways.append(n), thoroughly(key, n, *a))[1])
-    return ways
-
-
-@by_name
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("block", [(7, 300), (256, 131072)])
-def test_proposals_have_the_order_of_float64(geometry, dtype, block, slower):
-    query, gallery = points_in_ball(60, 20, dtype), points_in_ball(3000, 21, dtype)
-    distances, indices = nearest(query, gallery, 20, geometry, block=block)
-    assert indices.tolist() == by_full_sort(query, gallery, 20, geometry)
-    torch.testing.assert_close(distances, geometry.between(query[:, None], gallery[indices]))
-    assert slower == []
-
-
 @pytest.mark.parametrize("radius", [0.5, 0.9999])
 @pytest.mark.parametrize("spread", [1e-2, 1e-7])
 def test_crowded_points_keep_the_order_of_float64(radius, spread):
@@ -197,10 +194,10 @@ def test_a_lead_tells_nothing_else(geometry, flat, monkeypatch):
     assert (led.lead is not None) == flat
     used = 0
     gone = torch.arange(6000) % 3 == 0
-    for one in query.split(1):
+    for row in query.split(1):
         for hidden in (None, lambda rows, columns: gone[columns]):
-            assert torch.equal(led.find(one, 10, hidden), plain.find(one, 10, hidden))
-        used += flat and led._by_lead(one, slice(0, 1), 10, None) is not None
+            assert torch.equal(led.find(row, 10, hidden), plain.find(row, 10, hidden))
+        used += flat and led._by_lead(row, slice(0, 1), 10, None) is not None
     assert used > 100 or not flat
     few = led.find(query[:1], 10, lambda rows, columns: (torch.arange(6000) > 3)[columns])
     assert (few[0, :4] >= 0).all() and (few[0, 4:] == -1).all()

@@ -59,8 +59,8 @@ def test_the_nearest_are_found_in_the_order_of_their_distances(kind, space):
     found = built.search(QUERY, 20)
     alike(found, nearest(QUERY, GALLERY, 20, space), kind)
     torch.testing.assert_close(found[0], space.between(QUERY[:, None], GALLERY[found[1]]))
-    for one in (0, 7):  # alone as among others
-        assert torch.equal(built.search(QUERY[one : one + 1], 20)[1], found[1][one : one + 1])
+    for row in (0, 7):  # alone as among others
+        assert torch.equal(built.search(QUERY[row : row + 1], 20)[1], found[1][row : row + 1])
 
 
 @every_kind

@@ -23,19 +23,8 @@ BALL = PoincareBall()
 GALLERY, QUERY, MORE = (clusters(n, 5, (0, 12), seed) for n, seed in ((600, 2), (5, 1), (90, 3)))
 """At all radii: the norms of what the database compares differ by a factor of 70,000."""
 
-PATIENTS = [
-    'O"Neill',
-    "it's",
-    "back\\slash",
-    "new\nline",
-    "Ünï 中 😀",
-    "",
-    "zero\x00",
-    "p1 or id >= 0",
-    "%",
-    "{x}",
-    "p11",
-]
+PATIENTS = ['O"Neill', "it's", "back\\slash", "new\nline", "Ünï 中 😀", ""]
+PATIENTS += ["zero\x00", "p1 or id >= 0", "%", "{x}", "p11"]
 
 
 def fields(n: int) -> dict[str, list[str]]:
@@ -69,10 +58,10 @@ def test_a_file_answers_as_the_exact_index_does_after_every_change(tmp_path):
     assert index.provenance.recall == 1
     assert torch.equal(index.search(QUERY, 10)[1], nearest(QUERY, GALLERY, 10, BALL)[1])
     same(index, exact)
-    for one in (index, exact):
-        assert one.add(MORE, fields(90)).tolist() == list(range(600, 690))
-        one.remove([0, 17, 601])
-        one.remove(one.search(QUERY, 1)[1].unique().numpy())
+    for kind in (index, exact):
+        assert kind.add(MORE, fields(90)).tolist() == list(range(600, 690))
+        kind.remove([0, 17, 601])
+        kind.remove(kind.search(QUERY, 1)[1].unique().numpy())
     same(index, exact)
     index.save(tmp_path / "index")
     same(milvus.Milvus.load(tmp_path / "index", encoder="e", c=1.0), exact)
@@ -145,8 +134,8 @@ def test_a_database_that_is_full_changes_nothing(tmp_path, monkeypatch):
         with pytest.raises(InputError, match="disk quota exceeded"):
             index.save(tmp_path / "copy")
     assert not (tmp_path / "copy").exists()
-    for one in (index, exact):
-        assert one.add(MORE, fields(90))[0] == 600
+    for kind in (index, exact):
+        assert kind.add(MORE, fields(90))[0] == 600
     same(index, exact)
 
 
@@ -192,9 +181,9 @@ def test_a_server_that_is_restarted_and_killed_gives_the_same_answers(server, tm
     server.start()
     assert milvus.Milvus.load(tmp_path / "index")._collection.count() == 600
     same(index, exact)
-    for one in (index, exact):
-        one.add(MORE, fields(90))
-        one.remove([1, 2, 650])
+    for kind in (index, exact):
+        kind.add(MORE, fields(90))
+        kind.remove([1, 2, 650])
     same(index, exact)
     index.save(tmp_path / "index")
 

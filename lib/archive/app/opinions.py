@@ -50,7 +50,7 @@ def forget(file: Path, gone: Collection[str]) -> None:
         return
     with _held(file), file.open(encoding="utf-8", newline="") as stream:
         lines = list(csv.reader(stream))
-        kept = [line for line in lines if not any(one in cell for one in gone for cell in line)]
+        kept = [line for line in lines if not any(sha256 in cell for sha256 in gone for cell in line)]
         if len(kept) == len(lines):
             return
         with files.whole(file) as draft, draft.open("w", encoding="utf-8", newline="") as target:

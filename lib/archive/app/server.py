@@ -29,14 +29,15 @@ from lib.archive import keeping
 from lib.archive.app import content, opinions
 from lib.archive.app.plane import Plane
 from lib.archive.archive import Archive
+from lib.archive.thumbnails import small
 from lib.datasets.images import FORMATS, read_image
 from lib.errors import BrokenImage, InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 BYTES, PIXELS = 30 * 2**20, 50_000_000
 """The largest image that is taken."""
-SIDE = 800
-"""Pixels of the longer side of an image that is shown alone."""
+LARGE = {"side": 800, "quality": 90}
+"""Of the JPEG of an image that is shown alone; side: the longer one, in pixels."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -157,15 +158,8 @@ def _large(request: Request) -> Response:
     with suppress(OSError, BrokenImage):
         file = Path(archive.rows.at[number, "path"])
         if files.sha256(file) == archive.rows.at[number, "sha256"]:
-            picture = _jpeg(read_image(file))
+            picture = small(read_image(file), **LARGE)
     return Response(picture, media_type="image/jpeg")
-
-
-def _jpeg(image: Image.Image) -> bytes:
-    """As large as the page shows an image."""
-    image.thumbnail((SIDE, SIDE))
-    image.save(file := io.BytesIO(), "JPEG", quality=90)
-    return file.getvalue()
 
 
 def _ask(request: Request) -> Response:
@@ -197,7 +191,7 @@ def _ask_image(request: Request, taken: bytes) -> Response:
     with opened.decoding:
         image = decoded(taken)
         features = archive.encoder().encode([image])[0]
-        picture = "data:image/jpeg;base64," + base64.b64encode(_jpeg(image)).decode()
+        picture = "data:image/jpeg;base64," + base64.b64encode(small(image, **LARGE)).decode()
     own = archive.rows.index[archive.rows["sha256"] == sha256]
     if len(own):  # the archive has this very image, and knows its patient
         patient = patient or (archive.rows.at[own[0], "patient"] if apart else None)
