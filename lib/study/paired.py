@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lib.metrics.significance import could_show, could_tell
+from lib.metrics.significance import could_tell
 from lib.study.columns import Column, Form, Layout
 from lib.study.markdown import markdown_table, percent, points
 
@@ -41,14 +41,12 @@ def columns(difference: str) -> list[Column]:
 
 def outcomes(tests: pd.DataFrame) -> pd.DataFrame:
     """``tests`` with what :func:`columns` show as text: interval, p, verdict, least and, if known, held."""
-    rows, known = list(tests.itertuples()), tests
-    if "could_show" not in tests:  # of an earlier version
-        known = tests.assign(could_show=could_show(tests))
+    rows = list(tests.itertuples())
     shown = {
         "interval": [interval(test.low, test.high) for test in rows],
         "p": [p_cell(test.p_value, test.p_floor) for test in rows],
         "verdict": [verdict(test) for test in rows],
-        "least": [shown_cell(test, least) for test, least in zip(rows, known["could_show"], strict=True)],
+        "least": [shown_cell(test) for test in rows],
     }
     if "at_rim" in tests:
         shown["held"] = [rim_cell(test.at_rim) for test in rows]
@@ -111,11 +109,11 @@ def verdict(test: Any) -> str:
     return OUTCOMES.get(relation(test), "cannot tell")
 
 
-def shown_cell(test: Any, least: float) -> str:
-    """The ``least`` that a test could have shown; a dash where no test could be made, or nothing differs."""
-    if np.isnan(test.p_holm) or np.isnan(least):
+def shown_cell(test: Any) -> str:
+    """The least that a test could have shown; a dash where no test could be made, or nothing differs."""
+    if np.isnan(test.p_holm) or np.isnan(test.could_show):
         return "–"
-    return "nothing" if np.isinf(least) else f"± {percent(least)}"
+    return "nothing" if np.isinf(test.could_show) else f"± {percent(test.could_show)}"
 
 
 MOST_AT_RIM = 5.0

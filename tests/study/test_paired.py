@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from lib.errors import InputError
+from lib.metrics.significance import could_show
 from lib.study import differences, measures, paired
 from lib.study.scores import of_answers
 
@@ -43,11 +44,11 @@ def test_enough_groups_give_a_verdict(tests, p_holm, difference, words):
 
 def test_what_is_not_clear_says_what_it_could_have_shown(tests):
     """Of eight groups and 3 degrees of freedom: t(0.975) of one test is 3.18 errors, t(0.9958) of six 6.23."""
-    known = tests.drop(columns="could_show")
-    unclear = known.assign(n_units=8, p_floor=0.0078, p_value=0.02, p_holm=0.12, n_tests=6)
-    assert paired.could_show(unclear).item() == pytest.approx(stats.t.ppf(1 - 0.05 / 12, 3) * 20 / np.sqrt(12))
+    unclear = tests.assign(n_units=8, p_floor=0.0078, p_value=0.02, p_holm=0.12, n_tests=6)
+    assert could_show(unclear).item() == pytest.approx(stats.t.ppf(1 - 0.05 / 12, 3) * 20 / np.sqrt(12))
     same, few = unclear.assign(low=0.0, high=0.0, difference=0.0), unclear.assign(n_tests=7)  # 7 · 0.0078 > 0.05
-    cells = [paired.outcomes(rows)[["verdict", "least"]].iloc[0].tolist() for rows in (unclear, same, few)]
+    shown = [paired.outcomes(rows.assign(could_show=could_show(rows))) for rows in (unclear, same, few)]
+    cells = [rows[["verdict", "least"]].iloc[0].tolist() for rows in shown]
     assert cells == [["not clearly different", "± 35.98"], ["not clearly different", "–"], ["cannot tell", "nothing"]]
 
 
