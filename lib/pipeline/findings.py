@@ -112,13 +112,13 @@ COMPARED = {
 }
 """Every difference that the findings about Hyper-DINO rest on."""
 FRONT = (
-    ("Other images of the same patient raise the head's first answer", "own", FIRST, 16),
+    ("The patient's own other images flatter the first answer", "own", FIRST, 16),
     ("Curved space beats flat space", "curved", LIST, 16),
     ("The same, archive of new patients", "new_flat", LIST, 16),
     ("The head beats plain features", "plain", LIST, 13),
     ("The same, first answer", "plain", FIRST, 13),
     ("The same, counting right images, classes alike", "plain_right_alike", LIST, 13),
-    ("So does a head that learnt random classes", "dealt", LIST, 16),
+    ("So does a head on shuffled classes", "dealt", LIST, 16),
     ("The same, counting right images, classes alike", "dealt_right_alike", LIST, 16),
     ("The head beats a simple linear classifier", "classifier", LIST, 13),
     ("The same, classes alike", "classifier_alike", LIST, 13),
