@@ -22,7 +22,7 @@ TESTS = pd.DataFrame(
         ("by slide", "ball", "NCA", 20, -3.0, 0.002),
     ],
     columns=["rule", "first", "second", "k", "difference", "p_value"],
-).assign(p_floor=0.002, n_units=10, n_tests=4, low=-5.0, high=5.0, p_holm=[0.4, 0.008, 0.008, 0.008])
+).assign(p_floor=0.002, n_units=10, n_tests=4, low=-5.0, high=5.0, p_holm=[0.4, 0.008, 0.008, 0.008], could_show=1.5)
 
 
 @pytest.fixture
