@@ -116,7 +116,7 @@ def _notebooks() -> list[Path]:
 
 
 def _section(notebook: str, root: str) -> dict[str, str]:
-    """A section's line: its notebook, what its paper numbers, its pages of drawn tiles and of real images."""
+    """A section's line: its notebook, what its paper numbers, its pages of synthetic tiles and of real images."""
     paper, section = place(notebook)
     records = [file for profile in PROFILES for file in _records(paper, profile, section)]
     numbered: dict[str, str] = {}
@@ -124,10 +124,10 @@ def _section(notebook: str, root: str) -> dict[str, str]:
         for name in saved.records(file.read_text(encoding="utf-8")):
             if re.fullmatch(r"(table|figure)_\d+", name):
                 numbered.setdefault(name, f"[{_called(name)}]({root}{_page(file)}#{name})")
-    pages: dict[str, list[str]] = {"drawn": [], "real images": []}
+    pages: dict[str, list[str]] = {"synthetic": [], "real images": []}
     for file in records:
         profile, dataset = file.parts[-4:-2]
-        kind, which = ("drawn", "") if profile == "demo" else ("real images", f", {profile}" * (profile != "sample"))
+        kind, which = ("synthetic", "") if profile == "demo" else ("real images", f", {profile}" * (profile != "sample"))
         title = dataset if profile == "demo" else facts(dataset).title
         pages[kind].append(f"[{title}{which}]({root}{_page(file)})")
     link = f"[{notebook[:2]} {section.replace('_', ' ')}]({'' if root else '../notebooks/'}{notebook}.ipynb)"
