@@ -127,9 +127,8 @@ def _section(notebook: str, root: str) -> dict[str, str]:
     pages: dict[str, list[str]] = {"synthetic": [], "real images": []}
     for file in records:
         profile, dataset = file.parts[-4:-2]
-        kind, which = ("synthetic", "") if profile == "demo" else ("real images", f", {profile}" * (profile != "sample"))
-        title = dataset if profile == "demo" else facts(dataset).title
-        pages[kind].append(f"[{title}{which}]({root}{_page(file)})")
+        title = dataset if profile == "demo" else facts(dataset).title + f", {profile}" * (profile != "sample")
+        pages["synthetic" if profile == "demo" else "real images"].append(f"[{title}]({root}{_page(file)})")
     link = f"[{notebook[:2]} {section.replace('_', ' ')}]({'' if root else '../notebooks/'}{notebook}.ipynb)"
     lines = {kind: " · ".join(links) or "–" for kind, links in pages.items()}
     return {"notebook": link, "of the paper": " · ".join(numbered[n] for n in sorted(numbered)) or "–"} | lines
