@@ -29,6 +29,7 @@ REAL = {
     "beyond/bh200x/factors/table_margins.csv",
     "beyond/bh200x/factors/table_tree.csv",
     "beyond/ham10000/factors/table_margins.csv",
+    "beyond/ham10000/factors/table_tree.csv",
     "hyper_dino/bh200x/mapper/table_choice.csv",
     "hyper_dino/bh200x/retrieval/table_5.csv",
 }
