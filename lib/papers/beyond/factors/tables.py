@@ -244,3 +244,10 @@ def figure_margins(rows: pd.DataFrame, archive: str) -> Figure:
     figure = lines(drawn.sort_values("k", kind="stable"), xlabel="margin m0 of the ball", ylabel="MAP (%)", log=True)
     text = f"MAP over the margin, {archive}; bars: standard deviation over folds. {ABOUT}"
     return Figure("a margin that lets the curvature act", kept, text, figure=figure)
+
+
+def overview(tested: Mapping[str, pd.DataFrame]) -> str:
+    """What each change clearly earns at each k, AP ÷ min(k, R), on each dataset (title → its tests), as Markdown."""
+    of_min = {title: measures.by(rows, "ap_min") for title, rows in tested.items()}
+    kinds = {title: rows.assign(archive=rows["archive"].str.partition(",")[0]) for title, rows in of_min.items()}
+    return paired.sizes(kinds, ["factor", "archive"], by="k")

@@ -121,3 +121,12 @@ def test_scores_know_their_encoder_their_bytes_and_where_they_rest(results):
     planted = {(BALL, 1): 0.5, (FLAT, 1): 0.4, (BALL, 4): 0.6, (FLAT, 4): 0.3}
     wide = {"open": {with_margin(*where): answers("by patient", level) for where, level in planted.items()}}
     assert tables.of_margins(wide).query("k == 1").set_index(["head", "m0"])["norm"].to_dict() == planted
+
+
+def test_the_overview_counts_ap_by_what_could_be_found_and_reads_older_reports():
+    test = {"factor": "head", "archive": "closed, by patient", "p_holm": 0.01, "p_floor": 0.004, "n_units": 9}
+    rows = pd.DataFrame([test | {"k": k, "difference": k / 10, "n_tests": 2} for k in (1, 20)])
+    both = pd.concat([rows.assign(metric="ap_min"), rows.assign(metric="ap_hits", difference=9.0)])
+    old = rows.assign(archive="closed, by image")
+    expected = "| head | closed | k = 1: +0.1; k = 20: +2.0 | k = 1: +0.1; k = 20: +2.0 |"
+    assert tables.overview({"tissue": both, "birds": old}).splitlines()[-1] == expected
