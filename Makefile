@@ -29,7 +29,9 @@ export DVC_NO_ANALYTICS := 1
 export HF_HUB_DISABLE_TELEMETRY := 1
 export JUPYTER_PLATFORM_DIRS := 1
 # Large tensors come from memory that is kept, not asked for anew and cleared at every step: training an encoder on the
-# CPU takes a fifth less time (1.14 instead of 1.47 processor seconds a step), and the same bits come out.
+# CPU takes a fifth less time (1.14 instead of 1.47 processor seconds a step), and the same bits come out. Threads share
+# this memory: reading features of 799 images takes 25.9 instead of 43.2 processor seconds.
+export MALLOC_ARENA_MAX := 1
 export MALLOC_MMAP_THRESHOLD_ := 4294967296
 export MALLOC_TRIM_THRESHOLD_ := 17179869184
 
