@@ -1,4 +1,4 @@
-"""The linear classifier: its loss and layer are torch's, it is as good as scikit-learn's, and ranks as it says."""
+"""The linear classifier: its loss and layer are torch's, and it ranks as it says."""
 
 import numpy as np
 import pytest
@@ -31,17 +31,6 @@ def fitted():
     return experiment.fit(X, LABELS, methods(), [SPLIT], workers=1)
 
 
-class Layer(nn.Module):
-    """A softmax layer written without any module of ours, with the weights that it is handed."""
-
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
-        super().__init__()
-        self.weight, self.bias = nn.Parameter(weight.clone()), nn.Parameter(bias.clone())
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x @ self.weight.T + self.bias
-
-
 def test_loss_and_gradient_are_those_of_torch():
     logits = torch.randn(4, 9, 5, generator=torch.Generator().manual_seed(0), requires_grad=True)
     labels = torch.arange(36).view(4, 9) % 5
@@ -56,8 +45,8 @@ def test_loss_and_gradient_are_those_of_torch():
 
 def test_it_ends_as_a_layer_of_torch_trained_by_hand(fitted):
     head, reduction = fitted["logits"][0].network, fitted["logits"][0].reduction
-    start = Settings().make(Recipe("scaled", 6, 3), seed=5)
-    layer = Layer(*start.parameters())
+    start, layer = Settings().make(Recipe("scaled", 6, 3), seed=5), nn.Linear(6, 3)
+    layer.load_state_dict(dict(zip(("weight", "bias"), start.parameters(), strict=True)))
     x = reduction(X[SPLIT.train])
     history = fit_head(layer, cross_entropy, x, LABELS[SPLIT.train], SCHEDULE, seed=5)
     for mine, theirs, first in zip(head.parameters(), layer.parameters(), start.parameters(), strict=True):
