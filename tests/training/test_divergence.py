@@ -108,16 +108,3 @@ def test_weights_may_grow_until_the_start_is_lost_in_rounding(start):
     with pytest.raises(Diverged, match="loss of mine is 1 at step 0, but its weights") as caught:
         watch.check()
     assert caught.value.last_good["w"].item() == pytest.approx(0.9 * limit)
-
-
-def test_what_becomes_of_a_head_that_has_finished_does_not_matter():
-    weights = {"w": torch.ones(2, 1)}
-    watch = Watch(weights, ["short", "long"], [0, 1])
-    watch.add(torch.ones(2))
-    watch.check()
-    watch.add(torch.tensor([torch.nan, 1.0]))
-    weights["w"][0] = torch.inf
-    watch.check()
-    weights["w"][1] = torch.inf
-    with pytest.raises(Diverged, match="long"):
-        watch.check()
