@@ -182,33 +182,24 @@ def test_killed_work_goes_on_where_it_stopped(tmp_path, monkeypatch):
     assert not trained and all(torch.equal(weights(a), weights(b)) for a, b in zip(again, resumed, strict=True))
 
 
-@pytest.mark.parametrize(
-    "changed", ["images", "labels", "weights", "reach", "order", "schedule", "loss", "device", "code", "nothing"]
-)
-def test_finished_stacks_are_recognised_by_all_that_decides_them(changed):
-    todo, schedule, loss = tasks(), SCHEDULE, LOSS
-    device, code = "cpu", sweep._code(todo, loss)
-    before = sweep._key(todo, loss, schedule, device, code)
-    last = copy.deepcopy(todo[-1])
-    if changed == "images":
-        last.x[3, 2] += 1e-3
-    elif changed == "labels":
-        last.labels[0] += 1
-    elif changed == "weights":
-        last.head.layers[2].bias.data[1] += 1e-3
-    elif changed == "reach":
-        last.head.delta = 0.2
-    elif changed == "order":
-        last = sweep.Task(last.name, last.head, last.x, last.labels, seed=77)
-    elif changed == "schedule":
-        schedule = Schedule(epochs=4, batch_size=16, lr=1e-2, weight_decay=0.0)
-    elif changed == "loss":
-        loss = Settings(hidden=8, geometry=Euclidean()).loss
-    elif changed == "device":
-        device = "cuda"
-    elif changed == "code":
-        code = code.replace("lib/losses/hyper_dino.py ", "lib/losses/hyper_dino.py 0")
-    assert (sweep._key([*todo[:-1], last], loss, schedule, device, code) == before) == (changed == "nothing")
+def test_finished_stacks_are_recognised_by_all_that_decides_them():
+    todo = tasks()
+    given = {"loss": LOSS, "schedule": SCHEDULE, "device": "cpu", "code": sweep._code(todo, LOSS)}
+    others = [copy.deepcopy(todo) for _ in range(6)]
+    others[1][-1].x[3, 2] += 1e-3
+    others[2][-1].labels[0] += 1
+    others[3][-1].head.layers[2].bias.data[1] += 1e-3
+    others[4][-1].head.delta = 0.2
+    others[5][-1] = replace(others[5][-1], seed=77)
+    changes = {
+        "loss": Settings(hidden=8, geometry=Euclidean()).loss,
+        "schedule": replace(SCHEDULE, weight_decay=0.0),
+        "device": "cuda",
+        "code": given["code"].replace("lib/losses/hyper_dino.py ", "lib/losses/hyper_dino.py 0"),
+    }
+    keys = [sweep._key(several, **given) for several in others]
+    keys += [sweep._key(todo, **given | {name: other}) for name, other in changes.items()]
+    assert keys[0] == sweep._key(todo, **given) and len(set(keys)) == len(keys) == 10
 
 
 # Losses that are not numbers
