@@ -181,9 +181,7 @@ def test_workers_do_not_change_the_result(where, fitted):
     assert list(one) == list(two)
     for name in one:
         for a, b in zip(one[name], two[name], strict=True):
-            assert a.history == b.history and repr(a.health) == repr(b.health)
-            apart = np.abs(a.norms - b.norms).max(), (a.per_query.values - b.per_query.values).abs().max().max()
-            assert alike(a, b), f"{name}: norms differ by up to {apart[0]:.1e}, values by up to {apart[1]:.1e}"
+            assert a.history == b.history and repr(a.health) == repr(b.health) and alike(a, b), name
 
 
 def test_what_was_trained_is_kept_whatever_else_is_trained_with_it(where, monkeypatch, tmp_path):
@@ -290,13 +288,9 @@ def test_a_query_that_would_meet_itself_or_its_group_is_refused(where):
                 ask(beside, X, LABELS, KS, gallery=gallery, groups=GROUPS, workers=1)
 
 
-def never(*_: object, **__: object) -> None:
-    raise AssertionError("something was fitted")
-
-
 @pytest.mark.parametrize("ks", [5, (), (1, 0), ("5",), (True,)], ids=str)
 def test_list_lengths_without_meaning_are_refused_before_anything_is_trained(ks, where, monkeypatch):
-    monkeypatch.setattr(Reduction, "fit", never)
+    monkeypatch.setattr(Reduction, "fit", None)  # calling it would be another error
     with pytest.raises(InputError, match="ks"):
         answers(X, LABELS, METHODS, where, ks, workers=1)
     with pytest.raises(InputError, match="ks"):
