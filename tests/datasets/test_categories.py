@@ -23,14 +23,13 @@ def test_another_seed_is_another_half():
     assert len(several) > 5
 
 
-def test_the_standard_split_is_kept():
-    found = halves(table("aabbccdd", split=["train"] * 4 + ["test"] * 4))
-    assert found.learnt.tolist() == [0, 1, 2, 3] and found.queries.tolist() == found.gallery.tolist() == [4, 5, 6, 7]
-
-
-def test_queries_and_gallery_of_their_own_stay_apart():
-    found = halves(table("aabbccdd", split=["train"] * 4 + ["query", "gallery"] * 2))
-    assert found.queries.tolist() == [4, 6] and found.gallery.tolist() == [5, 7]
+@pytest.mark.parametrize(
+    ("asked", "queries", "gallery"),
+    [(["test"] * 4, [4, 5, 6, 7], [4, 5, 6, 7]), (["query", "gallery"] * 2, [4, 6], [5, 7])],
+)
+def test_the_standard_split_is_kept_and_queries_and_gallery_of_their_own_stay_apart(asked, queries, gallery):
+    found = halves(table("aabbccdd", split=["train"] * 4 + asked))
+    assert [found.learnt.tolist(), found.queries.tolist(), found.gallery.tolist()] == [[0, 1, 2, 3], queries, gallery]
 
 
 def test_a_category_may_be_several_columns_together():

@@ -11,20 +11,10 @@ from lib.datasets import cutting, loaders
 from lib.errors import InputError, one_message
 
 REGION = "TCGA-A1-A0SK-DX1_xmin45749_ymin25055_MPP-0.2500"
-CODES = """label\tGT_code
-outside_roi\t0
-tumor\t1
-stroma\t2
-lymphocytic_infiltrate\t3
-necrosis_or_debris\t4
-glandular_secretions\t5
-fat\t9
-plasma_cells\t10
-other_immune_infiltrate\t11
-normal_acinus_or_duct\t13
-angioinvasion\t19
-dcis\t20
-"""
+NAMES = "outside_roi tumor stroma lymphocytic_infiltrate necrosis_or_debris glandular_secretions fat plasma_cells "
+NAMES += "other_immune_infiltrate normal_acinus_or_duct angioinvasion dcis"
+VALUES = (0, 1, 2, 3, 4, 5, 9, 10, 11, 13, 19, 20)
+CODES = "label\tGT_code\n" + "".join(f"{name}\t{value}\n" for name, value in zip(NAMES.split(), VALUES, strict=True))
 
 
 def draw(path, width=16, height=16):
