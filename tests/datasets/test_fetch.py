@@ -42,29 +42,33 @@ def tile(name: str) -> bytes:
     return stream.getvalue()
 
 
-def zipped(*names: str) -> bytes:
+def zipped(*members: str | tuple[zipfile.ZipInfo | str, bytes]) -> bytes:
+    """The tiles of these names, and other entries with what they hold."""
     stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w") as archive:
-        for name in names:
-            archive.writestr(name, tile(name))
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member in members:
+            archive.writestr(*(member if isinstance(member, tuple) else (member, tile(member))))
     return stream.getvalue()
 
 
-def tarred(*members: tarfile.TarInfo | str) -> bytes:
+def tarred(*members: str | tuple[tarfile.TarInfo, bytes]) -> bytes:
+    """The same as a tar."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         for member in members:
-            data = tile(member) if isinstance(member, str) else b""
-            info = tarfile.TarInfo(member) if isinstance(member, str) else member
+            info, data = member if isinstance(member, tuple) else (tarfile.TarInfo(member), tile(member))
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
     return stream.getvalue()
 
 
-def entry(name: str, kind: bytes, target: str) -> tarfile.TarInfo:
+def entry(
+    name: str, kind: bytes = tarfile.REGTYPE, target: str = "", data: bytes = b""
+) -> tuple[tarfile.TarInfo, bytes]:
+    """What a tar holds beside tiles: a link of this kind, or a file."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname = kind, target
-    return info
+    return info, data
 
 
 class Server:
@@ -189,23 +193,11 @@ def test_a_login_page_is_no_archive_and_not_remembered(server, offer, name):
     assert list(fetch.fetch("kather")) == ["kather"]
 
 
-def bomb(name: str, megabytes: int) -> bytes:
-    """An archive of the tiles and of zeros, which take a thousandth of their size."""
-    stream, zeros = io.BytesIO(zipped(*KATHER) if name.endswith("zip") else b""), bytes(megabytes * 1_000_000)
-    if name.endswith("zip"):
-        with zipfile.ZipFile(stream, "a", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("zeros.tif", zeros)
-    else:
-        with tarfile.open(fileobj=stream, mode="w:gz") as archive:
-            info = tarfile.TarInfo("zeros.tif")
-            info.size = len(zeros)
-            archive.addfile(info, io.BytesIO(zeros))
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize("name", ["tiles.zip", "tiles.tar.gz"])
-def test_a_bomb_is_refused_before_it_is_written(server, offer, monkeypatch, name):
-    data = bomb(name, 30)
+def test_a_bomb_is_refused_before_it_is_written(offer, monkeypatch, name):
+    """Zeros, which take a thousandth of their size."""
+    zeros = bytes(30_000_000)
+    data = zipped(*KATHER, ("0.tif", zeros)) if name.endswith("zip") else tarred(entry("0.tif", data=zeros))
     assert len(data) < 50_000
     offer("kather", {name: data})
     monkeypatch.setattr(fetch.shutil, "copyfileobj", None)  # with which zipfile writes a member
@@ -217,14 +209,11 @@ def test_a_bomb_is_refused_before_it_is_written(server, offer, monkeypatch, name
     assert left(paths.DATA) == []
 
 
-def with_entry(name: str, mode: int) -> bytes:
-    """The tiles zipped, and an entry of this name and mode: a link, or a folder."""
-    stream = io.BytesIO(zipped(*KATHER))
-    with zipfile.ZipFile(stream, "a") as archive:
-        member = zipfile.ZipInfo(name)
-        member.external_attr = mode << 16
-        archive.writestr(member, "/etc/passwd" * bool(mode))
-    return stream.getvalue()
+def link(name: str) -> tuple[zipfile.ZipInfo, bytes]:
+    """A link in a zip."""
+    member = zipfile.ZipInfo(name)
+    member.external_attr = 0o120777 << 16
+    return member, b"/etc/passwd"
 
 
 def encrypted() -> bytes:
@@ -245,8 +234,8 @@ REFUSED = {
     "zip, absolute path": (zipped(*KATHER, "/tmp/outside.tif"), OUT),
     "zip, path in and out": (zipped(*KATHER, "a/../../outside.tif"), OUT),
     "zip, path of Windows": (zipped(*KATHER, "..\\outside.tif"), OUT),
-    "zip, link": (with_entry("link.tif", 0o120777), r"link\.tif is a link"),
-    "tar, path": (tarred(*KATHER, tarfile.TarInfo("../outside.tif")), NOT),
+    "zip, link": (zipped(*KATHER, link("link.tif")), r"link\.tif is a link"),
+    "tar, path": (tarred(*KATHER, entry("../outside.tif")), NOT),
     "tar, absolute link": (tarred(*KATHER, entry("link.tif", tarfile.SYMTYPE, "/etc/passwd")), NOT),
     "tar, link out": (tarred(*KATHER, entry("link.tif", tarfile.SYMTYPE, "../../outside")), NOT),
     "tar, hard link out": (tarred(*KATHER, entry("link.tif", tarfile.LNKTYPE, "../outside")), NOT),
@@ -265,7 +254,7 @@ def test_what_is_not_unpacked_is_named_and_leaves_nothing(offer, tmp_path, case)
 
 
 def test_a_zip_with_an_entry_for_its_own_folder_is_unpacked(offer):
-    offer("kather", {"tiles.zip": with_entry("./", 0)})
+    offer("kather", {"tiles.zip": zipped(*KATHER, (zipfile.ZipInfo("./"), b""))})
     assert list(fetch.fetch("kather")) == ["kather"]
 
 
@@ -312,11 +301,7 @@ def test_what_has_to_be_downloaded_by_hand_says_where(name, tmp_path, monkeypatc
 def test_a_damaged_archive_is_never_unpacked_without_a_word(tmp_path, seed):
     """gzip's checksum stands behind the last member, where tarfile does not look."""
     rng = np.random.default_rng(seed)
-    (tmp_path / "one.bin").write_bytes(rng.bytes(20_000))
-    good = tmp_path / "good.tar.gz"
-    with tarfile.open(good, "w:gz") as archive:
-        archive.add(tmp_path / "one.bin", "one.bin")
-    data = bytearray(good.read_bytes())
+    data = bytearray(tarred(entry("one.bin", data=rng.bytes(20_000))))
     for place in rng.integers(20, len(data) - 8, 2):
         data[place] ^= 1 << int(rng.integers(8))
     (tmp_path / "bad.tar.gz").write_bytes(data)
