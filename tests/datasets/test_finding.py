@@ -1,6 +1,7 @@
 """Datasets are recognised by their whole layout, wherever they were unpacked; everything else is yours, by its name."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -39,12 +40,8 @@ def test_each_dataset_is_found_in_its_original_layout(tmp_path, recwarn):
     assert not recwarn.list
 
 
-def test_class_folders_are_yours_if_nothing_is_known(tmp_path):
-    here = touch(tmp_path / "My skin", "melanoma/1.png", "naevus/2.JPG")
-    assert finding.find(here) == {"my-skin": here}
-
-
 ALIKE = {
+    "nothing known": ("melanoma/1.png", "naevus/2.JPG"),
     "two of Kather's": ("01_TUMOR/1.png", "02_STROMA/2.png", "10_NERVE/3.png"),
     "all, other names": tuple(f"{folder}/1.png" for folder in named.KATHER),
     "one more": (*TILES, "09_NERVE/1.png"),
@@ -63,8 +60,8 @@ ALIKE = {
 @pytest.mark.parametrize("names", ALIKE.values(), ids=ALIKE)
 @pytest.mark.filterwarnings("ignore:.*taken as your own images", "ignore:.*are not read")
 def test_what_only_resembles_a_known_dataset_is_yours(tmp_path, names):
-    here = touch(tmp_path / "mine", *names)
-    assert finding.find(here) == {"mine": here}
+    here = touch(tmp_path / "My images", *names)
+    assert finding.find(here) == {"my-images": here}
 
 
 def test_images_with_known_names_among_others_and_folders_beside_a_known_dataset_are_pointed_out(tmp_path):
@@ -77,29 +74,20 @@ def test_images_with_known_names_among_others_and_folders_beside_a_known_dataset
         assert list(finding.find(tmp_path / "two")) == ["kather"]
 
 
-@pytest.mark.parametrize("name", ["mine", "Kather's tiles again"])
-def test_a_name_of_ones_own_wins_over_every_layout(tmp_path, name):
-    here = touch(tmp_path, *KATHER) / "k/Kather_5000"
-    assert finding.find(here, name) == {finding.own_name(name): here}
-
-
-def test_a_known_name_takes_that_dataset_only_and_is_an_error_elsewhere(tmp_path):
+def test_a_known_name_takes_that_dataset_only_and_is_an_error_elsewhere_and_any_other_is_ones_own(tmp_path):
     touch(tmp_path, *KATHER, *BREAKHIS, *HAM)
     (tmp_path / "skin/HAM10000_metadata.csv").write_text("lesion_id,image_id,dx,dx_type,age,sex,localization\n")
-    breast = tmp_path / "BreaKHis_v1/histology_slides/breast"
-    assert finding.find(tmp_path, "Kather") == {"kather": tmp_path / "k/Kather_5000"}
+    kather, breast = tmp_path / "k/Kather_5000", tmp_path / "BreaKHis_v1/histology_slides/breast"
+    assert finding.find(tmp_path, "Kather") == {"kather": kather}
     assert finding.find(tmp_path, "breakhis") == {"bh40x": breast, "bh400x": breast}
     assert finding.find(tmp_path, "bh40x") == {"bh40x": breast}
     assert finding.find(tmp_path, "ham10000") == {"ham10000": tmp_path / "skin"}
-    with pytest.raises(MissingDataset, match="needs ovarian"):
-        finding.find(tmp_path, "ovarian")
-    with pytest.raises(MissingDataset, match="needs bh100x"):
-        finding.find(tmp_path, "bh100x")
-
-
-def test_a_known_name_takes_loose_images_of_that_dataset(tmp_path):
-    here = touch(tmp_path, "SOB_B_A-14-22549AB-40-001.png", "SOB_M_DC-14-2523-400-010.png")
-    assert finding.find(here, "breakhis") == {"bh400x": here, "bh40x": here}
+    for missing in ("ovarian", "bh100x"):
+        with pytest.raises(MissingDataset, match=f"needs {missing}"):
+            finding.find(tmp_path, missing)
+    assert finding.find(kather, "Kather's tiles again") == {"kather-s-tiles-again": kather}
+    loose = touch(tmp_path / "loose", *(Path(name).name for name in BREAKHIS))
+    assert finding.find(loose, "breakhis") == {"bh400x": loose, "bh40x": loose}
 
 
 @pytest.mark.parametrize("names", [(), ("a/readme.txt",), ("loose.png",), (".hidden/1.png",)])
@@ -109,25 +97,11 @@ def test_nothing_is_found_without_class_folders_of_images(tmp_path, names):
         finding.find(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("eyes", "eyes"),
-        ("  Ärzte & Co. ", "arzte-co"),
-        ("bh200x", "own-bh200x"),
-        ("glomerulus", "own-glomerulus"),
-        ("originals", "own-originals"),
-        ("all", "own-all"),
-        ("folder", "folder"),
-        ("2024-05-01", "own-2024-05-01"),
-        ("1e5", "own-1e5"),
-        ("no", "own-no"),
-        ("組織", "own"),
-        ("x" * 300, "x" * 60),
-    ],
-)
-def test_own_names_are_safe_and_mean_nothing_else(text, name):
-    assert finding.own_name(text) == name
+def test_own_names_are_safe_and_mean_nothing_else():
+    for text, name in {"eyes": "eyes", "  Ärzte & Co. ": "arzte-co", "folder": "folder", "x" * 300: "x" * 60}.items():
+        assert finding.own_name(text) == name
+    for text in ("bh200x", "glomerulus", "originals", "all", "2024-05-01", "1e5", "no"):
+        assert finding.own_name(text) == f"own-{text}"
 
 
 @pytest.fixture
@@ -194,12 +168,10 @@ def test_a_link_that_leads_nowhere_is_named_before_anything_runs(data, tmp_path,
     ],
 )
 def test_a_name_that_no_table_can_hold_is_refused_before_anything_runs(data, tmp_path, name, message):
-    here = touch(tmp_path / "mine", "fat/1.png", "oil/1.png")
-    (here / os.fsdecode(name)).touch()
-    with pytest.raises(InputError, match=message):
-        finding.link(here)
-    with pytest.raises(InputError, match=message):
-        loaders.load("folder", here)
+    here = touch(tmp_path / "mine", "fat/1.png", "oil/1.png", os.fsdecode(name))
+    for read in (finding.link, partial(loaders.load, "folder")):
+        with pytest.raises(InputError, match=message):
+            read(here)
 
 
 def test_a_known_dataset_put_there_by_hand_is_used_and_said_so(data, tmp_path):
