@@ -44,11 +44,3 @@ def test_an_image_has_the_crop_of_its_own_draws_alone():
     other[3] = torch.tensor([500, 20])
     first, second = (crops.random_boxes(x, (0.2, 1.0), torch.Generator().manual_seed(7)) for x in (shapes, other))
     assert torch.equal(first[[0, 1, 2, 4, 5]], second[[0, 1, 2, 4, 5]])
-
-
-def test_mirrored_and_normalised():
-    x = torch.arange(24, dtype=torch.uint8).reshape(2, 3, 2, 2)
-    turned = crops.mirrored(x, torch.tensor([True, False]))
-    assert torch.equal(turned[0], x[0].flip(2)) and torch.equal(turned[1], x[1])
-    expected = v2.functional.normalize(x.float() / 255, [0.1, 0.2, 0.3], [0.4, 0.5, 0.6])
-    torch.testing.assert_close(crops.normalised(x, (0.1, 0.2, 0.3), (0.4, 0.5, 0.6)), expected)

@@ -8,8 +8,8 @@ from torchvision.transforms import v2
 
 from lib import paths
 from lib.datasets import crops, decoding, pixels, resampling
-from lib.datasets.loaders import load
 from lib.errors import BrokenImage
+from tests.images import listed
 
 CPU = torch.device("cpu")
 SHAPES = ((40, 60), (60, 40), (96, 96), (33, 77))
@@ -20,14 +20,13 @@ def nothing_is_known(monkeypatch):
     monkeypatch.setattr(pixels, "_MEMORY", {})
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory):
-    root, random = tmp_path_factory.mktemp("images"), np.random.default_rng(0)
-    for number, (height, width) in enumerate(SHAPES):
+@pytest.fixture
+def table(tmp_path):
+    table, random = listed("aabb", tmp_path), np.random.default_rng(0)
+    for row, (height, width) in enumerate(SHAPES):
         smooth = Image.fromarray(random.integers(0, 256, (9, 9, 3), dtype=np.uint8)).resize((width, height))
-        (root / "ab"[number // 2]).mkdir(exist_ok=True)
-        smooth.save(root / "ab"[number // 2] / f"{number}.png")
-    return load("folder", root)
+        smooth.save(table.path(row))
+    return table
 
 
 def pictures(table):
@@ -52,16 +51,10 @@ def test_what_was_decoded_is_not_read_again_unless_it_changed(table, monkeypatch
     several = [pixels.decode(images) for images in (part, table, table)]
     assert [path.name for path in read] == ["1.png", "2.png", "0.png", "3.png"]
     assert all(one is other for one, other in zip(several[1].images, several[2].images, strict=True))
-    content = table.path(0).read_bytes()
-    try:
-        table.path(0).write_bytes(table.path(2).read_bytes())
-        assert torch.equal(pixels.decode(table).images[0], several[0].images[1])
-    finally:
-        table.path(0).write_bytes(content)
-    pixels.decode(part, budget=several[0].bytes)
-    assert all(
-        one is other for one, other in zip(pixels._MEMORY.values(), several[0].images, strict=True)
-    )  # no more than the budget stays in memory
+    table.path(0).write_bytes(table.path(2).read_bytes())
+    assert torch.equal(pixels.decode(table).images[0], several[0].images[1])
+    pixels.decode(part, budget=several[0].bytes)  # no more than the budget stays in memory
+    assert all(one is other for one, other in zip(pixels._MEMORY.values(), several[0].images, strict=True))
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:20], lambda data: data[:-1] + bytes([data[-1] ^ 1])])
@@ -75,25 +68,17 @@ def test_a_map_of_other_images_or_a_damaged_one_is_not_used(table, monkeypatch, 
     again = pixels.decode(table, budget=0).images
     assert all(torch.equal(one, other) for one, other in zip(again, before, strict=True))
     assert file.read_bytes() != damage(written)
-    content = table.path(0).read_bytes()
-    try:
-        Image.fromarray(255 - before[0].permute(1, 2, 0).numpy()).save(table.path(0))
-        assert torch.equal(pixels.decode(table, budget=0).images[0], 255 - before[0])
-    finally:
-        table.path(0).write_bytes(content)
+    Image.fromarray(255 - before[0].permute(1, 2, 0).numpy()).save(table.path(0))
+    assert torch.equal(pixels.decode(table, budget=0).images[0], 255 - before[0])
 
 
 @pytest.mark.parametrize("budget", [pixels.BUDGET, 0])
 def test_a_broken_image_is_named_or_left_out(table, budget, monkeypatch, tmp_path):
     monkeypatch.setattr(paths, "BUILD", tmp_path)
-    content = table.path(1).read_bytes()
-    try:
-        table.path(1).write_bytes(content[:100])
-        with pytest.raises(BrokenImage, match=table.path(1).name):
-            pixels.decode(table, budget=budget)
-        decoded = pixels.decode(table, budget=budget, on_broken="skip")
-    finally:
-        table.path(1).write_bytes(content)
+    table.path(1).write_bytes(table.path(1).read_bytes()[:100])
+    with pytest.raises(BrokenImage, match=table.path(1).name):
+        pixels.decode(table, budget=budget)
+    decoded = pixels.decode(table, budget=budget, on_broken="skip")
     assert [image is None for image in decoded.images] == [False, True, False, False]
     assert list(decoded.reasons) == [1] and decoded.shapes[1].tolist() == [0, 0]
 
