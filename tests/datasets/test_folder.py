@@ -73,13 +73,8 @@ def test_a_picture_of_two_patients_is_named(tmp_path, make):
 
 def test_groups_come_from_a_list_by_path_or_file_name_in_any_unicode_form(tmp_path, make):
     lines = "path,group\nfat\\1.png,007\n2.png,ann\n./oil/1.png,007\nnot_here.png,zoe\nfat/Jose\u0301.png,a\n"
-    table = loaders.load(
-        "folder",
-        make(
-            tmp_path,
-            {f: None for f in ("fat/1.png", "fat/2.png", "fat/Jos\u00e9.png", "oil/1.png")} | {"groups.csv": lines},
-        ),
-    )
+    images = ("fat/1.png", "fat/2.png", "fat/Jos\u00e9.png", "oil/1.png")
+    table = loaders.load("folder", make(tmp_path, dict.fromkeys(images) | {"groups.csv": lines}))
     assert table.groups.tolist() == ["007", "ann", "a", "007"]
     assert table.group_kind == "group" and table.skipped == ()
 

@@ -111,14 +111,8 @@ def test_a_class_that_cannot_be_asked_is_named_with_the_reason_and_stays_in_its_
     ],
 )
 def test_what_cannot_be_drawn_is_an_error(changed, message):
-    given = {
-        "labels": list("aabbaabb"),
-        "groups": list("pqrstuvw"),
-        "fold_of": np.array([0, 0, 0, 0, 1, 1, 1, 1]),
-        "fold": 0,
-        "per_class": 2,
-        "seed": 0,
-    }
+    images = {"labels": list("aabbaabb"), "groups": list("pqrstuvw"), "fold_of": np.repeat([0, 1], 4)}
+    given = images | {"fold": 0, "per_class": 2, "seed": 0}
     assert queries.balanced(**given).per_class == 2
     with pytest.raises(InputError, match=message):
         queries.balanced(**given | changed)

@@ -6,16 +6,12 @@ import pytest
 from lib.datasets import table
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
+from tests.datasets.conftest import columns
 
 
-def rows(**columns):
-    three = {
-        "image_id": ["x", "y", "z"],
-        "path": ["x.png", "y.png", "z.png"],
-        "label": list("bab"),
-        "group": list("ppq"),
-    }
-    return pd.DataFrame(three | columns)
+def rows(**others):
+    three = [("x", "x.png", "b", "p"), ("y", "y.png", "a", "p"), ("z", "z.png", "b", "q")]
+    return pd.DataFrame(columns("image_id path label group", three) | others)
 
 
 def test_a_table_holds_what_it_was_given_as_text_and_takes_images_in_the_wanted_order(tmp_path):
@@ -39,7 +35,7 @@ def test_whatever_a_file_is_called_is_read_back(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("columns", "message"),
+    ("others", "message"),
     [
         ({"label": ["u", None, "v"]}, "1 rows have no label, such as y"),
         ({"group": ["u", float("nan"), "v"]}, "1 rows have no group, such as y"),
@@ -49,9 +45,9 @@ def test_whatever_a_file_is_called_is_read_back(tmp_path):
         ({"label": ["bkl", "BKL", "bkl"]}, r"labels BKL \(1 images\) and bkl \(2 images\) differ in capitals only"),
     ],
 )
-def test_rows_that_cannot_be_used_are_named(tmp_path, columns, message):
+def test_rows_that_cannot_be_used_are_named(tmp_path, others, message):
     with pytest.raises(InputError, match=message):
-        ImageTable("t", tmp_path, rows(**columns), "patient")
+        ImageTable("t", tmp_path, rows(**others), "patient")
     with pytest.raises(InputError, match="no column group"):
         ImageTable("t", tmp_path, rows().drop(columns="group"), "patient")
 

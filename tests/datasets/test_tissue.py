@@ -20,10 +20,6 @@ from lib.errors import InputError
 EIGHT = {"tumour", "glands", "muscle", "stroma", "adipose", "necrosis", "lymphoid", "vessel"}
 
 
-def first(rows: pd.DataFrame, subtype: str, n: int = 1) -> list[dict]:
-    return rows[rows["subtype"] == subtype].head(n).to_dict("records")
-
-
 # The plan
 
 
@@ -213,7 +209,8 @@ def test_structures_grow_with_magnification(subtype):
     grain = []
     for magnification in ("40X", "100X", "200X", "400X"):
         rows = tissue.sample(480, 12, seed=6, magnification=magnification, n_duplicates=0)
-        grain.append(np.median([_grain(tissue.draw(row)) for row in first(rows, subtype, 9)]))
+        drawn = rows[rows["subtype"] == subtype].head(9).to_dict("records")
+        grain.append(np.median([_grain(tissue.draw(row)) for row in drawn]))
     assert grain[0] < grain[1] < grain[2] < grain[3]
 
 

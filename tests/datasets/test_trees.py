@@ -8,6 +8,7 @@ from lib import fingerprints
 from lib.datasets import lists, loaders, named, tissue, trees
 from lib.datasets.table import ImageTable
 from lib.errors import InputError
+from tests.datasets.conftest import columns
 
 DIAGNOSES = {"akiec", "bcc", "bkl", "df", "mel", "nv", "vasc"}
 
@@ -74,13 +75,7 @@ def test_garments_and_species_stand_below_what_their_table_says():
     tree = trees.of(shop, "category")
     assert tree.leaves == ("Denim/id_1", "Denim/id_2", "Dresses/id_3") and tree.depth == 2
     assert tree.codes(trees.leaves(shop, "category")).tolist() == [0, 0, 1, 2]
-    ranks = {
-        "kingdom": ["A", "P"],
-        "phylum": ["B", "Q"],
-        "class": ["C", "R"],
-        "order": ["D", "S"],
-        "family": ["E", "T"],
-    }
+    ranks = columns("kingdom phylum class order family", ["ABCDE", "PQRST"])
     alike = table("inaturalist", label=["Oenanthe hispanica", "Oenanthe crocata"], genus=["Oenanthe"] * 2, **ranks)
     tree = trees.of(alike, "taxonomy")
     assert tree.depth == 7 and tree.lca_depth()[0, 1] == 0, "a bird and a plant share the name of their genus"
