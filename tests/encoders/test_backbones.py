@@ -236,17 +236,6 @@ def test_unknown_names_get_close_matches():
             registry.make(name)
 
 
-def refusing(error: Exception):
-    create = timm.create_model
-
-    def create_model(name, pretrained=False, **options):
-        if pretrained:
-            raise error
-        return create(name, pretrained=False, **options)
-
-    return create_model
-
-
 @pytest.mark.parametrize(
     ("name", "error", "expected"),
     [
@@ -256,7 +245,14 @@ def refusing(error: Exception):
     ],
 )
 def test_a_failed_download_is_missing_weights(monkeypatch, online, name, error, expected):
-    monkeypatch.setattr(timm, "create_model", refusing(error))
+    create = timm.create_model
+
+    def refusing(name, pretrained=False, **options):
+        if pretrained:
+            raise error
+        return create(name, pretrained=False, **options)
+
+    monkeypatch.setattr(timm, "create_model", refusing)
     with pytest.raises(MissingWeights, match=expected) as caught:
         backbones.load(name, device="cpu")
     assert "\n" not in str(caught.value)

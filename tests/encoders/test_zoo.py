@@ -141,11 +141,8 @@ def test_the_table_stands_beside_the_published_one():
     assert table.index.tolist() == [*GATED, *PHIKONS, *OTHERS]
     counted = {"uni": 303.4, "uni2_h": 681.4, "virchow2": 631.2, "phikon": 85.8, "dino_vits16": 21.7}
     assert table["parameters_millions"].loc[list(counted)].round(1).to_dict() == counted
-    assert table["published_parameters_millions"].loc[["uni2_h", "resnet50_a1"]].tolist() == [632, 25.6]
-    assert table.loc["vit_b16", ["data", "learning"]].tolist() == ["ImageNet-21K; ImageNet-1K", "Supervised"]
     assert table.index[table["gated"]].tolist() == GATED
     assert table.index[table["weights_here"]].tolist() == ["phikon"]
-    assert table["licence"].value_counts().to_dict() == {models.APACHE: 4, models.NO_DERIVATIVES: 3, models.OWKIN: 2}
 
 
 @pytest.mark.parametrize("name", PHIKONS)
@@ -163,16 +160,12 @@ def test_weights_in_the_layout_of_transformers_give_the_same_class_token(name, p
     assert encoder.provenance["model"].endswith(f" of {models.MODELS[name].repository}")
 
 
-def spoilt(how: str) -> dict[str, Tensor]:
-    state = random_state("phikon")
-    if how == "more":
-        return {**state, "encoder.layer.0.attention.extra.weight": torch.zeros(2)}
-    return {key: value for key, value in state.items() if key != f"encoder.layer.1.attention.attention.{how}.bias"}
-
-
-@pytest.mark.parametrize("how", ["more", "key"])
+@pytest.mark.parametrize("how", ["more", "less"])
 def test_weights_that_do_not_fit_exactly_are_refused(how, tiny):
-    save_file(spoilt(how), paths.WEIGHTS / "phikon.safetensors")
+    state = random_state("phikon") | {"encoder.layer.0.attention.extra.weight": torch.zeros(2)}
+    if how == "less":
+        del state["encoder.layer.0.attention.extra.weight"], state["encoder.layer.1.attention.attention.key.bias"]
+    save_file(state, paths.WEIGHTS / "phikon.safetensors")
     with pytest.raises(InputError, match=r"phikon\.safetensors cannot be used as weights of phikon"):
         registry.make("phikon", device="cpu")
 
