@@ -1,7 +1,10 @@
-"""Seventy-two images of three classes and twelve patients, and the queries of two of four folds."""
+"""Seventy-two images of three classes and twelve patients, and the queries of two of four folds; a loss that stops."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+import torch
 
 from lib.datasets import folds
 from lib.datasets.queries import balanced
@@ -17,3 +20,20 @@ def where() -> list[Split]:
     fold_of = folds.assign(LABELS.astype(str), GROUPS, 4, "group", 0)
     drawn = {fold: balanced(LABELS.astype(str), GROUPS, fold_of, fold, 4, 0) for fold in range(2)}
     return query_splits(drawn, seed=7)
+
+
+class Stopping(torch.nn.Module):
+    """A loss, what becomes of its value from one of its calls on, and how many calls are left until then."""
+
+    def __init__(self, loss: Callable, call: float, then: Callable) -> None:
+        super().__init__()
+        self.loss, self.left, self.then = loss, call, then
+
+    def forward(self, *batch, **options):
+        self.left -= 1
+        value = self.loss(*batch, **options)
+        return self.then(value) if self.left < 0 else value
+
+
+def killed(value: torch.Tensor) -> None:
+    raise KeyboardInterrupt

@@ -21,6 +21,7 @@ from lib.training import together
 from lib.training.finetune import LONGEST_GRADIENT, Settings, adamw, embed, finetune, thaw
 from lib.training.photos import Preparation
 from tests.images import listed
+from tests.training.conftest import Stopping, killed
 
 SIZE = 32
 LOSS = PairwiseCrossEntropy(samples=2)
@@ -60,24 +61,6 @@ def same(one, two):
     """In weights and losses; scores are compared apart."""
     states = one.network.state_dict(), two.network.state_dict()
     return all(torch.equal(states[0][name], states[1][name]) for name in states[0]) and one.history.equals(two.history)
-
-
-class Stopping:
-    """The usual loss, under its name, with something else at one of its calls."""
-
-    def __init__(self, call: int, then) -> None:
-        self.left, self.then = call, then
-
-    def __call__(self, h, labels):
-        self.left -= 1
-        return self.then(LOSS(h, labels)) if self.left < 0 else LOSS(h, labels)
-
-    def __repr__(self) -> str:
-        return repr(LOSS)
-
-
-def killed(value):
-    raise KeyboardInterrupt
 
 
 def test_the_first_layer_and_batch_norm_stay():
@@ -132,9 +115,9 @@ def test_a_killed_training_goes_on_to_the_same_result(tables, undisturbed, tmp_p
     """Killed between two checkpoints, and right after one."""
     store = tmp_path / "checkpoint.pt"
     with pytest.raises(KeyboardInterrupt):
-        run(tables, loss=Stopping(call, killed), store=store)
+        run(tables, loss=Stopping(LOSS, call, killed), store=store)
     assert store.exists() == (call >= 2)
-    counting = Stopping(99, killed)
+    counting = Stopping(LOSS, 99, killed)
     done = run(tables, loss=counting, store=store)
     assert same(done, undisturbed) and done.scores.equals(undisturbed.scores)
     assert 99 - counting.left == again and not store.exists()
@@ -165,11 +148,11 @@ def test_a_batch_that_memory_is_too_small_for_is_embedded_in_parts_to_the_same_l
             raise torch.OutOfMemoryError
         return value
 
-    slow, stopping = replace(SHORT, head_lr=1e-4), Stopping(call, full)
+    slow, stopping = replace(SHORT, head_lr=1e-4), Stopping(LOSS, call, full)
     alone, parts = run(tables, slow), run(tables, slow, loss=stopping)
     assert "Memory is too small for 8 images at once: embedding 4 at a time." in caplog.text
     assert "embedding 2 at a time." in caplog.text and "embedding 1 " not in caplog.text
-    stopping = Stopping(call, lambda value: (_ for _ in ()).throw(torch.OutOfMemoryError))
+    stopping = Stopping(LOSS, call, lambda value: (_ for _ in ()).throw(torch.OutOfMemoryError))
     with pytest.raises(InputError, match="memory is too small for a batch of 8 images of 32 pixels: choose a smaller"):
         run(tables, slow, loss=stopping)
     pd.testing.assert_frame_equal(parts.history, alone.history, rtol=1e-4)

@@ -21,14 +21,12 @@ from lib.training.divergence import Diverged
 from lib.training.label_tree import Objective
 from lib.training.photos import Preparation, central_views, random_views
 from tests.images import coloured, listed
+from tests.training.conftest import Stopping, killed
 
 SIZE = 32
 TREE = from_paths("toy", ["a/1", "a/2", "b/3", "b/4"])
 SHORT = two_views.Settings(steps=6, batch_size=16, lr=1e-4, head_lr=1e-2, weight_decay=0.0, hidden=8, dim_out=4)
-OBJECTIVES = {
-    "HWC+LAM (hyperbolic)": Objective("HWC", PoincareBall(1.0), margin_weight=1.0),
-    "HXE": Objective("HXE"),
-}
+OBJECTIVES = {"HWC+LAM (hyperbolic)": Objective("HWC", PoincareBall(1.0), margin_weight=1.0), "HXE": Objective("HXE")}
 
 
 @pytest.fixture(scope="module")
@@ -36,23 +34,6 @@ def images(tmp_path_factory) -> ImageTable:
     """Pictures of noise around a colour; red and green are the branches, bright and dark their classes."""
     colours = [(200, 40, 40), (120, 40, 40), (40, 200, 40), (40, 120, 40)]
     return coloured(listed(TREE.leaves * 9, tmp_path_factory.mktemp("images")), colours * 9, (36, 40))
-
-
-class Stopping(torch.nn.Module):
-    """A loss with something else at one of its calls."""
-
-    def __init__(self, loss: torch.nn.Module, call: float, then) -> None:
-        super().__init__()
-        self.loss, self.left, self.then = loss, call, then
-
-    def forward(self, *batch, images):
-        self.left -= 1
-        value = self.loss(*batch, images=images)
-        return self.then(value) if self.left < 0 else value
-
-
-def killed(value):
-    raise KeyboardInterrupt
 
 
 def network(objective: Objective):
