@@ -2,10 +2,6 @@
 
 import contextlib
 import copy
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +12,6 @@ import torch
 from torch import Tensor
 
 from bench.timing import megabytes
-from lib import paths
 from lib.errors import InputError
 from lib.geometry import Euclidean
 from lib.training import stacks, sweep
@@ -128,20 +123,6 @@ def test_what_does_not_fit_into_memory_is_halved_and_ends_the_same(monkeypatch, 
 # Killed work
 
 
-def killed(store: str) -> None:
-    """Train one head at a time, and be killed with the third stack half written."""
-    write, written = Path.write_bytes, []
-
-    def dies(file: Path, data: bytes) -> None:
-        written.append(file)
-        write(file, data[:500] if len(written) == 3 else data)
-        if len(written) == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    sweep.CHUNK, Path.write_bytes = 1, dies
-    sweep.fit(tasks(), LOSS, SCHEDULE, store=Path(store), device="cpu", workers=1)
-
-
 def test_on_a_gpu_each_head_is_kept_by_itself(tmp_path, monkeypatch):
     """Free memory decides which heads make a stack, so that another time it is another one."""
     fit, trained = sweep._fit, []
@@ -156,30 +137,31 @@ def test_on_a_gpu_each_head_is_kept_by_itself(tmp_path, monkeypatch):
         assert history == its and all(torch.equal(state[name], other[name]) for name in state)
 
 
-@pytest.mark.slow
-def test_killed_work_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweep, "CHUNK", 1)
-    fit, trained = sweep._fit, []
+def test_work_that_broke_off_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    """It ends with the third stack half written; :mod:`tests.test_files` kills what writes a file at every step."""
+    fit, trained, written, store = sweep._fit, [], [], tmp_path / "store"
     monkeypatch.setattr(sweep, "_fit", lambda todo, *rest: trained.append(todo[0].name) or fit(todo, *rest))
-    uninterrupted, resumed, store = tasks(), tasks(), tmp_path / "store"
-    histories = sweep.fit(uninterrupted, LOSS, SCHEDULE, device="cpu", workers=1)
-    in_order, trained[:] = trained[:], []
+    uninterrupted, resumed, again = tasks(), tasks(), tasks()
+    options = {"device": "cpu", "workers": 1, "chunk": 1}
+    histories = sweep.fit(uninterrupted, LOSS, SCHEDULE, **options)
+    in_order, write = trained.copy(), Path.write_bytes
 
-    script = f"import runpy; runpy.run_path({__file__!r})['killed']({str(store)!r})"
-    ended = subprocess.run([sys.executable, "-c", script], cwd=paths.ROOT, capture_output=True, timeout=300)
-    assert ended.returncode == -signal.SIGKILL
+    def dies(file: Path, data: bytes) -> None:
+        written.append(file)
+        write(file, data[:500] if len(written) == 3 else data)
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying, pytest.raises(KeyboardInterrupt):
+        dying.setattr(Path, "write_bytes", dies)
+        sweep.fit(tasks(), LOSS, SCHEDULE, store=store, **options)
     assert len(list(store.glob("*.pt"))) == 2
-    assert [file.stat().st_size for file in store.glob(".*/*.pt")] == [500]  # half-written, and not in its place
-
-    assert sweep.fit(resumed, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
-    assert trained == in_order[2:]
-    assert all(torch.equal(weights(a), weights(b)) for a, b in zip(resumed, uninterrupted, strict=True))
-    assert len(list(store.iterdir())) == len(in_order)  # nothing half-written is left
-
-    trained.clear()
-    again = tasks()
-    assert sweep.fit(again, LOSS, SCHEDULE, store=store, device="cpu", workers=1) == histories
-    assert not trained and all(torch.equal(weights(a), weights(b)) for a, b in zip(again, resumed, strict=True))
+    (store / f".{'0' * 64}.pt.abcdefgh.draft").mkdir()  # as one who was killed leaves it
+    for todo, missing in ((resumed, in_order[2:]), (again, [])):
+        trained.clear()
+        assert sweep.fit(todo, LOSS, SCHEDULE, store=store, **options) == histories
+        assert trained == missing and len(list(store.iterdir())) == len(in_order)  # nothing half-written is left
+        assert all(torch.equal(weights(a), weights(b)) for a, b in zip(todo, uninterrupted, strict=True))
 
 
 def test_finished_stacks_are_recognised_by_all_that_decides_them():
