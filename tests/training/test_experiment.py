@@ -66,18 +66,6 @@ def alike(one: Answer, two: Answer) -> bool:
 # What is fitted
 
 
-def test_what_is_fitted_comes_name_by_name_split_by_split(where, fitted):
-    assert list(fitted) == [method.name for method in METHODS]
-    for method in METHODS:
-        assert [(one.method, one.split) for one in fitted[method.name]] == [(method, split) for split in where]
-        for one in fitted[method.name]:
-            trained = method.recipe.dim_out > 0
-            assert (one.network is not None) == trained
-            assert one.geometry == (method.head.geometry if trained else Euclidean())
-            assert len(one.history) == 6 * trained
-            assert one.embed(X).shape == (72, method.recipe.dim_out or method.recipe.dim_in)
-
-
 @pytest.mark.parametrize("recipe", [Recipe("PCA", 4, 2), Recipe("NCA", 3, 3), Recipe("whitened", 5, 2)])
 @pytest.mark.parametrize("half", [True, False])
 def test_a_mapper_is_the_one_fitted_by_hand(recipe, half):
@@ -164,6 +152,10 @@ def test_methods_that_differ_in_their_search_are_trained_once(where, monkeypatch
 @each_method
 def test_a_method_does_not_depend_on_those_beside_it(where, fitted, method):
     """Heads of other shapes, losses and folds share its stacks and its processes."""
+    assert [(one.method, one.split) for one in fitted[method.name]] == [(method, split) for split in where]
+    for one in fitted[method.name]:
+        assert (one.network is None) == (method.recipe.dim_out == 0)
+        assert one.geometry == (Euclidean() if one.network is None else method.head.geometry)
     asked = ask({"": fitted[method.name]}, X, LABELS, KS, workers=1)[""]
     for split, together in zip(where, asked, strict=True):
         (alone,) = answers(VIEWS, LABELS, [method], [split], KS, workers=1)[method.name]

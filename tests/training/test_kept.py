@@ -106,8 +106,8 @@ def test_the_code_is_its_text_the_versions_the_pins_and_the_device(monkeypatch):
     assert re.search(r"^lib/checks\.py [0-9a-f]{64}$", before, re.MULTILINE)
     assert kept.code({"lib.training.kept"}, "torch", "numpy") != before
     assert paths.ROOT.as_posix() not in before
-    known = kept.code({"lib.training.label_tree"})
-    assert "lib/datasets/table.py" in known and "lib/datasets/catalogue.py" not in known  # what a dataset is called
+    known = kept.code({"lib.datasets.loaders"})
+    assert "lib/datasets/table.py" in known and "lib/datasets/catalogue" not in known  # what a dataset is called
     monkeypatch.setitem(pins.PINS, "OMP_NUM_THREADS", "1")
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     assert kept.code({"lib.checks"}, "torch", "numpy") != before
