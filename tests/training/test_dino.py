@@ -110,9 +110,8 @@ def ended(spread: float, information: float) -> dino.Distilled:
 
 def test_a_collapse_is_called_by_its_name():
     assert ended(0.5, 1.0).verdict() == "no collapse (spread of the features 0.50, information 1.00 nats)"
-    assert (
-        ended(0.01, 1.0).verdict().startswith("collapsed, all images look the same to it (spread of the features 0.01")
-    )
+    said = "collapsed, all images look the same to it (spread of the features 0.01"
+    assert ended(0.01, 1.0).verdict().startswith(said)
     assert ended(0.5, 0.0).verdict().endswith("information 0.00 nats); do not use these weights")
 
 

@@ -74,9 +74,6 @@ def test_a_loss_that_is_not_a_number_stops_with_step_norms_and_the_last_good_sta
 def test_diverged_travels_between_processes():
     sent = Diverged(float("inf"), 7, {"weight": torch.ones(4)}, "PCA(5)")
     got = pickle.loads(pickle.dumps(sent))
-    assert (
-        str(got)
-        == str(sent)
-        == ("the loss of PCA(5) is inf at step 7; norms of the last good state: weight 2. Try a lower learning rate")
-    )
+    said = "the loss of PCA(5) is inf at step 7; norms of the last good state: weight 2. Try a lower learning rate"
+    assert str(got) == str(sent) == said
     assert got.step == 7 and torch.equal(got.last_good["weight"], torch.ones(4))
