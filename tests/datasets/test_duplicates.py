@@ -1,13 +1,12 @@
 """Twins are found: the same pixels, another compression; and unrelated pictures, or blank ones, are no twins."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from PIL import Image
 
 from lib.datasets import duplicates, loaders, tissue
-from lib.datasets.table import ImageTable
 from lib.errors import BrokenImage
+from tests.images import listed
 
 
 def picture(seed: int, size: int = 64) -> Image.Image:
@@ -18,17 +17,14 @@ def picture(seed: int, size: int = 64) -> Image.Image:
 
 
 @pytest.fixture
-def table(tmp_path) -> ImageTable:
+def table(tmp_path):
     """a = b to the pixel in two classes, c is a as JPEG, d and e are others, f and g are blank."""
-    rows = []
-    for name, label, group in zip("abcdefg", "xyxxyxy", "ppqqrrs", strict=True):
-        path = tmp_path / f"{name}.{'jpg' if name == 'c' else 'png'}"
-        image = {"d": picture(1), "e": picture(2)}.get(name, picture(0))
-        if name in "fg":
-            image = Image.new("RGB", (64, 64), "white" if name == "f" else "beige")
-        image.save(path)
-        rows.append({"image_id": name, "path": path.name, "label": label, "group": group})
-    return ImageTable("folder", tmp_path, pd.DataFrame(rows), "patient")
+    files = ["a.png", "b.png", "c.jpg", "d.png", "e.png", "f.png", "g.png"]
+    blank = [Image.new("RGB", (64, 64), colour) for colour in ("white", "beige")]
+    for file, image in zip(files, [*map(picture, (0, 0, 0, 1, 2)), *blank], strict=True):
+        image.save(tmp_path / file)
+    about = {"image_id": list("abcdefg"), "path": files, "group": list("ppqqrrs")}
+    return listed("xyxxyxy", tmp_path, "folder", "patient", **about)
 
 
 def test_identical_and_near_twins_are_found_and_nothing_else(table):
@@ -49,9 +45,8 @@ def test_the_summary_counts_pairs_and_what_folds_do_with_them(table):
     assert lines.loc["near"].tolist() == [2, 3, 1, 2, 2, 0]
 
 
-def test_without_twins_everything_is_zero(table, tmp_path):
-    rows = table.rows[table.rows["image_id"].isin(["d", "e"])]
-    other = ImageTable("folder", tmp_path, rows, "patient")
+def test_without_twins_everything_is_zero(table):
+    other = table.take(["d", "e"])
     found = duplicates.find(other)
     assert found.empty and list(found.columns) == duplicates.COLUMNS
     lines = duplicates.summary(found, other, {"cut": np.array([0, 1])})
@@ -73,6 +68,4 @@ def test_an_image_without_structure_is_no_near_twin_whichever_comes_first(table,
     for name, n in (("a", duplicates.STRUCTURE), ("b", duplicates.STRUCTURE - 1)):
         of[name][0] = (1 << n) - 1
     monkeypatch.setattr(duplicates, "_hashes", lambda file: (file.stem.encode(), of[file.stem]))
-    for order in (["a", "b"], ["b", "a"]):
-        rows = table.rows.set_index("image_id").loc[order].reset_index()
-        assert duplicates.find(ImageTable("folder", table.root, rows, "patient")).empty
+    assert all(duplicates.find(table.take(order)).empty for order in (["a", "b"], ["b", "a"]))

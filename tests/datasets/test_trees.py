@@ -1,22 +1,15 @@
 """The trees of the datasets hold exactly the classes that their loaders give."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib import fingerprints
 from lib.datasets import lists, loaders, named, tissue, trees
-from lib.datasets.table import ImageTable
 from lib.errors import InputError
 from tests.datasets.conftest import columns
+from tests.images import listed
 
 DIAGNOSES = {"akiec", "bcc", "bkl", "df", "mel", "nv", "vasc"}
-
-
-def table(name, root=".", **columns):
-    n = len(columns["label"])
-    ids = [str(i) for i in range(n)]
-    return ImageTable(name, root, pd.DataFrame({"image_id": ids, "path": ids, "group": ids, **columns}), "image")
 
 
 def test_every_file_is_the_tree_of_a_dataset_and_part_of_the_fingerprint():
@@ -64,27 +57,29 @@ def test_the_tree_of_the_tiles_is_the_one_they_are_drawn_from(dataset):
 
 def test_a_tile_is_a_leaf_by_its_subtype_and_others_by_their_label():
     rows = tissue.sample(80, 4, n_duplicates=0)
-    tiles = table("tissue", **{name: rows[name] for name in ("label", "organ", "tissue", "subtype")})
+    tiles = listed(rows["label"], name="tissue", **{name: rows[name] for name in ("organ", "tissue", "subtype")})
     tree, found = trees.of(tiles, "organ"), trees.leaves(tiles, "organ")
     assert found.tolist() == rows["subtype"].tolist() and len(set(tree.codes(found))) == 40
-    assert trees.leaves(table("ham10000", label=["nv", "mel"]), "origin").tolist() == ["nv", "mel"]
+    assert trees.leaves(listed(["nv", "mel"], name="ham10000"), "origin").tolist() == ["nv", "mel"]
 
 
 def test_garments_and_species_stand_below_what_their_table_says():
-    shop = table("in_shop", label=["id_1", "id_1", "id_2", "id_3"], category=["Denim", "Denim", "Denim", "Dresses"])
+    kinds = ["Denim", "Denim", "Denim", "Dresses"]
+    shop = listed(["id_1", "id_1", "id_2", "id_3"], name="in_shop", category=kinds)
     tree = trees.of(shop, "category")
     assert tree.leaves == ("Denim/id_1", "Denim/id_2", "Dresses/id_3") and tree.depth == 2
     assert tree.codes(trees.leaves(shop, "category")).tolist() == [0, 0, 1, 2]
     ranks = columns("kingdom phylum class order family", ["ABCDE", "PQRST"])
-    alike = table("inaturalist", label=["Oenanthe hispanica", "Oenanthe crocata"], genus=["Oenanthe"] * 2, **ranks)
+    species = ["Oenanthe hispanica", "Oenanthe crocata"]
+    alike = listed(species, name="inaturalist", genus=["Oenanthe"] * 2, **ranks)
     tree = trees.of(alike, "taxonomy")
     assert tree.depth == 7 and tree.lca_depth()[0, 1] == 0, "a bird and a plant share the name of their genus"
 
 
 def test_own_class_folders_have_the_tree_of_their_names_or_of_their_file(tmp_path):
     labels = ["colon/tumour/solid", "colon/tumour/mucinous", "breast/stroma/loose"]
-    assert trees.of(table("mine", tmp_path, label=labels), "own").depth == 3
-    flat = table("mine", tmp_path, label=["a", "b", "c"])
+    assert trees.of(listed(labels, tmp_path), "own").depth == 3
+    flat = listed("abc", tmp_path)
     assert trees.names("mine") == ["own"] and trees.of(flat, "own").is_flat
     (tmp_path / "taxonomy.yaml").write_text("tree: {left: [a, b], right: [c]}", encoding="utf-8")
     tree = trees.of(flat, "own")
@@ -99,9 +94,9 @@ def test_own_class_folders_have_the_tree_of_their_names_or_of_their_file(tmp_pat
         (lambda: trees.load("kather", "tissue"), "kather has no tree 'tissue'; it has none"),
         (lambda: trees.load("in_shop", "category"), r"call of\(table, 'category'\)"),
         (lambda: trees.load("mine", "own"), "made of its images"),
-        (lambda: trees.of(table("odir", label=["normal"]), "place"), "no tree 'place'; choose one of site"),
-        (lambda: trees.leaves(table("in_shop", label=["id_1"]), "category"), "needs the column category"),
-        (lambda: trees.leaves(table("cub", label=["Gadwall"]), "family"), "cub has no tree 'family'"),
+        (lambda: trees.of(listed(["normal"], name="odir"), "place"), "no tree 'place'; choose one of site"),
+        (lambda: trees.leaves(listed(["id_1"], name="in_shop"), "category"), "needs the column category"),
+        (lambda: trees.leaves(listed(["Gadwall"], name="cub"), "family"), "cub has no tree 'family'"),
     ],
 )
 def test_what_is_not_there_is_named(call, message):
