@@ -1,22 +1,10 @@
-"""A recipe says what goes in and how long the embedding is; few images limit lists and components."""
+"""Few images limit lists; what recipes are called is tested with those of Table 1 (:mod:`tests.papers.hyper_dino`)."""
 
 import numpy as np
 import pytest
 
 from lib.errors import InputError
 from lib.training.recipes import Recipe, allowed_ks
-
-
-@pytest.mark.parametrize(
-    ("recipe", "name", "family"),
-    [
-        (Recipe("PCA", 384, 32), "Hyper-DINO(PCA(384), 32)", "32"),
-        (Recipe("scaled", 384, 384), "Hyper-DINO(384 scaled, 384)", "dim_in"),
-        (Recipe("NCA", 40, 0), "NCA(40)", "baseline"),
-    ],
-)
-def test_names_are_the_papers(recipe, name, family):
-    assert (recipe.name, recipe.family) == (name, family)
 
 
 @pytest.mark.parametrize(("ks", "kept", "left_out"), [([1, 5, 20], [1, 5], "20"), ([9, 20], [8], "9, 20")])
