@@ -46,21 +46,15 @@ def story(caught) -> None:
 
 @every_space
 @pytest.mark.parametrize("schedule", [ONCE, LONGER], ids=["one step", "more"])
-def test_one_head(space, schedule):
-    head = settings(space).make(Recipe("PCA", DIM, 2), seed=0)
-    with pytest.raises(Diverged) as caught:
-        fit_head(head, loss(space), X, LABELS, schedule, seed=0)
-    story(caught)
-
-
-@every_space
-@pytest.mark.parametrize("schedule", [ONCE, LONGER], ids=["one step", "more"])
-def test_a_stack(space, schedule, tmp_path):
+def test_one_head_and_a_stack(space, schedule, tmp_path):
     tasks = [sweep.Task(f"h{i}", settings(space).make(Recipe("PCA", DIM, 2), i), X, LABELS, i) for i in range(3)]
     with pytest.raises(Diverged, match="the loss of h0 is") as caught:
         sweep.fit(tasks, loss(space), schedule, store=tmp_path / "store", device="cpu", workers=1)
     story(caught)
     assert not list(tmp_path.rglob("*.pt"))
+    with pytest.raises(Diverged, match="the loss of the head is") as caught:
+        fit_head(tasks[0].head, loss(space), X, LABELS, schedule, seed=0)
+    story(caught)
 
 
 @every_space
