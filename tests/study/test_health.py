@@ -79,11 +79,3 @@ def test_a_head_that_begins_at_the_rim_and_stays_there_is_found(tmp_path, monkey
         file, index=False
     )
     assert held(tmp_path) == expected
-
-
-@pytest.mark.parametrize(("note", "expected"), [("", ["linear_prototypes/tissue/section/t.csv"]), (LEFT, [])])
-def test_a_candidate_at_the_rim_counts_unless_it_says_that_nobody_chose_it(tmp_path, note, expected):
-    file = tmp_path / "linear_prototypes/demo/tissue/section/t.csv"
-    file.parent.mkdir(parents=True)
-    pd.DataFrame({"comparison": ["cosine", "poincare"], "rim": [np.nan, 79.0], "note": ["", note]}).to_csv(file)
-    assert held(tmp_path) == expected
