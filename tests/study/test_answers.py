@@ -17,9 +17,8 @@ def test_votes_of_all_folds_are_one_f1_for_each_training():
         for votes, classes, n_without_relevant in zip(folds, (["a", "a"], ["b"]), (0, 1), strict=True)
     ]
     rows = answers.votes({"closed": {"ball": several}, "whole": {"ball": several}}).query("archive == 'whole'")
-    assert rows[["n_queries", "n_without_relevant", "n_classes", "n_seeds"]].drop_duplicates().values.tolist() == [
-        [4, 1, 2, 2]
-    ]
+    counts = rows[["n_queries", "n_without_relevant", "n_classes", "n_seeds"]]
+    assert counts.drop_duplicates().values.tolist() == [[4, 1, 2, 2]]
     assert rows["macro_f1"].iloc[[0, -1]].tolist() == pytest.approx([100 * (1 + 2 / 3) / 2, 100 * (1 + 0.25) / 2])
     nobody = Voted(0, np.array([], dtype=str), np.empty((0, 3), dtype=str), 4)
     row = answers.votes({"closed": {"ball": [nobody]}}).iloc[0]
@@ -27,10 +26,8 @@ def test_votes_of_all_folds_are_one_f1_for_each_training():
 
 
 def test_a_gallery_that_answers_one_class_is_counted_and_not_tested(answer):
-    galleries = {
-        "closed": {"ball": [answer([0, 1, 2], [0.5, 0.6, 0.7])]},
-        "open": {"ball": [answer([0, 1, 2], [0.5, np.nan, np.nan])]},
-    }
+    values = {"closed": [0.5, 0.6, 0.7], "open": [0.5, np.nan, np.nan]}
+    galleries = {gallery: {"ball": [answer([0, 1, 2], of)]} for gallery, of in values.items()}
     assert list(answers.fair(galleries)) == ["closed"]
     assert list(answers.fair({"open": galleries["open"]})) == ["open"]  # a table of nothing else is still a table
     rows = answers.counted(pd.DataFrame({"archive": ["open", "closed"]}), galleries, "archive")

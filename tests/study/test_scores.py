@@ -14,13 +14,10 @@ FIRST = "metric == 'ap_min' and k == 1"
 
 @pytest.fixture(scope="module")
 def by_image(answer) -> dict[str, Answers]:
-    ball = [
-        answer([0, 2], [1.0, 0.8], Health(0.25, 0.0, 90)),
-        answer([1, 3], [0.8, np.nan], Health(0.75, 12.5, 100), fold=1),
-    ]
-    return {
-        "by image": {"ball": ball, "no mapper": [answer([0, 2], [0.5, 0.5]), answer([1, 3], [0.4, np.nan], fold=1)]}
-    }
+    first, second = Health(0.25, 0.0, 90), Health(0.75, 12.5, 100)
+    ball = [answer([0, 2], [1.0, 0.8], first), answer([1, 3], [0.8, np.nan], second, fold=1)]
+    plain = [answer([0, 2], [0.5, 0.5]), answer([1, 3], [0.4, np.nan], fold=1)]
+    return {"by image": {"ball": ball, "no mapper": plain}}
 
 
 def test_means_of_splits_classes_chance_and_health(by_image):
