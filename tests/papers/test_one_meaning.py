@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from lib.metrics import retrieval
-from lib.metrics.classes import over_classes
 from lib.metrics.retrieval import PerQuery
 from lib.papers.acir import hashing
 from lib.papers.acir.ablations import rows
@@ -15,7 +14,6 @@ from lib.papers.hyper_dino import queries
 from lib.papers.hyper_dino import retrieval as hyper_dino
 from lib.papers.label_tree import results as label_tree
 from lib.papers.label_tree.experiment import Scored
-from lib.study import differences
 from lib.training.hyper_dino import Settings
 from lib.training.methods import Answer, Health, Method
 from lib.training.recipes import Recipe
@@ -74,20 +72,10 @@ def of_twins() -> float:
 
 
 def of_storage() -> float:
-    return storage.of_metric(retrieval.together([per_query(fold) for fold in RIGHT]), storage.CLASS_MEANS)[
-        "class_mean_1"
-    ]
+    both = retrieval.together([per_query(fold) for fold in RIGHT])
+    return storage.of_metric(both, storage.CLASS_MEANS)["class_mean_1"]
 
 
 @pytest.mark.parametrize("of", [of_hyper_dino, of_acir, of_ablations, of_label_tree, of_twins, of_storage])
 def test_every_paper_has_one_class_mean(of):
     assert of() == pytest.approx(100 * POOLED) and abs(POOLED - FOLD_BY_FOLD) > 0.06
-
-
-def test_a_test_of_class_means_is_of_their_difference():
-    """With groups of unequal size in a class: the difference that is tested is that of the two columns of a table."""
-    first, second = np.array([1.0, 0.0, 1.0, 1.0, 0.5]), np.array([0.0, 0.0, 1.0, 0.5, 1.0])
-    classes, patients = np.array(list("aaabb")), np.array([1, 1, 2, 2, 3])
-    tested = differences.of_shares(first, second, patients, classes=classes)["difference"]
-    means = [over_classes(pd.Series(values), classes) for values in (first, second)]
-    assert tested == pytest.approx(100 * (means[0] - means[1]))
