@@ -41,9 +41,7 @@ def test_recall_is_the_share_of_queries_with_a_hit(answers):
     rows = retrieval.recall(answers).set_index(["method", "k"])
     hits = [one.per_query.values["hit_rate", 1].mean() for one in answers[SPH]]
     assert rows.loc[(SPH, 1), "ours"] == pytest.approx(100 * np.mean(hits))
-    assert rows.loc[(SPH, 1), "seeds_spread"] == pytest.approx(100 * np.std(hits, ddof=1))
     assert rows.loc[(HYP, 1), "dim"] == 3 and rows.loc[(NONE, 1), "dim"] == 8
-    assert rows.loc[(HYP, 1), "chance"] == pytest.approx(100 * 3 / 39)
 
 
 def test_trainings_that_kept_step_0_have_no_last_loss(answers):
@@ -59,7 +57,6 @@ def test_published_rows_stand_first_and_say_so(answers):
     whose = [line.split("|")[2].strip() for line in lines[2:]]
     assert whose == ["published"] * 10 + ["ours"] * 4 + ["–"]  # four earlier methods, six versions of the paper
     assert any(line.startswith("| Hyp-ViT (ViT-S) | published | 128 | 84.0 | 90.2 |") for line in lines)
-    assert "published" not in retrieval.layout(retrieval.of_dataset(2, "tissue"))(retrieval.recall(answers))
 
 
 def test_categories_are_the_units_and_every_question_has_its_own_correction(answers):
@@ -99,9 +96,8 @@ def test_end_to_end_is_compared_with_end_to_end_and_controls_and_networks_with_t
     everything = [f"{prefix}{name}" for prefix in ("", UNTRAINED, "net, ") for name in names]
     pairs = retrieval.pairs(dict.fromkeys(everything))
     assert pairs[HEAD] == [(HYP, NONE), ("net, Hyp", "net, no head")]
-    heads_of = [
-        (f"{net}Hyp{END}{place}", f"{net}Sph{END}{place}") for net in ("", "net, ") for place in ("head", "encoder")
-    ]
+    both = ("head", "encoder")
+    heads_of = [(f"{net}Hyp{END}{place}", f"{net}Sph{END}{place}") for net in ("", "net, ") for place in both]
     assert pairs[BALL] == [(HYP, SPH), ("net, Hyp", "net, Sph"), *heads_of]
     kinds = [(net, kind) for net in ("", "net, ") for kind in (HYP, SPH)]
     assert pairs[heads.END_TO_END] == [(f"{net}{kind}{END}encoder", f"{net}{BEFORE}") for net, kind in kinds]
