@@ -58,13 +58,6 @@ def test_the_mean_over_draws_is_that_of_the_library(features):
         assert (row["relative"], row["low"], row["high"]) == pytest.approx((wanted.relative, wanted.low, wanted.high))
 
 
-def test_all_encoders_see_the_same_draws_and_relative_delta_has_no_unit(features):
-    rows = delta.of_features({"long": features["long"], "longer": 3 * features["long"]}, 40, 4, 0)
-    wide = rows.pivot(index="draw", columns="encoder", values="relative")
-    np.testing.assert_allclose(wide["long"], wide["longer"], rtol=1e-5)
-    assert wide["long"].nunique() == 4
-
-
 def test_directions_are_the_participation_ratio(features):
     x = torch.from_numpy(features["long"]).double()
     variances = PCA().fit(x.numpy()).explained_variance_
