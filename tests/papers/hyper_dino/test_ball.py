@@ -43,15 +43,6 @@ def test_a_geodesic_goes_the_shortest_way_and_a_circle_keeps_its_distance(c):
     np.testing.assert_allclose(abs(ball.circle(X, 0.8, c=0) - X), 0.4)  # d = 2‖x − y‖
 
 
-def test_reflecting_keeps_distances_and_undoes_itself():
-    a, b, points = 0.5 + 0.5j, -0.2 + 0.7j, np.array([X, Y])
-    mirrored = ball.reflect(points, a, b)
-    np.testing.assert_allclose(distance(mirrored, a, 1.0), distance(points, a, 1.0), rtol=1e-9)
-    np.testing.assert_allclose(distance(*mirrored, 1.0), distance(X, Y, 1.0), rtol=1e-9)
-    np.testing.assert_allclose(ball.reflect(mirrored, a, b), points, atol=1e-12)
-    assert abs(mirrored - points).min() > 0.1
-
-
 @pytest.mark.parametrize(("p", "q"), [(7, 3), (5, 4), (3, 7)])
 def test_tiles_are_equal_and_meet_at_their_corners(p, q):
     tiles = ball.tiling(p, q, generations=4)
