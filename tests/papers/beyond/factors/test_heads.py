@@ -133,31 +133,6 @@ def test_the_loss_is_what_loops_say(geometry):
     assert heads.EvenPush(ContrastiveLoss(geometry), 2.0)(h, labels).item() == pytest.approx(wanted, rel=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 9])
-def test_a_class_is_pushed_from_its_look_alike_as_hard_as_with_two_classes(n_classes):
-    """Classes 0 and 1 look alike; all others lie beyond the margin."""
-    centres = torch.zeros(n_classes, 2, dtype=torch.float64)
-    centres[2:, 0] = 100 * torch.arange(2, n_classes)
-    labels = torch.arange(n_classes).repeat_interleave(4)
-    h = centres[labels] + torch.randn(len(labels), 2, dtype=torch.float64) / 50
-    one, other = h[:4].clone().requires_grad_(), h[4:8]
-    loss = ContrastiveLoss(Euclidean(), alpha=0.0, norm_weight=0.0)
-    far = torch.cat([one, other, h[8:]])
-    even, printed = heads.EvenPush(loss, n_classes - 1.0)(far, labels), loss(far, labels)
-    near = torch.cat([one, other])
-    (pushed,) = torch.autograd.grad((even - printed) / max(n_classes - 2, 1), one)  # L_neg alone
-    (with_two,) = torch.autograd.grad(loss(near, labels[:8]) - _pull(near, labels[:8]), one)
-    if n_classes == 2:
-        assert even == printed
-    else:  # a class has the weight 1/C in L_pos, so in proportion to it the push is the same
-        assert torch.allclose((n_classes - 1) * n_classes * pushed, 2 * with_two)
-
-
-def _pull(h: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    distance, same = Euclidean().pairwise(h, h), labels[:, None] == labels
-    return distance[same].sum() / (same.sum() - len(h))
-
-
 def test_the_weight_comes_from_the_classes_that_are_learnt_from():
     labels = np.arange(60) % 5
     even = heads.EvenSettings()
