@@ -21,8 +21,6 @@ from lib.training.splits import Split, repeated
 from tests.images import listed
 from tests.papers.acir.conftest import ASIDE, BITS, CLASSES, DIM, FOLDS, LABELS, PLAN, PRINTS, SPLIT, N, X
 
-RATES = dict.fromkeys(heads.losses(PLAN, BITS), 1e-2)
-
 
 def test_half_of_the_folds_holds_the_queries_and_the_last_of_the_others_tunes():
     assert set(FOLDS[SPLIT.test]) == {0, 1} and set(FOLDS[SPLIT.train]) == {2, 3}
@@ -54,17 +52,13 @@ def test_rates_and_alphas_are_tuned_without_the_queries(monkeypatch):
     assert np.allclose(twice, np.mean([one["validation"] for one in each], axis=0))
 
 
-def test_two_losses_see_fingerprints():
-    by_name = heads.losses(PLAN, BITS, {heads.ACIR: 0.5})
-    assert {name for name, loss in by_name.items() if getattr(loss, "looks", False)} == {heads.ACIR, heads.UNWEIGHTED}
-    assert by_name[heads.ACIR].alpha == 0.5 and by_name[heads.LABELS].alpha == heads.ALPHA
-
-
-def test_class_weights_are_those_of_the_training_images_and_one_head_leaves_them_out():
+def test_two_losses_see_fingerprints_and_all_but_one_have_class_weights_of_the_training_images():
     labels = np.where(LABELS == 2, 1, LABELS)
-    losses = heads.losses(PLAN.of(labels, SPLIT), BITS)
+    losses = heads.losses(PLAN.of(labels, SPLIT), BITS, {heads.ACIR: 0.5, heads.UNWEIGHTED: 0.5})
     of = {name: loss for name, loss in losses.items() if isinstance(loss, StructureAware)}
     assert set(of) == set(heads.OWN_LOSSES)
+    assert {name for name, loss in losses.items() if getattr(loss, "looks", False)} == {heads.ACIR, heads.UNWEIGHTED}
+    assert of[heads.ACIR].alpha == 0.5 and of[heads.LABELS].alpha == heads.ALPHA
     assert of[heads.ACIR].class_weights == class_weights(labels[SPLIT.train])
     assert of[heads.UNWEIGHTED] == replace(of[heads.ACIR], class_weights=())
     assert heads.of_classes(np.array([0, 0, 2, 1]), np.array([0, 1, 2])) == (0.75, 1.0, 1.5)  # class 1 only queries
