@@ -13,7 +13,6 @@ from lib.training.splits import repeated, splits
 
 RNG = np.random.default_rng(0)
 LABELS = np.repeat(np.arange(4), 20)
-GROUPS = np.array([f"patient {number}" for number in np.tile(np.repeat(np.arange(5), 4), 4)])
 X = (RNG.normal(size=(80, 300)) + 0.5 * RNG.normal(size=(4, 300))[LABELS]).astype(np.float32)
 SPLITS = splits(np.arange(80) % 4, 0)[:1]
 WIDE, LONG, SHORT = (Recipe("scaled", 300, out) for out in (1500, 300, 8))
