@@ -39,11 +39,8 @@ def test_switches_change_one_thing_at_a_time():
     assert (default.name, default.recipe, default.head) == ("default", Recipe("PCA", 5, 3), Settings())
     assert len({one.training for one in (default, *others)}) == 1 + len(others)
     assert {(one.schedule, one.search, one.augmented) for one in (default, *others)} == {(SHORT, "own", True)}
-    assert {one.recipe for one in others if one.head == Settings()} == {
-        Recipe("scaled", 6, 3),
-        Recipe("whitened", 5, 3),
-        Recipe("PCA", 5, 5),
-    }
+    recipes = {Recipe("scaled", 6, 3), Recipe("whitened", 5, 3), Recipe("PCA", 5, 5)}
+    assert {one.recipe for one in others if one.head == Settings()} == recipes
     assert sum(one.head.start_norm == 0 for one in others) == 2
 
 
@@ -67,23 +64,18 @@ def test_galleries_are_closed_or_open_and_the_query_never_finds_its_own_group(as
         assert not any(set(groups[a.split.test]) & set(groups[a.split.train]) for a in side)
     split = opened[0].split
     reduced = torch.from_numpy(Reduction.fit(x[split.train], labels[split.train], "PCA", 5)(x))
-    own = groups[split.test]
-    wanted = retrieval.evaluate(
-        reduced[split.test], reduced[split.test], labels[split.test], labels[split.test], Euclidean(), (1, 3), own, own
-    )
+    z, of, own = reduced[split.test], labels[split.test], groups[split.test]
+    wanted = retrieval.evaluate(z, z, of, of, Euclidean(), (1, 3), own, own)
     pd.testing.assert_frame_equal(opened[0].per_query.values, wanted.values)
     assert opened[0].per_query.n_relevant.max() == (48 - 12) // 3
 
 
 def test_fewer_images_are_parts_of_more_and_take_as_many_steps(asked):
     """48 images are six batches of 8, 24 are three: in three epochs 18 steps and nine, in six epochs 18 again."""
-    whole, half, short = (
-        asked[part, length, "closed", "ball"]
-        for part, length in ((1.0, protocols.EQUAL), (0.5, protocols.EQUAL), (0.5, protocols.EPOCHS))
-    )
-    assert all(
-        len(a.split.train) == 24 and set(a.split.train) < set(b.split.train) for a, b in zip(half, whole, strict=True)
-    )
+    learnt = ((1.0, protocols.EQUAL), (0.5, protocols.EQUAL), (0.5, protocols.EPOCHS))
+    whole, half, short = (asked[part, length, "closed", "ball"] for part, length in learnt)
+    for part, of_all in zip(half, whole, strict=True):
+        assert len(part.split.train) == 24 and set(part.split.train) < set(of_all.split.train)
     assert [{answer.health.steps for answer in side} for side in (whole, half, short)] == [{18}, {18}, {9}]
     assert [answer.split.repeat for answer in half] == [0, 0, 1, 1]
     whole = protocols.of_all_images(asked)
@@ -160,14 +152,7 @@ GROUPS = np.array(["p", "p", "q", "q", "r", "r", "r", "r", "r", "r"])
 LABELS = np.array([0, 0, 0, 1, 0, 0, 0, 0, 0, 1])
 
 
-def answer(
-    test: list[int],
-    values: list[float],
-    train: tuple[int, ...] = (8, 9),
-    repeat: int = 0,
-    rim: float = np.nan,
-    fold: int | None = None,
-) -> Answer:
+def answer(test: list[int], values: list[float], train=(8, 9), repeat=0, rim=np.nan, fold: int | None = None) -> Answer:
     """One split: every query has its value in every metric at k = 1 and 20; NaN where nothing is relevant."""
     columns = pd.MultiIndex.from_product([METRICS, [1, 20]], names=["metric", "k"])
     frame = pd.DataFrame(np.repeat(np.array(values)[:, None], 10, axis=1), columns=columns)
