@@ -12,35 +12,17 @@ from lib.training.label_tree import Objective, Schedule
 SCHEDULE = Schedule(epochs=2, batch_size=32, lr=5e-3, hidden=16, dim_out=4)
 
 
-def curve(method, hf1, violation):
-    taus = [0.1, 1.0]
-    rows = [
-        {"method": method, "temperature": tau, "repeat": r, "hf1": h + r, "violation": v, "top1": h, "loss": 1.0}
-        for tau, h, v in zip(taus, hf1, violation, strict=True)
-        for r in (0, 1)
-    ]
-    return pd.DataFrame(rows)
-
-
-ROWS = pd.concat(
-    [
-        curve(names.SUPCON, (80, 70), (10, 20)),
-        curve(names.OUTSIDE, (80, 70), (10, 20)),
-        curve(names.AS_PRINTED, (79, 69), (11, 21)),
-        curve(names.AS_TOLD, (81, 71), (9, 19)),
-        curve(names.BY_COSINE, (75, 85), (12, 5)),
-        curve(names.CONSTANT, (80, 70), (10, 20)),
-    ]
-)
-
-
 def best_cells(rows):
     best = sweeps.best(rows, sweeps.OVER_WEIGHTS, with_violations=True)
     return list(best[sweeps.OVER_WEIGHTS].itertuples(index=False, name=None))
 
 
 def test_each_is_at_its_own_best_temperature():
-    best = sweeps.best(ROWS, sweeps.OVER_TAU).set_index("method")
+    """Of two trainings each, whose mean counts."""
+    curves = [(names.SUPCON, 0.1, 80), (names.SUPCON, 1.0, 70), (names.BY_COSINE, 0.1, 75), (names.BY_COSINE, 1.0, 85)]
+    rows = pd.DataFrame([(*place, hf1 + more) for *place, hf1 in curves for more in (0, 1)])
+    rows = rows.set_axis([*sweeps.OVER_TAU, "hf1"], axis=1).assign(violation=10, top1=0, loss=1.0)
+    best = sweeps.best(rows, sweeps.OVER_TAU).set_index("method")
     assert best.loc[names.SUPCON, "temperature"] == 0.1 and best.loc[names.BY_COSINE, "temperature"] == 1.0
     assert best.loc[names.BY_COSINE, "hf1"] == pytest.approx(85.5)
 
