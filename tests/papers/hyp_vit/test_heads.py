@@ -59,11 +59,3 @@ def test_the_control_is_the_experiment_itself_on_other_features(study, toy):
     for name in (NONE, HYP, SPH):
         for first, second in zip(answers[name], answers[f"{UNTRAINED}{name}"], strict=True):
             pd.testing.assert_frame_equal(first.per_query.values, second.per_query.values)
-
-
-def test_the_same_networks_are_searched_by_the_cosine(study):
-    methods = heads.heads(Settings(clip_radius=None), 8, 4, SCHEDULE, (HYP,))
-    answers = study().answers(heads.arms([*methods, *heads.by_cosine(methods)], "net"))["own"]
-    (own,), (cosine,) = answers.values()
-    assert list(answers) == ["Hyp", "Hyp, by D_cos"] and cosine.method.search == "cosine"
-    assert own.method.training == cosine.method.training and own.history == cosine.history
