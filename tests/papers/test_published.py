@@ -1,4 +1,4 @@
-"""No number that a paper prints was lost on the way to reports/published."""
+"""No number that ACIR and Hyp-ViT print in a long table was lost on the way; other papers count their own."""
 
 import pandas as pd
 import pytest

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from lib.errors import InputError
-from lib.study.rates import best_rates, choose_middle, standard_error
+from lib.study.rates import RULE, best_rates, choose_middle, rates_layout, rates_table, standard_error
 
 RATES = [1e-4, 1e-3, 1e-2, 1e-1]
 
@@ -69,6 +69,12 @@ def test_the_error_is_that_of_resampled_groups():
         means.append(np.concatenate([values[groups == one] for one in drawn]).mean())
     lost = np.append(values, np.nan)[None]
     assert standard_error(lost, np.append(groups, 0)) == pytest.approx(np.std(means), rel=0.05)
+
+
+def test_a_table_of_rates_says_its_rule_and_what_may_turn_out_otherwise_elsewhere():
+    tried_rates = choose_middle(*tried(79.9, 80, 79.8, 60))
+    shown = rates_table("rates", tried_rates, "mAP.", rates_layout()(tried_rates))
+    assert shown.caption == f"mAP. {RULE}" and set(shown.free) == {"chosen", "within", "se"}
 
 
 def test_the_middle_rate_is_taken_first_and_then_the_middle_weight_if_there_is_one():
