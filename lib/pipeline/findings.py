@@ -136,11 +136,6 @@ OLDER = (
         "metric",
         (FACTORS_BY_CLASS,),
     ),
-    (
-        "in notebook 32 a rate is the best of one training, not the middle of the best of three",
-        "within",
-        (("acir", "ablations", "table_rates"),),
-    ),
 )
 """What a report of real images may be older than, the column that newer ones have, and the tables."""
 
