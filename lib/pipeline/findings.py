@@ -125,19 +125,6 @@ FRONT = (
     ("The head beats plain features, archive of new patients", "new", LIST, 16),
 )
 """What the README says or denies: the difference that decides it, at which list length, from which notebook."""
-OLDER = (
-    (
-        "in notebook 90, rows of the own group average over all groups, also those with a single image",
-        "n_queries",
-        (FACTORS,),
-    ),
-    (
-        "in notebook 90, with classes alike, a class is the mean of its groups, not of its queries",
-        "metric",
-        (FACTORS_BY_CLASS,),
-    ),
-)
-"""What a report of real images may be older than, the column that newer ones have, and the tables."""
 
 
 def read(place: Place, profile: str = PROFILE) -> pd.DataFrame:
@@ -151,24 +138,11 @@ def read(place: Place, profile: str = PROFILE) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def older(place: Place, column: str) -> list[str]:
-    """The datasets whose committed table of real images lacks a column that newer ones have."""
-    of_dataset = read(place).reindex(columns=["title", column]).groupby("title", sort=False)
-    return [title for title, rows in of_dataset if rows[column].isna().all()]
-
-
-def waits() -> list[str]:
-    """In what reports of real images are older than the code, and which: what the next build of the sample mends."""
-    lagging = [(what, dict.fromkeys(t for place in places for t in older(place, c))) for what, c, places in OLDER]
-    return [f"{what} ({', '.join(titles)})" for what, titles in lagging if titles]
-
-
 def tests(comparison: Compared) -> pd.DataFrame:
     """The tests of a comparison on all datasets, differences as its name has them."""
     if (rows := read(comparison.place, comparison.profile)).empty:
         return rows
-    parts = (part.dropna(axis=1, how="all") for _, part in rows.groupby("title", sort=False))  # older ones lack columns
-    rows = pd.concat([measures.by(part, comparison.metric) for part in parts], ignore_index=True).query(comparison.rows)
+    rows = measures.by(rows, comparison.metric).query(comparison.rows)
     return rows.assign(difference=comparison.sign * rows["difference"])
 
 
@@ -204,15 +178,11 @@ def answer(test: Any) -> str:
 
 
 def front() -> pd.DataFrame:
-    """The README's table: a row per line of :data:`FRONT`, which links to its notebook, a column per dataset.
-
-    †: from a report that is older than the code (:data:`OLDER`).
-    """
+    """The README's table: a row per line of :data:`FRONT`, which links to its notebook, a column per dataset."""
     lines = []
     for question, name, k, number in FRONT:
-        rows, place = tests(COMPARED[name]), COMPARED[name].place
-        stale = {title for _, column, places in OLDER if place in places for title in older(place, column)}
-        cells = {test.title: answer(test) + "†" * (test.title in stale) for test in rows[rows["k"] == k].itertuples()}
+        rows = tests(COMPARED[name])
+        cells = {test.title: answer(test) for test in rows[rows["k"] == k].itertuples()}
         (notebook,) = paths.NOTEBOOKS.glob(f"{number}_*.ipynb")
         lines.append({"points": f"[{question}](notebooks/{notebook.name})"} | cells)
     return pd.DataFrame(lines).fillna("–")

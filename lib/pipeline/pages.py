@@ -58,7 +58,6 @@ def part(name: str) -> str:
         "differences": lambda: _table(findings.differences(), "question", "difference"),
         "claims": lambda: _table(scores.claims(paper), "method and measure", "images", "method's score"),
         "curvature": lambda: _table(findings.curvature(), "loss"),
-        "older": lambda: "\n".join(f"* {line}" for line in findings.waits()) or "None.",
         "papers": papers,
         "sections": sections,
         "licences": licences,

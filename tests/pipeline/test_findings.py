@@ -41,13 +41,6 @@ def test_a_difference_has_the_sign_of_its_name_and_is_that_of_its_metric(monkeyp
     assert findings.tests(COMPARED["own_plain"])["difference"].tolist() == [-1.25]
 
 
-def test_a_table_without_a_newer_column_counts_beside_one_that_has_it(monkeypatch):
-    newer = CLEAR | {"method": "ball", "k": LIST, "metric": "ap_min", "difference": 2.0}
-    older = CLEAR | {"method": "ball", "k": LIST, "title": "HAM10000", "difference": 3.0}
-    monkeypatch.setattr(findings, "read", lambda *of: pd.DataFrame([newer, newer | {"metric": "ap_hits"}, older]))
-    assert findings.tests(COMPARED["own"])["difference"].tolist() == [-2.0, -3.0]
-
-
 def test_a_table_that_is_not_there_leaves_its_rows_out(monkeypatch):
     read = findings.read
     monkeypatch.setattr(findings, "read", lambda *of: pd.DataFrame() if of[0] == findings.BY_CLASS else read(*of))
