@@ -102,5 +102,5 @@ def test_the_longest_list_is_tested_by_hits_and_precision_too_and_the_other_test
     assert paired.named(tests)["k"].tolist()[:4] == ["1", "20 ÷ min(k, R)", "20 ÷ hits", "20 precision"]
     first = measures.compare(rules, groups, pairs, (1,))  # by all the same
     assert set(first["metric"]) == {"ap_min"} and paired.named(first)["k"].tolist() == ["1"] * 4
-    without = tests.drop(columns="metric")  # an earlier table, by min(k, R) alone
+    without = tests.drop(columns="metric")  # a table by min(k, R) alone, such as those of codes
     assert len(measures.by(without)) == len(tests) and measures.by(without, "precision").empty
